@@ -1,0 +1,1 @@
+//! ZMTP without I/O.
