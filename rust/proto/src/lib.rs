@@ -1,1 +1,11 @@
-//! ZMTP without I/O.
+//! ZMTP without I/O: bytes and a clock in, bytes and events out.
+
+#![forbid(unsafe_code)]
+
+pub mod frame;
+pub mod message;
+pub mod socket_type;
+
+pub use frame::{Frame, Kind};
+pub use message::Message;
+pub use socket_type::SocketType;

@@ -1,0 +1,137 @@
+//! Messaging patterns: who gets a message, and whose message is next.
+//!
+//! A pattern sees pipes, never transports. It runs under its socket's lock and never blocks: what cannot be done now is
+//! answered with `Again`, and the socket waits. Adding a pattern is one file that ends in a [`PatternSpec`] and one line
+//! in [`PATTERNS`].
+//!
+//! The life of a pipe as a pattern sees it:
+//!
+//! | call | when |
+//! |---|---|
+//! | [`attach`](Pattern::attach) | the pipe exists; on the connecting side that is before the connection is up |
+//! | [`ready`](Pattern::ready) | the handshake is done and `peer()` current; again after each reconnect |
+//! | [`disconnected`](Pattern::disconnected) | the connection was lost, the pipe lives on |
+//! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
+//! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
+
+mod pipe_set;
+
+use std::result;
+
+use bytes::Bytes;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet};
+use crate::pipe::PipeId;
+
+/// A message that could not be sent, given back with the reason.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The message as it was handed in.
+    pub message: Message,
+    /// Why; [`ErrorKind::Again`] means that it would have to wait.
+    pub error: Error,
+}
+
+impl Rejected {
+    /// The message must wait for room or for a peer.
+    pub fn again(message: Message) -> Rejected {
+        Rejected { message, error: Error::new(ErrorKind::Again) }
+    }
+
+    /// The message is refused for `kind`.
+    pub fn new(message: Message, kind: ErrorKind) -> Rejected {
+        Rejected { message, error: Error::new(kind) }
+    }
+}
+
+/// The behaviour of one socket type.
+pub trait Pattern: Send {
+    /// A pipe exists. On the connecting side its connection may not be up yet.
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// The connection behind the pipe finished its handshake; `pipes.get(id).peer()` is current. SUB and XSUB send
+    /// their subscriptions here, ROUTER learns the routing id, a probe or a welcome goes out.
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// The connection was lost; the pipe lives on and will be ready again.
+    fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let _ = (pipes, id);
+    }
+
+    /// Messages may have arrived on a pipe whose `check_read` was false.
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// There may be room in a pipe whose `check_write` was false.
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// The far end closed: nothing can be sent to it any more, what it sent before can still be read. `detach` follows
+    /// once that is drained.
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.writable(pipes, id);
+    }
+
+    /// The pipe is removed right after this call.
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId);
+
+    /// Sends a whole message or gives it back. The socket flushes afterwards.
+    ///
+    /// # Errors
+    /// `Again` when it must wait; the pattern's own (`Fsm`, `HostUnreachable`, ...) otherwise.
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> result::Result<(), Rejected>;
+
+    /// The next whole message and the pipe it came from.
+    ///
+    /// # Errors
+    /// `Again` when nothing is there; the pattern's own otherwise.
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)>;
+
+    /// Whether [`send`](Self::send) would not answer `Again` (what POLLOUT says).
+    fn can_send(&mut self, pipes: &mut PipeSet) -> bool;
+
+    /// Whether [`recv`](Self::recv) would not answer `Again` (what POLLIN says).
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
+
+    /// Applies an option that concerns routing.
+    ///
+    /// # Errors
+    /// `Invalid` for an option this pattern does not have.
+    fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        let _ = (pipes, option);
+        Err(Error::new(ErrorKind::Invalid))
+    }
+
+    /// The routing id that the pattern gave to the newest connection it made (STREAM's readable ROUTING_ID).
+    fn newest_routing_id(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+/// One row of [`PATTERNS`].
+pub struct PatternSpec {
+    /// Which socket type this is.
+    pub socket_type: SocketType,
+    /// Makes the pattern's state for one socket.
+    pub new: fn() -> Box<dyn Pattern>,
+    /// Whether the type can send at all; if not, sending is `NotSupported`.
+    pub can_send: bool,
+    /// Whether the type can receive at all; if not, receiving is `NotSupported`.
+    pub can_recv: bool,
+    /// Whether CONFLATE has an effect on this type.
+    pub conflates: bool,
+    /// Whether a second connect to the same endpoint is a silent success without a second connection.
+    pub single_connect: bool,
+    /// Whether what arrives must be looked at even while the application makes no call (subscriptions).
+    pub eager: bool,
+}
+
+/// The behaviour of `socket_type`.
+pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
+    PATTERNS.iter().copied().find(|spec| spec.socket_type == socket_type)
+}
+
+/// Every pattern there is.
+pub static PATTERNS: &[&PatternSpec] = &[];

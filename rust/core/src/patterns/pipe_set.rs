@@ -1,0 +1,330 @@
+//! The pipes of one socket, with the counters that say where each message went.
+
+use std::ops::ControlFlow;
+
+use zeroxide_proto::message::Message;
+
+use crate::pipe::{Pipe, PipeId};
+
+/// Why a message did not arrive where it was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum DropReason {
+    /// The peer's queue was at its high-water mark.
+    HighWater,
+    /// Nobody was connected that could take it.
+    NoPeer,
+    /// ROUTER or STREAM knew no peer by that routing id.
+    Unroutable,
+    /// A newer message took its place (CONFLATE).
+    Conflated,
+    /// Nobody had subscribed to it. Counted, but not a loss.
+    NoSubscriber,
+    /// It arrived although nothing here subscribes to it (any more).
+    Filtered,
+    /// It had not the frames that the pattern requires.
+    Malformed,
+    /// The connection ended in the middle of it.
+    Torn,
+    /// The connection was lost before it had left.
+    PeerGone,
+    /// The socket was closed and its linger time was over.
+    Lingered,
+    /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
+    Stale,
+}
+
+impl DropReason {
+    /// Every reason, in the order of the counters.
+    pub const ALL: [DropReason; 11] = [
+        DropReason::HighWater,
+        DropReason::NoPeer,
+        DropReason::Unroutable,
+        DropReason::Conflated,
+        DropReason::NoSubscriber,
+        DropReason::Filtered,
+        DropReason::Malformed,
+        DropReason::Torn,
+        DropReason::PeerGone,
+        DropReason::Lingered,
+        DropReason::Stale,
+    ];
+
+    /// The name under which statistics show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::HighWater => "high_water",
+            DropReason::NoPeer => "no_peer",
+            DropReason::Unroutable => "unroutable",
+            DropReason::Conflated => "conflated",
+            DropReason::NoSubscriber => "no_subscriber",
+            DropReason::Filtered => "filtered",
+            DropReason::Malformed => "malformed",
+            DropReason::Torn => "torn",
+            DropReason::PeerGone => "peer_gone",
+            DropReason::Lingered => "lingered",
+            DropReason::Stale => "stale",
+        }
+    }
+}
+
+/// Messages dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    dropped: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    /// Counts `n` messages dropped for `reason`.
+    pub fn add(&mut self, reason: DropReason, n: u64) {
+        self.dropped[reason as usize] += n;
+    }
+
+    /// How many were dropped for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// Adds another set of counters to this one.
+    pub fn merge(&mut self, other: &Counters) {
+        for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
+            *mine += theirs;
+        }
+    }
+}
+
+struct Slot {
+    generation: u32,
+    entry: Option<Entry>,
+}
+
+struct Entry {
+    pipe: Pipe,
+    endpoint: Box<str>,
+    counters: Counters,
+    dirty: bool,
+    /// The pattern wants this pipe gone.
+    doomed: bool,
+}
+
+/// A pipe that left the set, with what there is to say about it.
+pub struct Removed {
+    /// The end that the socket held.
+    pub pipe: Pipe,
+    /// The endpoint it was bound to or connected with.
+    pub endpoint: Box<str>,
+    /// What was dropped on it.
+    pub counters: Counters,
+}
+
+/// The pipes of one socket.
+///
+/// Writing through the set remembers which pipes want a flush, so that a batch of messages is published once.
+#[derive(Default)]
+pub struct PipeSet {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    dirty: Vec<PipeId>,
+    doomed: Vec<PipeId>,
+    finished: Vec<PipeId>,
+    counters: Counters,
+    live: usize,
+}
+
+impl PipeSet {
+    /// An empty set.
+    pub fn new() -> PipeSet {
+        PipeSet::default()
+    }
+
+    /// Adds a pipe; the id is never reused for another one.
+    pub fn insert(&mut self, pipe: Pipe, endpoint: &str) -> PipeId {
+        let entry =
+            Entry { pipe, endpoint: endpoint.into(), counters: Counters::default(), dirty: false, doomed: false };
+        self.live += 1;
+        let index = match self.free.pop() {
+            Some(index) => index as usize,
+            None => {
+                self.slots.push(Slot { generation: 0, entry: None });
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[index];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.entry = Some(entry);
+        PipeId(u64::from(slot.generation) << 32 | index as u64)
+    }
+
+    /// Takes a pipe out.
+    pub fn remove(&mut self, id: PipeId) -> Option<Removed> {
+        self.entry(id)?;
+        let index = index(id);
+        let entry = self.slots[index].entry.take()?;
+        self.free.push(index as u32);
+        self.live -= 1;
+        self.counters.merge(&entry.counters);
+        Some(Removed { pipe: entry.pipe, endpoint: entry.endpoint, counters: entry.counters })
+    }
+
+    #[inline]
+    fn entry(&mut self, id: PipeId) -> Option<&mut Entry> {
+        let slot = self.slots.get_mut(index(id))?;
+        if slot.generation != (id.0 >> 32) as u32 { None } else { slot.entry.as_mut() }
+    }
+
+    /// The pipe called `id`, unless it is gone.
+    #[inline]
+    pub fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
+        self.entry(id).map(|entry| &mut entry.pipe)
+    }
+
+    /// The endpoint through which the pipe came to be.
+    pub fn endpoint(&mut self, id: PipeId) -> Option<&str> {
+        self.entry(id).map(|entry| &*entry.endpoint)
+    }
+
+    /// How many pipes there are.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The ids of all pipes.
+    pub fn ids(&self) -> Vec<PipeId> {
+        let id = |(index, slot): (usize, &Slot)| {
+            slot.entry.as_ref().map(|_| PipeId(u64::from(slot.generation) << 32 | index as u64))
+        };
+        self.slots.iter().enumerate().filter_map(id).collect()
+    }
+
+    /// Whether a message could be written to `id` now. See [`Pipe::check_write`].
+    #[inline]
+    pub fn check_write(&mut self, id: PipeId) -> bool {
+        self.get(id).is_some_and(Pipe::check_write)
+    }
+
+    /// Whether a message can be read from `id` now. A pipe whose far end closed and that is drained is marked as
+    /// finished: the socket detaches it after the call. See [`Pipe::check_read`].
+    #[inline]
+    pub fn check_read(&mut self, id: PipeId) -> bool {
+        match self.get(id) {
+            None => false,
+            Some(pipe) if pipe.check_read() => true,
+            Some(pipe) => {
+                if pipe.is_finished() {
+                    self.finished.push(id);
+                }
+                false
+            }
+        }
+    }
+
+    /// Writes a whole message to `id`. It is flushed when the socket's call ends.
+    ///
+    /// # Errors
+    /// Gives the message back when the pipe is full or gone.
+    #[inline]
+    pub fn write(&mut self, id: PipeId, message: Message) -> Result<(), Message> {
+        let Some(entry) = self.entry(id) else { return Err(message) };
+        entry.pipe.write(message)?;
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+        Ok(())
+    }
+
+    /// Writes a message that is exempt from the high-water mark, as subscriptions are.
+    pub fn write_exempt(&mut self, id: PipeId, message: Message) {
+        let Some(entry) = self.entry(id) else { return };
+        if entry.pipe.is_far_closed() {
+            return;
+        }
+        entry.pipe.write_unchecked(message);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Reads the next whole message from `id`; `None` when there is none now. See [`check_read`](Self::check_read).
+    #[inline]
+    pub fn read(&mut self, id: PipeId) -> Option<Message> {
+        self.get(id)?.read()
+    }
+
+    /// Publishes everything written since the last flush.
+    #[inline]
+    pub fn flush(&mut self) {
+        while let Some(id) = self.dirty.pop() {
+            if let Some(entry) = self.entry(id) {
+                entry.dirty = false;
+                entry.pipe.flush();
+            }
+        }
+    }
+
+    /// Asks the socket to drop this pipe: the connection behind it is closed. Nothing more is read from it.
+    pub fn doom(&mut self, id: PipeId) {
+        if let Some(entry) = self.entry(id)
+            && !entry.doomed
+        {
+            entry.doomed = true;
+            self.doomed.push(id);
+        }
+    }
+
+    /// Counts a message that was dropped, on its pipe if it had one.
+    pub fn count_drop(&mut self, id: Option<PipeId>, reason: DropReason) {
+        match id.and_then(|id| self.entry(id)) {
+            Some(entry) => entry.counters.add(reason, 1),
+            None => self.counters.add(reason, 1),
+        }
+    }
+
+    /// Counts several, not attributed to a pipe.
+    pub fn count_drops(&mut self, reason: DropReason, n: u64) {
+        self.counters.add(reason, n);
+    }
+
+    /// The next pipe that has to be detached, either finished or doomed.
+    pub fn next_leaving(&mut self) -> Option<PipeId> {
+        self.doomed.pop().or_else(|| self.finished.pop())
+    }
+
+    /// Whether [`next_leaving`](Self::next_leaving) has something.
+    #[inline]
+    pub fn has_leaving(&self) -> bool {
+        !self.doomed.is_empty() || !self.finished.is_empty()
+    }
+
+    /// Drop counters of the whole socket, pipes that are gone included.
+    pub fn counters(&self) -> Counters {
+        let mut all = self.counters;
+        for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
+            all.merge(&entry.counters);
+        }
+        all
+    }
+
+    /// Visits each pipe with its endpoint and counters.
+    pub fn for_each(&self, mut visit: impl FnMut(PipeId, &Pipe, &str, &Counters) -> ControlFlow<()>) {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if let Some(entry) = &slot.entry {
+                let id = PipeId(u64::from(slot.generation) << 32 | index as u64);
+                if visit(id, &entry.pipe, &entry.endpoint, &entry.counters).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn index(id: PipeId) -> usize {
+    (id.0 & u64::from(u32::MAX)) as usize
+}

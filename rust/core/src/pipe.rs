@@ -1,0 +1,472 @@
+//! One end of a bidirectional message pipe.
+//!
+//! A pipe joins a socket to a session, or two sockets over inproc. Each direction is one lock-free queue of frames;
+//! whole messages only become visible with their last frame, so a reader never sees a torn one. The high-water mark
+//! counts whole messages. The writer that meets it stays ineligible until the reader has read down to the low-water
+//! mark, `(hwm + 1) / 2`.
+//!
+//! A pipe does not know who owns its ends. When a sleeping reader must look again, room came back, or an end closed,
+//! the owner of the far end is told through [`PipeOwner`]; what it does with that (a command, an eventfd, a direct
+//! write to the wire) is its own business. This is what keeps pipe, mailbox and socket from knowing each other in a
+//! circle.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+use zeroxide_queue::doorbell::Doorbell;
+use zeroxide_queue::spsc::{self, Consumer, Producer};
+
+/// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct PipeId(pub(crate) u64);
+
+/// What happened on the far side of a pipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PipeEvent {
+    /// Messages were published while this end's reader slept.
+    Readable,
+    /// The far reader came down to its low-water mark while this end waited for room.
+    Writable,
+    /// The far end closed; what it published before can still be read.
+    Closed,
+    /// The connection behind the pipe finished its handshake: [`Pipe::peer`] is current.
+    Ready,
+    /// The connection behind the pipe was lost; the pipe lives on and will be `Ready` again.
+    Disconnected,
+}
+
+/// Whoever holds an end of a pipe. Called from the thread that works on the far end, possibly under that side's lock,
+/// so an implementation may only enqueue, wake, or `try_lock`.
+pub trait PipeOwner: Send + Sync {
+    /// Something happened to the pipe that this owner calls `id`.
+    fn on_pipe(&self, id: PipeId, event: PipeEvent);
+}
+
+/// What one end brings to a new pipe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PipeConfig {
+    /// Outbound limit in whole messages; 0 = none.
+    pub hwm_out: usize,
+    /// Keep only the newest outbound message.
+    pub conflate: bool,
+}
+
+/// One end of a pipe. Dropping it closes it: the far end reads what was flushed, then sees the end.
+pub struct Pipe {
+    tx: Producer<Frame>,
+    rx: Consumer<Frame>,
+    shared: Arc<Shared>,
+    side: usize,
+    /// Whole messages written and read at this end.
+    written: u64,
+    read: u64,
+    bytes_written: u64,
+    bytes_read: u64,
+    /// `read` when the far writer's doorbell was last looked at.
+    read_checked: u64,
+    /// The far reader's count when last looked at: looked at again only when it seems that there is no room, so that
+    /// the line it lies on is not fetched for each message.
+    far_read: u64,
+    /// Set when a write met the high-water mark; cleared at the low-water mark.
+    full: bool,
+    /// Frames pushed of a message whose last frame has not come yet.
+    open_frames: usize,
+}
+
+struct Shared {
+    ends: [End; 2],
+}
+
+/// What one end shares with the other; on lines of its own, because each side stores to its end for each message.
+#[repr(align(128))]
+struct End {
+    owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
+    /// Limit on what this end may have outstanding; live-changeable from either side.
+    hwm: AtomicUsize,
+    /// Whole messages this end has read; its only writer is this end.
+    read: AtomicU64,
+    /// Armed while this end's writer waits for room.
+    wants_room: Doorbell,
+    closed: AtomicBool,
+    /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
+    linger: AtomicI64,
+    peer: Mutex<Option<Arc<PeerInfo>>>,
+    /// Outbound slot of a conflating direction.
+    slot: Option<Slot>,
+}
+
+struct Slot {
+    newest: Mutex<Option<Message>>,
+    bell: Doorbell,
+}
+
+impl End {
+    fn new(config: PipeConfig) -> End {
+        End {
+            owner: OnceLock::new(),
+            hwm: AtomicUsize::new(config.hwm_out),
+            read: AtomicU64::new(0),
+            wants_room: Doorbell::new(),
+            closed: AtomicBool::new(false),
+            linger: AtomicI64::new(-1),
+            peer: Mutex::new(None),
+            slot: config.conflate.then(|| Slot { newest: Mutex::new(None), bell: Doorbell::new() }),
+        }
+    }
+
+    fn notify(&self, event: PipeEvent) {
+        if let Some((owner, id)) = self.owner.get() {
+            owner.on_pipe(*id, event);
+        }
+    }
+}
+
+impl Pipe {
+    /// Two joined ends. What `a` writes `b` reads and the other way round.
+    pub fn pair(a: PipeConfig, b: PipeConfig) -> (Pipe, Pipe) {
+        let (tx_a, rx_b) = spsc::channel();
+        let (tx_b, rx_a) = spsc::channel();
+        let shared = Arc::new(Shared { ends: [End::new(a), End::new(b)] });
+        (Pipe::end(tx_a, rx_a, shared.clone(), 0), Pipe::end(tx_b, rx_b, shared, 1))
+    }
+
+    fn end(tx: Producer<Frame>, rx: Consumer<Frame>, shared: Arc<Shared>, side: usize) -> Pipe {
+        Pipe {
+            tx,
+            rx,
+            shared,
+            side,
+            written: 0,
+            read: 0,
+            bytes_written: 0,
+            bytes_read: 0,
+            read_checked: 0,
+            far_read: 0,
+            full: false,
+            open_frames: 0,
+        }
+    }
+
+    fn own(&self) -> &End {
+        &self.shared.ends[self.side]
+    }
+
+    fn far(&self) -> &End {
+        &self.shared.ends[1 - self.side]
+    }
+
+    /// Says who is told about this end, once. Whatever happened before is not repeated: look with
+    /// [`check_read`](Self::check_read), [`is_far_closed`](Self::is_far_closed) and [`peer`](Self::peer).
+    pub fn set_owner(&self, owner: Arc<dyn PipeOwner>, id: PipeId) {
+        // A second owner would be a bug of the caller's; the first stays.
+        let _ = self.own().owner.set((owner, id));
+    }
+
+    // ---- writing -------------------------------------------------------------------------------------------------
+
+    /// True when a message may be written: below the high-water mark and the far end still there. When false for
+    /// want of room, [`PipeEvent::Writable`] follows once the reader is down at the low-water mark.
+    #[inline]
+    pub fn check_write(&mut self) -> bool {
+        if self.is_far_closed() {
+            return false;
+        }
+        if self.own().slot.is_some() {
+            return true;
+        }
+        let hwm = self.own().hwm.load(Ordering::Relaxed) as u64;
+        if hwm == 0 {
+            return true;
+        }
+        let limit = if self.full { hwm - hwm.div_ceil(2) } else { hwm - 1 };
+        if self.written - self.far_read <= limit {
+            self.full = false;
+            return true;
+        }
+        self.far_read = self.far().read.load(Ordering::Acquire);
+        if self.written - self.far_read <= limit {
+            self.full = false;
+            return true;
+        }
+        self.wait_for_room(hwm)
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self, hwm: u64) -> bool {
+        self.full = true;
+        self.own().wants_room.arm();
+        // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
+        // count: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        self.far_read = self.far().read.load(Ordering::Acquire);
+        if self.written - self.far_read <= hwm - hwm.div_ceil(2) {
+            self.own().wants_room.disarm();
+            self.full = false;
+            return true;
+        }
+        false
+    }
+
+    /// Writes a whole message; it becomes visible with [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// Gives the message back when the pipe is full or the far end gone.
+    #[inline]
+    pub fn write(&mut self, message: Message) -> Result<(), Message> {
+        if !self.check_write() {
+            return Err(message);
+        }
+        self.write_unchecked(message);
+        Ok(())
+    }
+
+    /// Writes a whole message the caller has just found room for with [`check_write`](Self::check_write), or one that
+    /// is exempt from the high-water mark (subscriptions, replies that must not block).
+    #[inline]
+    pub fn write_unchecked(&mut self, message: Message) {
+        self.written += 1;
+        self.bytes_written += message.size() as u64;
+        if let Some(slot) = &self.own().slot {
+            let replaced = lock(&slot.newest).replace(message);
+            if replaced.is_some() {
+                // Conflated away: it counts as read, or the depth would grow without bound.
+                self.written -= 1;
+            }
+            return;
+        }
+        for frame in message {
+            self.tx.push(frame);
+        }
+    }
+
+    /// Pushes one frame of a message in order; the message is complete with the frame whose `more` is unset.
+    #[inline]
+    pub fn write_frame(&mut self, frame: Frame) {
+        self.bytes_written += frame.len() as u64;
+        if self.own().slot.is_some() {
+            // Conflating pipes carry single-part messages only; a part of a longer one replaces like a message.
+            self.bytes_written -= frame.len() as u64;
+            return self.write_unchecked(Message::single(frame));
+        }
+        if frame.more() {
+            self.open_frames += 1;
+        } else {
+            self.open_frames = 0;
+            self.written += 1;
+        }
+        self.tx.push(frame);
+    }
+
+    /// Takes back the frames of a message that will never be completed. Returns true when there were any.
+    pub fn rollback(&mut self) -> bool {
+        let had = self.open_frames > 0;
+        for _ in 0..self.open_frames {
+            if let Some(frame) = self.tx.rollback() {
+                self.bytes_written -= frame.len() as u64;
+            }
+        }
+        self.open_frames = 0;
+        had
+    }
+
+    /// Publishes what was written and wakes the far reader if it sleeps. Must not be called in the middle of a
+    /// message.
+    #[inline]
+    pub fn flush(&mut self) {
+        debug_assert_eq!(self.open_frames, 0);
+        let asleep = match &self.own().slot {
+            Some(slot) => slot.bell.ring(),
+            None => self.tx.flush(),
+        };
+        if asleep {
+            self.far().notify(PipeEvent::Readable);
+        }
+    }
+
+    /// True while frames of an unfinished message lie in the pipe: [`flush`](Self::flush) must wait.
+    pub fn in_message(&self) -> bool {
+        self.open_frames > 0
+    }
+
+    // ---- reading -------------------------------------------------------------------------------------------------
+
+    /// True when a message can be read. When false the reader is asleep, and [`PipeEvent::Readable`] (or `Closed`)
+    /// follows.
+    #[inline]
+    pub fn check_read(&mut self) -> bool {
+        if let Some(slot) = &self.far().slot {
+            slot.bell.disarm();
+            if lock(&slot.newest).is_some() {
+                return true;
+            }
+            slot.bell.arm();
+            return lock(&slot.newest).is_some();
+        }
+        if self.rx.peek().is_some() {
+            return true;
+        }
+        self.publish_read();
+        if self.rx.sleep() { false } else { self.rx.peek().is_some() }
+    }
+
+    /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
+    /// the next.
+    #[inline]
+    pub fn read(&mut self) -> Option<Message> {
+        let message = if let Some(slot) = &self.far().slot {
+            lock(&slot.newest).take()?
+        } else {
+            let head = self.rx.pop()?;
+            if head.more() {
+                self.read_rest(head)
+            } else {
+                Message::single(head)
+            }
+        };
+        self.bytes_read += message.size() as u64;
+        self.count_read();
+        Some(message)
+    }
+
+    fn read_rest(&mut self, head: Frame) -> Message {
+        let mut more = head.more();
+        let mut message = Message::single(head);
+        while more {
+            // Writers flush at message ends only, so the rest is there; a missing frame would end the message early
+            // rather than hang.
+            let Some(frame) = self.rx.pop() else { break };
+            more = frame.more();
+            message.push(frame);
+        }
+        message
+    }
+
+    #[inline]
+    fn count_read(&mut self) {
+        self.read += 1;
+        self.own().read.store(self.read, Ordering::Release);
+        let hwm = self.far().hwm.load(Ordering::Relaxed) as u64;
+        if hwm != 0 && self.read - self.read_checked >= hwm.div_ceil(2) {
+            self.publish_read();
+        }
+    }
+
+    /// Tells the far writer of the room if it waits for it.
+    fn publish_read(&mut self) {
+        if self.read == self.read_checked {
+            return;
+        }
+        self.read_checked = self.read;
+        // Pairs with the fence in `wait_for_room`.
+        fence(Ordering::SeqCst);
+        if self.far().wants_room.ring() {
+            self.far().notify(PipeEvent::Writable);
+        }
+    }
+
+    // ---- ends ----------------------------------------------------------------------------------------------------
+
+    /// True once the far end closed; what it flushed before can still be read.
+    #[inline]
+    pub fn is_far_closed(&self) -> bool {
+        self.far().closed.load(Ordering::Acquire)
+    }
+
+    /// True once the far end closed and everything it sent was read.
+    pub fn is_finished(&mut self) -> bool {
+        if !self.is_far_closed() {
+            return false;
+        }
+        match &self.far().slot {
+            Some(slot) => lock(&slot.newest).is_none(),
+            None => self.rx.peek().is_none(),
+        }
+    }
+
+    /// How long the far end wished its messages to be delivered after it closed; `None` = for ever.
+    pub fn far_linger(&self) -> Option<Duration> {
+        u64::try_from(self.far().linger.load(Ordering::Acquire)).ok().map(Duration::from_millis)
+    }
+
+    /// Sets for how long the far end shall deliver what this end wrote, then closes by drop.
+    pub fn close(self, linger: Option<Duration>) {
+        self.set_linger(linger);
+        drop(self);
+    }
+
+    /// See [`far_linger`](Self::far_linger).
+    pub fn set_linger(&self, linger: Option<Duration>) {
+        let millis = linger.map_or(-1, |l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
+        self.own().linger.store(millis, Ordering::Release);
+    }
+
+    // ---- what both sides may look at --------------------------------------------------------------------------------
+
+    /// The peer behind the far end, once known.
+    pub fn peer(&self) -> Option<Arc<PeerInfo>> {
+        lock(&self.own().peer).clone()
+    }
+
+    /// Makes the peer known to the far end and tells it that the connection is ready.
+    pub fn announce_ready(&self, peer: Arc<PeerInfo>) {
+        *lock(&self.far().peer) = Some(peer);
+        self.far().notify(PipeEvent::Ready);
+    }
+
+    /// Makes the peer known to the far end without an event, before that end is attached.
+    pub fn set_far_peer(&self, peer: Arc<PeerInfo>) {
+        *lock(&self.far().peer) = Some(peer);
+    }
+
+    /// Tells the far end that the connection is down for now.
+    pub fn announce_disconnected(&self) {
+        self.far().notify(PipeEvent::Disconnected);
+    }
+
+    /// Changes the outbound limit of this end.
+    pub fn set_hwm_out(&self, hwm: usize) {
+        self.own().hwm.store(hwm, Ordering::Relaxed);
+    }
+
+    /// Changes the outbound limit of the far end, which is the inbound limit of this one. A writer that waits is told
+    /// to look again.
+    pub fn set_hwm_in(&self, hwm: usize) {
+        self.far().hwm.store(hwm, Ordering::Relaxed);
+        if self.far().wants_room.ring() {
+            self.far().notify(PipeEvent::Writable);
+        }
+    }
+
+    /// Whole messages and bytes written at this end so far.
+    pub fn written(&self) -> (u64, u64) {
+        (self.written, self.bytes_written)
+    }
+
+    /// Whole messages and bytes read at this end so far.
+    pub fn read_so_far(&self) -> (u64, u64) {
+        (self.read, self.bytes_read)
+    }
+
+    /// Messages written here that the far end has not read yet.
+    pub fn queued_out(&self) -> u64 {
+        self.written.saturating_sub(self.far().read.load(Ordering::Acquire))
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.rollback();
+        self.own().closed.store(true, Ordering::Release);
+        self.tx.close();
+        self.far().notify(PipeEvent::Closed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // The guarded values are replaced whole, so a panic elsewhere cannot leave them half-made.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

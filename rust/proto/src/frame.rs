@@ -1,0 +1,385 @@
+//! [`Frame`]: one part of a message, small bodies inline, large ones refcounted.
+//!
+//! Most messages are small, and a heap block for each would cost more than the copy it saves. So a body of up
+//! to [`INLINE_MAX`] bytes lives inside the frame itself; a larger one is a [`Bytes`], usually a slice of the
+//! buffer it was received into, and cloning it for a second subscriber only counts a reference.
+
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Deref;
+
+/// The longest body stored inside the frame itself.
+///
+/// Chosen so that a frame fills 72 bytes: one tag, one byte of flags, one of length, and this.
+pub const INLINE_MAX: usize = 69;
+
+const MORE: u8 = 0x01;
+const KIND_SHIFT: u32 = 1;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Part of an application's message.
+    #[default]
+    Data = 0,
+    /// A protocol command; the body is its name with a length byte, then its data.
+    Command = 1,
+    /// A subscription; the body is the topic alone.
+    Subscribe = 2,
+    /// The end of a subscription; the body is the topic alone.
+    Cancel = 3,
+    /// A dish joins a group; the body is the group alone.
+    Join = 4,
+    /// A dish leaves a group; the body is the group alone.
+    Leave = 5,
+}
+
+impl Kind {
+    const fn from_bits(bits: u8) -> Kind {
+        match bits {
+            1 => Kind::Command,
+            2 => Kind::Subscribe,
+            3 => Kind::Cancel,
+            4 => Kind::Join,
+            5 => Kind::Leave,
+            _ => Kind::Data,
+        }
+    }
+}
+
+/// One part of a message: a body, the `more` flag and a [`Kind`].
+///
+/// Cheap to move and to clone. The default is an empty data frame.
+#[derive(Clone)]
+pub struct Frame {
+    body: Body,
+}
+
+// The flags sit inside both variants: beside the enum they would cost eight bytes of alignment.
+#[derive(Clone)]
+enum Body {
+    Inline {
+        flags: u8,
+        len: u8,
+        bytes: [u8; INLINE_MAX],
+    },
+    Shared {
+        flags: u8,
+        bytes: Bytes,
+    },
+}
+
+const _: () = assert!(size_of::<Frame>() <= 72);
+
+impl Frame {
+    /// An empty data frame.
+    pub const fn new() -> Frame {
+        Frame {
+            body: Body::Inline {
+                flags: 0,
+                len: 0,
+                bytes: [0; INLINE_MAX],
+            },
+        }
+    }
+
+    /// A data frame with a copy of `body`.
+    #[inline]
+    pub fn copy_from(body: &[u8]) -> Frame {
+        match Frame::inline(body) {
+            Some(frame) => frame,
+            None => Frame::shared(Bytes::copy_from_slice(body)),
+        }
+    }
+
+    /// A data frame around `body`: shares it when it is large, copies it inline when it is small.
+    #[inline]
+    pub fn from_bytes(body: Bytes) -> Frame {
+        match Frame::inline(&body) {
+            Some(frame) => frame,
+            None => Frame::shared(body),
+        }
+    }
+
+    /// A frame of the given kind with a copy of `body`.
+    pub fn with_kind(kind: Kind, body: &[u8]) -> Frame {
+        let mut frame = Frame::copy_from(body);
+        frame.set_kind(kind);
+        frame
+    }
+
+    #[inline]
+    fn inline(body: &[u8]) -> Option<Frame> {
+        if body.len() > INLINE_MAX {
+            return None;
+        }
+        let mut bytes = [0; INLINE_MAX];
+        bytes[..body.len()].copy_from_slice(body);
+        Some(Frame {
+            body: Body::Inline {
+                flags: 0,
+                len: body.len() as u8,
+                bytes,
+            },
+        })
+    }
+
+    #[inline]
+    fn shared(bytes: Bytes) -> Frame {
+        Frame {
+            body: Body::Shared { flags: 0, bytes },
+        }
+    }
+
+    /// What the frame is for.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_bits(self.flags() >> KIND_SHIFT)
+    }
+
+    /// Changes what the frame is for.
+    #[inline]
+    pub fn set_kind(&mut self, kind: Kind) {
+        let flags = self.flags_mut();
+        *flags = (*flags & MORE) | ((kind as u8) << KIND_SHIFT);
+    }
+
+    /// Whether another frame of the same message follows.
+    #[inline]
+    pub fn more(&self) -> bool {
+        self.flags() & MORE != 0
+    }
+
+    /// Says whether another frame of the same message follows.
+    #[inline]
+    pub fn set_more(&mut self, more: bool) {
+        let flags = self.flags_mut();
+        *flags = (*flags & !MORE) | u8::from(more);
+    }
+
+    /// Length of the body in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.body {
+            Body::Inline { len, .. } => usize::from(*len),
+            Body::Shared { bytes, .. } => bytes.len(),
+        }
+    }
+
+    /// Whether the body has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The body.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.body {
+            Body::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
+            Body::Shared { bytes, .. } => bytes,
+        }
+    }
+
+    /// Whether the body lives inside the frame, without a heap block.
+    #[inline]
+    pub fn is_inline(&self) -> bool {
+        matches!(self.body, Body::Inline { .. })
+    }
+
+    /// The body as [`Bytes`]: the same block when it is shared, a copy when it is inline.
+    pub fn into_bytes(self) -> Bytes {
+        match self.body {
+            Body::Inline { len, bytes, .. } => Bytes::copy_from_slice(&bytes[..usize::from(len)]),
+            Body::Shared { bytes, .. } => bytes,
+        }
+    }
+
+    /// Like [`into_bytes`](Frame::into_bytes), leaving the frame as it is.
+    pub fn to_bytes(&self) -> Bytes {
+        match &self.body {
+            Body::Inline { len, bytes, .. } => Bytes::copy_from_slice(&bytes[..usize::from(*len)]),
+            Body::Shared { bytes, .. } => bytes.clone(),
+        }
+    }
+
+    #[inline]
+    fn flags(&self) -> u8 {
+        match &self.body {
+            Body::Inline { flags, .. } | Body::Shared { flags, .. } => *flags,
+        }
+    }
+
+    #[inline]
+    fn flags_mut(&mut self) -> &mut u8 {
+        match &mut self.body {
+            Body::Inline { flags, .. } | Body::Shared { flags, .. } => flags,
+        }
+    }
+}
+
+impl Default for Frame {
+    fn default() -> Frame {
+        Frame::new()
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl AsRef<[u8]> for Frame {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+/// Body, `more` flag and kind; not where the body is stored.
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        self.flags() == other.flags() && self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Frame {}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A log line must not grow with what a peer sends.
+        const SHOWN: usize = 32;
+        let shown = &self[..self.len().min(SHOWN)];
+        write!(f, "Frame({:?}, \"{}\"", self.kind(), shown.escape_ascii())?;
+        if self.len() > SHOWN {
+            write!(f, "... {} bytes", self.len())?;
+        }
+        f.write_str(if self.more() { ", more)" } else { ")" })
+    }
+}
+
+impl From<&[u8]> for Frame {
+    fn from(body: &[u8]) -> Frame {
+        Frame::copy_from(body)
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Frame {
+    fn from(body: &[u8; N]) -> Frame {
+        Frame::copy_from(body)
+    }
+}
+
+impl From<&str> for Frame {
+    fn from(body: &str) -> Frame {
+        Frame::copy_from(body.as_bytes())
+    }
+}
+
+impl From<Vec<u8>> for Frame {
+    fn from(body: Vec<u8>) -> Frame {
+        match Frame::inline(&body) {
+            Some(frame) => frame,
+            None => Frame::shared(Bytes::from(body)),
+        }
+    }
+}
+
+impl From<String> for Frame {
+    fn from(body: String) -> Frame {
+        Frame::from(body.into_bytes())
+    }
+}
+
+impl From<Bytes> for Frame {
+    fn from(body: Bytes) -> Frame {
+        Frame::from_bytes(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_72_bytes_and_so_is_an_optional_one() {
+        assert_eq!(size_of::<Frame>(), 72);
+        assert_eq!(size_of::<Option<Frame>>(), 72);
+    }
+
+    #[test]
+    fn bodies_are_inline_up_to_the_limit() {
+        for len in [0, 1, INLINE_MAX - 1, INLINE_MAX, INLINE_MAX + 1, 1000] {
+            let body = vec![7; len];
+            for frame in [
+                Frame::copy_from(&body),
+                Frame::from_bytes(Bytes::from(body.clone())),
+                Frame::from(body.clone()),
+            ] {
+                assert_eq!(frame.is_inline(), len <= INLINE_MAX);
+                assert_eq!(frame.len(), len);
+                assert_eq!(frame.is_empty(), len == 0);
+                assert_eq!(frame.as_slice(), &body[..]);
+                assert_eq!(frame.to_bytes(), body);
+                assert_eq!(frame.into_bytes(), body);
+            }
+        }
+    }
+
+    #[test]
+    fn large_bodies_are_shared_not_copied() {
+        let body = Bytes::from(vec![1; 100]);
+        let frame = Frame::from_bytes(body.clone());
+        assert_eq!(frame.as_ptr(), body.as_ptr());
+        assert_eq!(frame.clone().into_bytes().as_ptr(), body.as_ptr());
+        assert_eq!(frame.to_bytes().as_ptr(), body.as_ptr());
+    }
+
+    #[test]
+    fn flags_and_kind_do_not_disturb_each_other() {
+        for body in [&[1u8; 3][..], &[1u8; 100][..]] {
+            let mut frame = Frame::copy_from(body);
+            for kind in [
+                Kind::Command,
+                Kind::Subscribe,
+                Kind::Cancel,
+                Kind::Join,
+                Kind::Leave,
+                Kind::Data,
+            ] {
+                frame.set_more(true);
+                frame.set_kind(kind);
+                assert!(frame.more());
+                assert_eq!(frame.kind(), kind);
+                frame.set_more(false);
+                assert!(!frame.more());
+                assert_eq!(frame.kind(), kind);
+                assert_eq!(&frame[..], body);
+            }
+        }
+    }
+
+    #[test]
+    fn equality_looks_at_body_more_and_kind() {
+        let frame = Frame::from("a");
+        let mut more = frame.clone();
+        more.set_more(true);
+        assert_eq!(frame, Frame::from(b"a"));
+        assert_ne!(frame, more);
+        assert_ne!(frame, Frame::with_kind(Kind::Subscribe, b"a"));
+        assert_ne!(frame, Frame::from("b"));
+    }
+
+    #[test]
+    fn debug_is_short() {
+        assert_eq!(format!("{:?}", Frame::from("hi")), "Frame(Data, \"hi\")");
+        let long = format!("{:?}", Frame::from(vec![0; 1 << 20]));
+        assert!(long.ends_with("... 1048576 bytes)"), "{long}");
+        assert!(long.len() < 200);
+    }
+}

@@ -1,0 +1,366 @@
+//! [`Message`]: one or more frames that travel together.
+
+use crate::frame::Frame;
+use std::collections::{VecDeque, vec_deque};
+use std::fmt;
+use std::iter;
+
+/// One or more frames that are delivered together or not at all.
+///
+/// A message always has at least one frame. One of a single frame needs no heap block; further frames sit
+/// behind one pointer, so that the common message stays small where it is moved. The `more` flag of every
+/// frame is kept in step with its place: set on all but the last.
+#[derive(Clone, Default)]
+pub struct Message {
+    head: Frame,
+    // A deque: envelopes are taken off and put on at the front, and a peer decides how many frames there are.
+    #[expect(
+        clippy::box_collection,
+        reason = "one word instead of four in every message of a single frame"
+    )]
+    rest: Option<Box<VecDeque<Frame>>>,
+}
+
+impl Message {
+    /// A message of one empty frame.
+    pub const fn new() -> Message {
+        Message {
+            head: Frame::new(),
+            rest: None,
+        }
+    }
+
+    /// A message of one frame.
+    #[inline]
+    pub fn single(mut frame: Frame) -> Message {
+        frame.set_more(false);
+        Message {
+            head: frame,
+            rest: None,
+        }
+    }
+
+    /// A message of these frames; of one empty frame when there are none.
+    pub fn from_frames(frames: impl IntoIterator<Item = Frame>) -> Message {
+        let mut frames = frames.into_iter();
+        let Some(head) = frames.next() else {
+            return Message::new();
+        };
+        let mut message = Message::single(head);
+        for frame in frames {
+            message.push(frame);
+        }
+        message
+    }
+
+    /// Adds a frame at the end.
+    pub fn push(&mut self, mut frame: Frame) {
+        self.last_mut().set_more(true);
+        frame.set_more(false);
+        self.rest.get_or_insert_default().push_back(frame);
+    }
+
+    /// Adds a frame at the front.
+    pub fn push_front(&mut self, mut frame: Frame) {
+        frame.set_more(true);
+        let second = std::mem::replace(&mut self.head, frame);
+        self.rest.get_or_insert_default().push_front(second);
+    }
+
+    /// Takes the first frame off. `None` when only one is left: a message always has one.
+    pub fn pop_front(&mut self) -> Option<Frame> {
+        let rest = self.rest.as_mut()?;
+        let second = rest.pop_front()?;
+        if rest.is_empty() {
+            self.rest = None;
+        }
+        Some(std::mem::replace(&mut self.head, second))
+    }
+
+    /// Number of frames; at least one.
+    #[inline]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a message always has a frame, so is_empty would mislead"
+    )]
+    pub fn len(&self) -> usize {
+        1 + self.rest.as_ref().map_or(0, |rest| rest.len())
+    }
+
+    /// Bytes in all bodies together.
+    pub fn size(&self) -> usize {
+        self.iter().map(Frame::len).sum()
+    }
+
+    /// The first frame.
+    #[inline]
+    pub fn head(&self) -> &Frame {
+        &self.head
+    }
+
+    /// The first frame.
+    #[inline]
+    pub fn head_mut(&mut self) -> &mut Frame {
+        &mut self.head
+    }
+
+    /// The last frame; the first one when there is only one.
+    #[inline]
+    pub fn last(&self) -> &Frame {
+        match &self.rest {
+            Some(rest) => rest.back().unwrap_or(&self.head),
+            None => &self.head,
+        }
+    }
+
+    /// The first frame, giving up the others.
+    #[inline]
+    pub fn into_head(mut self) -> Frame {
+        self.head.set_more(false);
+        self.head
+    }
+
+    /// The frame at `index`, counted from zero.
+    pub fn get(&self, index: usize) -> Option<&Frame> {
+        match index.checked_sub(1) {
+            None => Some(&self.head),
+            Some(index) => self.rest.as_ref()?.get(index),
+        }
+    }
+
+    /// The frames in order.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            frames: iter::once(&self.head).chain(self.rest.as_deref().into_iter().flatten()),
+            left: self.len(),
+        }
+    }
+
+    /// The frames in order, to change their bodies or kinds.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Frame> {
+        iter::once(&mut self.head).chain(self.rest.as_deref_mut().into_iter().flatten())
+    }
+
+    #[inline]
+    fn last_mut(&mut self) -> &mut Frame {
+        match &mut self.rest {
+            Some(rest) => rest.back_mut().unwrap_or(&mut self.head),
+            None => &mut self.head,
+        }
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Message) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Message {}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A peer decides how many frames there are; a log line must not follow.
+        const SHOWN: usize = 8;
+        let mut list = f.debug_list();
+        list.entries(self.iter().take(SHOWN));
+        if self.len() > SHOWN {
+            list.entry(&format_args!("... {} frames", self.len()));
+        }
+        list.finish()
+    }
+}
+
+impl<F: Into<Frame>> FromIterator<F> for Message {
+    fn from_iter<I: IntoIterator<Item = F>>(frames: I) -> Message {
+        Message::from_frames(frames.into_iter().map(Into::into))
+    }
+}
+
+impl From<Frame> for Message {
+    fn from(frame: Frame) -> Message {
+        Message::single(frame)
+    }
+}
+
+impl From<&[u8]> for Message {
+    fn from(body: &[u8]) -> Message {
+        Message::single(Frame::from(body))
+    }
+}
+
+impl From<&str> for Message {
+    fn from(body: &str) -> Message {
+        Message::single(Frame::from(body))
+    }
+}
+
+impl From<Vec<u8>> for Message {
+    fn from(body: Vec<u8>) -> Message {
+        Message::single(Frame::from(body))
+    }
+}
+
+/// The frames of a borrowed [`Message`] in order.
+#[derive(Clone)]
+pub struct Iter<'a> {
+    frames: iter::Chain<
+        iter::Once<&'a Frame>,
+        iter::Flatten<std::option::IntoIter<&'a VecDeque<Frame>>>,
+    >,
+    left: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a Frame;
+
+    fn next(&mut self) -> Option<&'a Frame> {
+        let frame = self.frames.next()?;
+        self.left -= 1;
+        Some(frame)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+impl<'a> IntoIterator for &'a Message {
+    type Item = &'a Frame;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// The frames of a [`Message`] in order; `more` is set on all but the last, whatever happened to the flags.
+pub struct IntoIter {
+    head: Option<Frame>,
+    rest: vec_deque::IntoIter<Frame>,
+}
+
+impl Iterator for IntoIter {
+    type Item = Frame;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame> {
+        let mut frame = match self.head.take() {
+            Some(head) => head,
+            None => self.rest.next()?,
+        };
+        frame.set_more(self.rest.len() > 0);
+        Some(frame)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::from(self.head.is_some()) + self.rest.len();
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for IntoIter {}
+
+impl IntoIterator for Message {
+    type Item = Frame;
+    type IntoIter = IntoIter;
+
+    fn into_iter(self) -> IntoIter {
+        IntoIter {
+            head: Some(self.head),
+            rest: self
+                .rest
+                .map_or_else(VecDeque::new, |rest| *rest)
+                .into_iter(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bodies(message: &Message) -> Vec<&[u8]> {
+        message.iter().map(Frame::as_slice).collect()
+    }
+
+    fn flags(message: &Message) -> Vec<bool> {
+        message.iter().map(Frame::more).collect()
+    }
+
+    #[test]
+    fn a_message_is_80_bytes() {
+        assert_eq!(size_of::<Message>(), 80);
+    }
+
+    #[test]
+    fn there_is_always_one_frame() {
+        for mut message in [Message::new(), Message::default(), Message::from_frames([])] {
+            assert_eq!(message.len(), 1);
+            assert_eq!(message.size(), 0);
+            assert!(message.pop_front().is_none());
+            assert_eq!(message.len(), 1);
+            assert_eq!(message.into_iter().len(), 1);
+        }
+    }
+
+    #[test]
+    fn frames_keep_their_order_and_flags() {
+        let mut message = Message::from_iter(["b", "c"]);
+        message.push(Frame::from("d"));
+        message.push_front(Frame::from("a"));
+        assert_eq!(bodies(&message), [b"a", b"b", b"c", b"d"]);
+        assert_eq!(flags(&message), [true, true, true, false]);
+        assert_eq!(message.len(), 4);
+        assert_eq!(message.size(), 4);
+        assert_eq!(message.head(), message.get(0).unwrap());
+        assert_eq!(message.get(3), Some(message.last()));
+        assert!(message.get(4).is_none());
+
+        let front = message.pop_front().unwrap();
+        assert_eq!((&front[..], front.more()), (&b"a"[..], true));
+        assert_eq!(bodies(&message), [b"b", b"c", b"d"]);
+        assert_eq!(flags(&message), [true, true, false]);
+    }
+
+    #[test]
+    fn flags_are_set_by_place_on_the_way_out() {
+        let mut message = Message::from_iter(["a", "b"]);
+        message.head_mut().set_more(false);
+        for frame in message.iter_mut() {
+            frame.set_more(!frame.more());
+        }
+        let out: Vec<bool> = message.into_iter().map(|frame| frame.more()).collect();
+        assert_eq!(out, [true, false]);
+    }
+
+    #[test]
+    fn a_single_frame_loses_a_stale_more_flag() {
+        let mut frame = Frame::from("a");
+        frame.set_more(true);
+        assert!(!Message::single(frame).head().more());
+    }
+
+    #[test]
+    fn popping_down_to_one_frame_releases_the_rest() {
+        let mut message = Message::from_iter(["a", "b"]);
+        message.pop_front();
+        assert!(message.rest.is_none());
+        assert!(!message.head().more());
+        assert_eq!(message, Message::from("b"));
+        assert_eq!(&message.into_head()[..], b"b");
+    }
+
+    #[test]
+    fn iterators_know_their_length() {
+        let message = Message::from_iter(["a", "b", "c"]);
+        let mut iter = message.iter();
+        iter.next();
+        assert_eq!(iter.len(), 2);
+        let mut iter = message.into_iter();
+        iter.next();
+        assert_eq!(iter.len(), 2);
+    }
+}
