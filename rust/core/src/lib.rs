@@ -1,1 +1,8 @@
 //! Sockets.
+
+#![deny(unsafe_code)]
+
+mod error;
+mod sys;
+
+pub use error::{Error, ErrorKind, Result};
