@@ -44,10 +44,9 @@ impl Pattern for Dealer {
         self.inbound.far_closed(pipes, id);
     }
 
-    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         self.inbound.remove(id);
-        pipes.count_unsent(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {

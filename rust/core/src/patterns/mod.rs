@@ -34,7 +34,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
-pub use crate::patterns::pipe_set::{Counters, DoomReason, DropReason, Origin, PipeSet, Removed};
+pub use crate::patterns::pipe_set::{Counters, DoomReason, DropReason, PipeSet, Removed, Side};
 use crate::pipe::PipeId;
 
 /// A message that could not be sent, given back with the reason.

@@ -58,10 +58,9 @@ impl Pattern for Pair {
         pipes.check_read(id);
     }
 
-    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.current = self.current.filter(|current| *current != id);
         self.previous = self.previous.filter(|previous| *previous != id);
-        pipes.count_unsent(id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {

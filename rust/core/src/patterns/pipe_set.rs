@@ -95,13 +95,13 @@ impl Counters {
     }
 }
 
-/// Which side made a connection.
+/// Which side of a connection this socket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// This socket called `connect`.
-    Connected,
-    /// The peer connected to an endpoint that this socket had bound.
-    Accepted,
+pub enum Side {
+    /// It called `connect`.
+    Connecting,
+    /// The peer connected to an endpoint that it had bound.
+    Accepting,
 }
 
 /// Why a pattern wants a pipe gone.
@@ -141,7 +141,7 @@ struct Slot {
 struct Entry {
     pipe: Pipe,
     endpoint: Box<str>,
-    origin: Origin,
+    side: Side,
     counters: Counters,
     dirty: bool,
     /// The pattern wants this pipe gone.
@@ -183,11 +183,11 @@ impl PipeSet {
     }
 
     /// Adds a pipe; the id is never reused for another one.
-    pub fn insert(&mut self, pipe: Pipe, endpoint: &str, origin: Origin) -> PipeId {
+    pub fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
         let entry = Entry {
             pipe,
             endpoint: endpoint.into(),
-            origin,
+            side,
             counters: Counters::default(),
             dirty: false,
             doomed: None,
@@ -249,9 +249,9 @@ impl PipeSet {
         self.entry(id).map(|entry| &*entry.endpoint)
     }
 
-    /// Which side made the connection.
-    pub fn origin(&mut self, id: PipeId) -> Option<Origin> {
-        self.entry(id).map(|entry| entry.origin)
+    /// Which side of the connection this socket is.
+    pub fn side(&mut self, id: PipeId) -> Option<Side> {
+        self.entry(id).map(|entry| entry.side)
     }
 
     /// How many pipes there are.
@@ -370,17 +370,6 @@ impl PipeSet {
             if message.head().kind() == Kind::Data {
                 self.count_drop(Some(id), reason);
             }
-        }
-    }
-
-    /// Counts what was written to a pipe whose far end closed without reading it.
-    pub fn count_unsent(&mut self, id: PipeId) {
-        if let Some(entry) = self.entry(id)
-            && entry.pipe.is_far_closed()
-        {
-            entry
-                .counters
-                .add(DropReason::PeerGone, entry.pipe.queued_out());
         }
     }
 

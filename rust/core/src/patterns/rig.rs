@@ -14,7 +14,7 @@ use zeroxide_proto::message::Message;
 
 use crate::error::ErrorKind;
 use crate::options::PatternOption;
-use crate::patterns::pipe_set::{DoomReason, DropReason, Origin, PipeSet};
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::{Pattern, PatternSpec, Rejected};
 use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
@@ -72,7 +72,7 @@ impl Rig {
 
     /// The socket connects; the connection is not up yet.
     pub(super) fn connect(&mut self) -> PipeId {
-        self.attach(Origin::Connected)
+        self.attach(Side::Connecting)
     }
 
     /// A peer connects that calls itself `routing_id`.
@@ -81,20 +81,20 @@ impl Rig {
     }
 
     pub(super) fn accept_as(&mut self, peer: PeerInfo) -> PipeId {
-        let id = self.attach(Origin::Accepted);
+        let id = self.attach(Side::Accepting);
         if self.far.contains_key(&id) {
             self.ready_as(id, peer);
         }
         id
     }
 
-    fn attach(&mut self, origin: Origin) -> PipeId {
+    fn attach(&mut self, side: Side) -> PipeId {
         let config = PipeConfig {
             hwm_out: self.hwm,
             conflate: false,
         };
         let (near, far) = Pipe::pair(config, config);
-        let id = self.pipes.insert(near, "test://", origin);
+        let id = self.pipes.insert(near, "test://", side);
         let inbox = self.inbox.clone();
         self.pipes.get(id).unwrap().set_owner(inbox, id);
         self.far.insert(id, far);
