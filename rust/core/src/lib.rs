@@ -3,6 +3,11 @@
 #![deny(unsafe_code)]
 
 mod error;
+mod options;
 mod sys;
 
 pub use error::{Error, ErrorKind, Result};
+pub use options::{
+    AddressFilter, CONTEXT_OPTIONS, ContextOptions, ContextRow, CredentialFilter, Kind, OptionRow,
+    Options, PatternOption, SOCKET_OPTIONS, Value, pattern_option,
+};
