@@ -9,7 +9,9 @@ use zeroxide_proto::engine::{Event, PeerInfo};
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
+use crate::patterns::Side;
 use crate::pipe::Pipe;
+use crate::port::Origin;
 use crate::reactor::Reactor;
 
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
@@ -121,7 +123,9 @@ impl Session {
             let (socket_end, session_end) = pipe_pair(&self.options, self.conflates());
             session_end.set_far_peer(info);
             self.adopt(state, session_end);
-            self.port.attach(socket_end, &self.endpoint, self.source, false);
+            let side = if state.connecter.is_some() { Side::Connecting } else { Side::Accepting };
+            let origin = Origin { source: self.source, local: false, side };
+            self.port.attach(socket_end, &self.endpoint, origin);
         }
     }
 

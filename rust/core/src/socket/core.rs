@@ -17,9 +17,9 @@ use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::MonitorEvent;
 use crate::options::Options;
-use crate::patterns::{self, Pattern, PatternSpec, PipeSet, Rejected};
+use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected, Side};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
-use crate::port::SocketPort;
+use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
 
@@ -57,15 +57,6 @@ pub(super) struct State {
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
-}
-
-/// Where a pipe comes from.
-#[derive(Clone, Copy)]
-pub(super) struct Origin {
-    /// The bind or connect call, by number.
-    pub(super) source: u64,
-    /// Over inproc: the far end is a socket of this context.
-    pub(super) local: bool,
 }
 
 enum Post {
@@ -265,7 +256,7 @@ impl Core {
 
     /// Takes a pipe in, under the lock.
     pub(super) fn attach_now(&self, state: &mut State, pipe: Pipe, endpoint: &str, origin: Origin) {
-        let id = state.pipes.insert(pipe, endpoint);
+        let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;
         state.pattern.attach(&mut state.pipes, id);
@@ -450,7 +441,8 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             pattern.far_closed(pipes, id);
             // A type that cannot receive never reads on to the end of the pipe.
             if !spec.can_recv && !spec.eager {
-                pipes.doom(id);
+                pipes.discard(id, DropReason::Malformed);
+                pipes.check_read(id);
             } else {
                 pattern.readable(pipes, id);
                 pipes.check_read(id);
@@ -473,8 +465,8 @@ impl PipeOwner for Core {
 }
 
 impl SocketPort for Core {
-    fn attach(&self, pipe: Pipe, endpoint: &str, source: u64, local: bool) {
-        self.post(Post::Attach { pipe, endpoint: endpoint.into(), origin: Origin { source, local } }, true);
+    fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
+        self.post(Post::Attach { pipe, endpoint: endpoint.into(), origin }, true);
     }
 
     fn emit(&self, event: MonitorEvent) {

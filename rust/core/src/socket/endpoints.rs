@@ -8,11 +8,12 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::socket_type::SocketType;
 
 use super::Socket;
-use super::core::{Core, Origin, State};
+use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
 use crate::pipe::{Pipe, PipeConfig, PipeId};
-use crate::port::SocketPort;
+use crate::patterns::Side;
+use crate::port::{Origin, SocketPort};
 use crate::registry::{Bound, Waiting};
 use crate::session::{Seed, Session};
 use crate::transports::{self, Transport};
@@ -176,7 +177,7 @@ impl Core {
         };
         let (session, pipe) = Session::connecting(seed, transport, &endpoint.address);
         if let Some(pipe) = pipe {
-            self.attach_now(&mut state, pipe, text, Origin { source, local: false });
+            self.attach_now(&mut state, pipe, text, Origin { source, local: false, side: Side::Connecting });
             self.settle(&mut state);
         }
         session.start();
@@ -291,7 +292,7 @@ impl Core {
             pipe.set_hwm_out(sum(options.sndhwm, rcvhwm));
             pipe.set_hwm_in(sum(sndhwm, options.rcvhwm));
             pipe.announce_ready(info.clone());
-            self.attach(pipe, text, source, true);
+            self.attach(pipe, text, Origin { source, local: true, side: Side::Accepting });
         }
         Ok(text.to_owned())
     }
@@ -333,13 +334,14 @@ impl Core {
                 (Waiting { pipe: far, socket_type, sndhwm, rcvhwm }, Ok((near, None)))
             },
         )?;
-        self.attach_now(&mut state, near, text, Origin { source, local: true });
+        self.attach_now(&mut state, near, text, Origin { source, local: true, side: Side::Connecting });
         self.settle(&mut state);
         self.note_connect(&mut state, source, text, What::ConnectedName);
         self.level(&mut state);
         drop(state);
         if let Some((far, bound)) = far {
-            bound.port.attach(far, text, bound.source, true);
+            let origin = Origin { source: bound.source, local: true, side: Side::Accepting };
+            bound.port.attach(far, text, origin);
         }
         self.signal.notify();
         Ok(text.to_owned())
