@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod endpoint;
 pub mod frame;
 pub mod message;
 pub mod socket_type;
+pub mod subscription;
 
 pub use frame::{Frame, Kind};
 pub use message::Message;
