@@ -120,7 +120,7 @@ mod tests {
         let slices = vec![IoSlice::new(b"x"); MAX_SLICES + 10];
         assert_eq!(send(near.as_fd(), &slices).unwrap(), MAX_SLICES);
         assert_eq!(send(near.as_fd(), &[IoSlice::new(b"end")]).unwrap(), 3);
-        assert_eq!(unsent(near.as_fd()).is_ok(), true);
+        assert!(unsent(near.as_fd()).is_ok());
         shutdown_write(near.as_fd()).unwrap();
         let mut all = Vec::new();
         far.read_to_end(&mut all).unwrap();

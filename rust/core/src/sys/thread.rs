@@ -5,20 +5,9 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread::{self, JoinHandle};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+pub(crate) use crate::options::ThreadSettings;
 
-/// How a thread is to be set up.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ThreadSettings {
-    /// Its name; the kernel shows the first 15 bytes.
-    pub(crate) name: String,
-    /// Real-time priority, or with an ordinary policy any value to run at the highest niceness.
-    pub(crate) priority: Option<i32>,
-    /// One of the `SCHED_*` numbers.
-    pub(crate) policy: Option<i32>,
-    /// CPUs it may run on; empty leaves it as it is.
-    pub(crate) cpus: Vec<usize>,
-}
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Starts a thread in which no signal handler ever runs, so that a signal always reaches a thread of the program, and
 /// interrupts it if it waits.
