@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use zeroxide_proto::engine::{Event, PeerInfo};
+use zeroxide_proto::engine::{Engine, Event, PeerInfo};
+use zeroxide_proto::error::CloseReason;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
@@ -16,6 +17,9 @@ use crate::reactor::Reactor;
 
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
 const READ_BUDGET: usize = 1 << 20;
+
+/// How much is asked of one `recv`; the engine's buffer may have room for less.
+const READ_MAX: usize = 1 << 18;
 
 /// How much is handed to one `sendmsg`.
 const WRITE_MAX: usize = 1 << 20;
@@ -30,7 +34,7 @@ pub(super) enum Input {
     /// The budget is used up; there is more.
     More,
     /// The connection is over, with the reason in words.
-    Closed(zeroxide_proto::engine::CloseReason),
+    Closed(CloseReason),
 }
 
 impl Session {
@@ -51,7 +55,7 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
-            match up.stream.recv(up.engine.input()) {
+            match up.stream.recv(up.engine.input(), READ_MAX) {
                 Ok(0) => {
                     up.readable = false;
                     up.engine.handle_eof(now);
@@ -182,10 +186,10 @@ enum Decoded {
     Starved,
     /// The pipe is full: the peer has to wait.
     Stalled,
-    Closed(zeroxide_proto::engine::CloseReason),
+    Closed(CloseReason),
 }
 
-fn fill(engine: &mut zeroxide_proto::engine::Engine, pipe: &mut Pipe, given: &mut u64) {
+fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
     while engine.can_send() && pipe.check_read() {
         while let Some(frame) = pipe.read_frame() {
             let more = frame.more();
