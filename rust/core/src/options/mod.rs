@@ -6,6 +6,7 @@
 
 mod context;
 mod filter;
+pub(crate) mod ids;
 mod pattern;
 mod table;
 
