@@ -13,6 +13,9 @@ use std::io::IoSlice;
 /// Bodies from this size on are sent from where they are.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
 
+/// The most pieces one system call takes on Linux.
+const SLICES_MAX: usize = 1024;
+
 const MORE: u8 = 0x01;
 const LONG: u8 = 0x02;
 const COMMAND: u8 = 0x04;
@@ -126,18 +129,19 @@ impl Encoder {
         self.backlog += self.buffer.len() - before;
     }
 
-    /// Adds at most `max` slices that are to be sent next, and returns how many bytes they are.
+    /// Adds slices that are to be sent next, up to `max` bytes and [`SLICES_MAX`] pieces, and returns how many
+    /// bytes they are.
     pub(crate) fn poll_transmit<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, max: usize) -> usize {
-        let room = slices.len().saturating_add(max);
         let mut bytes = 0;
         let mut from = self.sent;
         let cuts = self.bodies.iter().map(|(cut, body)| (*cut, &body[..]));
         for (cut, body) in cuts.chain([(self.buffer.len(), &[][..])]) {
             for part in [&self.buffer[from..cut], body] {
+                let part = &part[..part.len().min(max - bytes)];
                 if part.is_empty() {
                     continue;
                 }
-                if slices.len() == room {
+                if slices.len() == SLICES_MAX {
                     return bytes;
                 }
                 slices.push(IoSlice::new(part));

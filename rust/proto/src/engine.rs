@@ -6,7 +6,6 @@ mod traffic;
 
 use crate::decoder::{Decoder, Framing, Limits};
 use crate::encoder::Encoder;
-use crate::error::CloseReason;
 use crate::frame::Frame;
 use crate::greeting::{self, Greeting};
 use crate::mechanisms::{Mechanism, MechanismConfig};
@@ -19,6 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use traffic::Traffic;
 
+pub use crate::error::{CloseReason, ProtocolError};
+
 /// Everything an engine must know before the first byte.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -28,6 +29,8 @@ pub struct EngineConfig {
     pub routing_id: Bytes,
     /// The security mechanism and its settings.
     pub mechanism: MechanismConfig,
+    /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
+    pub as_server: bool,
     /// How long the handshake may take; `None` waits forever.
     pub handshake_ivl: Option<Duration>,
     /// How often to send a PING; `None` sends none.
@@ -59,6 +62,7 @@ impl EngineConfig {
             socket_type,
             routing_id: Bytes::new(),
             mechanism: MechanismConfig::default(),
+            as_server: false,
             handshake_ivl: Some(Duration::from_secs(30)),
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
@@ -265,8 +269,7 @@ impl Engine {
                     .handshake_deadline
                     .is_some_and(|deadline| deadline <= now)
                 {
-                    let after = self.config.handshake_ivl.unwrap_or_default();
-                    self.close(CloseReason::HandshakeTimeout(after));
+                    self.close(CloseReason::HandshakeTimeout);
                 }
             }
         }
@@ -305,7 +308,8 @@ impl Engine {
         }
     }
 
-    /// Adds at most `max` slices to be sent next and returns how many bytes they are.
+    /// Adds slices to be sent next, up to `max` bytes and no more than one system call takes, and returns how
+    /// many bytes they are.
     ///
     /// After [`Event::Closed`] this may still offer a last word to the peer, why it is refused; it is worth
     /// one attempt to send.

@@ -164,7 +164,7 @@ mod tests {
 
     fn bytes(output: &Encoder) -> Vec<u8> {
         let mut slices = Vec::new();
-        output.poll_transmit(&mut slices, 1);
+        output.poll_transmit(&mut slices, usize::MAX);
         slices.iter().flat_map(|slice| slice.to_vec()).collect()
     }
 

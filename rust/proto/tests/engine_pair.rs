@@ -234,7 +234,7 @@ fn the_handshake_has_a_deadline() {
     pair.a.engine.handle_timeout(start + SECOND);
     assert_eq!(
         pair.a.engine.poll_event(),
-        Some(Event::Closed(CloseReason::HandshakeTimeout(SECOND)))
+        Some(Event::Closed(CloseReason::HandshakeTimeout))
     );
     assert_eq!(pair.a.engine.poll_event(), None);
     assert!(!pair.a.engine.has_transmit());
@@ -257,11 +257,10 @@ fn heartbeats_keep_a_quiet_connection_and_silence_ends_it() {
     pair.connected = false;
     pair.advance(SECOND);
     pair.advance(SECOND);
-    let silence = CloseReason::HeartbeatTimeout(SECOND);
-    assert_eq!(pair.a.drain(), [Event::Closed(silence)]);
+    let silence = CloseReason::HeartbeatTimeout;
+    assert_eq!(pair.a.drain(), [Event::Closed(silence.clone())]);
     assert_eq!(pair.b.drain(), []);
     pair.advance(SECOND);
-    let silence = CloseReason::HeartbeatTimeout(SECOND * 3);
     assert_eq!(pair.b.drain(), [Event::Closed(silence)]);
 }
 
@@ -377,12 +376,13 @@ fn large_bodies_are_sent_from_where_they_are() {
     pair.a.engine.send(Frame::from_bytes(body.clone()));
     pair.a.engine.send(Frame::from("small"));
     let mut slices = Vec::new();
-    let count = pair.a.engine.poll_transmit(&mut slices, 16);
+    let count = pair.a.engine.poll_transmit(&mut slices, usize::MAX);
     assert_eq!(count, 7 + 9 + 100_000 + 7);
     assert_eq!(slices.len(), 3);
     assert_eq!(slices[1].as_ptr(), body.as_ptr());
-    let mut first = Vec::new();
-    assert_eq!(pair.a.engine.poll_transmit(&mut first, 1), 16);
+    let mut part = Vec::new();
+    assert_eq!(pair.a.engine.poll_transmit(&mut part, 1000), 1000);
+    assert_eq!(part[1].len(), 1000 - 16);
 }
 
 #[test]

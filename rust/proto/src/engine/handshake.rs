@@ -66,6 +66,7 @@ impl Engine {
         let properties = self.own_properties();
         let local = Local {
             socket_type: self.config.socket_type,
+            as_server: self.config.as_server,
             properties: &properties,
         };
         let mut mechanism = (ours.start)(&self.config.mechanism, local);

@@ -10,8 +10,8 @@ pub(super) enum Beat {
     Rest,
     /// Send a PING.
     Ping,
-    /// The peer is gone: it was silent for this long.
-    Expired(Duration),
+    /// The peer is gone.
+    Expired,
 }
 
 /// The timers that watch over the peer; see RFC 37 on connection heartbeating.
@@ -70,7 +70,7 @@ impl Heartbeat {
             && deadline <= now
         {
             if listening {
-                return Beat::Expired(self.patience);
+                return Beat::Expired;
             }
             self.timeout = now.checked_add(self.patience);
         }
@@ -78,7 +78,7 @@ impl Heartbeat {
             && deadline <= now
         {
             if listening {
-                return Beat::Expired(ttl);
+                return Beat::Expired;
             }
             self.ttl = Some((now + ttl, ttl));
         }
@@ -151,7 +151,7 @@ mod tests {
             Beat::Ping
         );
         let expired = heartbeat.handle_timeout(start + SECOND * 3, true);
-        assert_eq!(expired, Beat::Expired(SECOND));
+        assert_eq!(expired, Beat::Expired);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let due = start + SECOND * 7 / 2;
         assert_eq!(heartbeat.poll_timeout(), Some(due));
         let expired = heartbeat.handle_timeout(due, true);
-        assert_eq!(expired, Beat::Expired(SECOND * 5 / 2));
+        assert_eq!(expired, Beat::Expired);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         heartbeat.handle_ping(10, start);
         assert_eq!(heartbeat.handle_timeout(start + SECOND, false), Beat::Rest);
         let expired = heartbeat.handle_timeout(start + SECOND * 2, true);
-        assert_eq!(expired, Beat::Expired(SECOND));
+        assert_eq!(expired, Beat::Expired);
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl Engine {
                 self.traffic.owed_ping = true;
                 self.send_owed();
             }
-            Beat::Expired(silence) => self.close(CloseReason::HeartbeatTimeout(silence)),
+            Beat::Expired => self.close(CloseReason::HeartbeatTimeout),
         }
     }
 

@@ -42,8 +42,6 @@ impl fmt::Debug for MechanismSpec {
 pub struct MechanismConfig {
     /// The mechanism.
     pub spec: &'static MechanismSpec,
-    /// Whether we are the side that checks the other one. Set by an option, not by who connected.
-    pub as_server: bool,
     /// Keys, names and passwords, under names that the mechanism's file defines.
     pub parameters: Vec<(&'static str, Bytes)>,
 }
@@ -53,7 +51,6 @@ impl Default for MechanismConfig {
     fn default() -> MechanismConfig {
         MechanismConfig {
             spec: &null::NULL,
-            as_server: false,
             parameters: Vec::new(),
         }
     }
@@ -64,6 +61,8 @@ impl Default for MechanismConfig {
 pub struct Local<'a> {
     /// Our socket type.
     pub socket_type: SocketType,
+    /// Whether we are the side that checks the other one. Set by an option, not by who connected.
+    pub as_server: bool,
     /// Our properties, ready to follow the name of a READY or INITIATE.
     pub properties: &'a [u8],
 }

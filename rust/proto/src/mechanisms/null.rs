@@ -84,6 +84,7 @@ mod tests {
     fn null() -> Box<dyn Mechanism> {
         let local = Local {
             socket_type: SocketType::Push,
+            as_server: false,
             properties: PROPERTIES,
         };
         start(&MechanismConfig::default(), local)
