@@ -118,7 +118,7 @@ impl Session {
     fn build(seed: Seed, connecter: Option<Connecter>, pipe: Option<Pipe>, stream: Option<Stream>) -> Arc<Session> {
         let now = Instant::now();
         let link = match stream {
-            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(true, now), stream))),
+            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
             None => Link::Idle,
         };
         let session = Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -245,8 +245,8 @@ impl Seed {
         pipe_pair(&self.options, self.conflate && self.options.conflate)
     }
 
-    fn engine(&self, as_server: bool, now: Instant) -> Engine {
-        Engine::new(engine_config(&self.options, self.socket_type, as_server), now)
+    fn engine(&self, now: Instant) -> Engine {
+        Engine::new(engine_config(&self.options, self.socket_type), now)
     }
 }
 
@@ -258,9 +258,8 @@ fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
     )
 }
 
-fn engine_config(options: &Options, socket_type: SocketType, as_server: bool) -> EngineConfig {
+fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     let mut config = EngineConfig::new(socket_type);
-    config.as_server = as_server;
     config.routing_id = options.routing_id.clone();
     config.handshake_ivl = options.handshake_ivl;
     config.heartbeat_ivl = options.heartbeat_ivl;
@@ -298,7 +297,7 @@ impl Undelivered for Session {
             Link::Up(up) => up.given - up.engine.messages_transmitted(),
             _ => 0,
         };
-        let queued = state.pipe.as_mut().map_or(0, Pipe::queued_in);
+        let queued = state.pipe.as_ref().map_or(0, Pipe::queued_in);
         (self.endpoint.clone(), begun + queued)
     }
 }

@@ -5,6 +5,7 @@
 mod command;
 mod decoder;
 mod encoder;
+pub mod endpoint;
 pub mod engine;
 pub mod error;
 pub mod frame;
@@ -13,6 +14,7 @@ mod legacy;
 pub mod mechanisms;
 pub mod message;
 pub mod socket_type;
+pub mod subscription;
 
 pub use engine::{Engine, EngineConfig, Event, PeerInfo};
 pub use error::{CloseReason, ProtocolError};

@@ -17,7 +17,7 @@ use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::MonitorEvent;
 use crate::options::Options;
-use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected, Side};
+use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
