@@ -8,7 +8,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, Result};
 use crate::io_thread::IoHandle;
-use crate::monitor::{EventKind, MonitorEvent, descriptor};
+use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::port::SocketPort;
 use crate::reactor::{EventHandler, Reactor, Token};
@@ -74,7 +74,7 @@ impl Listener {
             }
         };
         let endpoint = listen.endpoint();
-        let fd = descriptor(listen.fd());
+        let fd = listen.id();
         let listener = Arc::new_cyclic(|me| Listener {
             me: me.clone(),
             io,
@@ -117,7 +117,7 @@ impl Listener {
             session.abandon();
         }
         if let Some(mut listen) = listen {
-            let fd = descriptor(listen.fd());
+            let fd = listen.id();
             // Closing the descriptor also takes it out of the reactor.
             listen.close();
             self.emit(EventKind::Closed, fd);
@@ -142,7 +142,7 @@ impl Listener {
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
                 Ok(Some(stream)) => {
-                    self.emit(EventKind::Accepted, descriptor(stream.fd()));
+                    self.emit(EventKind::Accepted, stream.id());
                     match self.serve(stream) {
                         Ok(session) => remember(sessions, &session),
                         Err(error) => self.failed(&error),

@@ -1,7 +1,5 @@
 //! Socket events: what they are called, what they carry, and how libzmq's programs expect them on the wire.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
-
 use bytes::{BufMut, BytesMut};
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -40,11 +38,6 @@ pub enum EventKind {
     HandshakeFailedProtocol = 0x2000,
     /// A handshake was refused; the value is the status: 300, 400 or 500.
     HandshakeFailedAuth = 0x4000,
-}
-
-/// A descriptor as the value of an event.
-pub(crate) fn descriptor(fd: BorrowedFd<'_>) -> u64 {
-    u64::try_from(fd.as_raw_fd()).unwrap_or_default()
 }
 
 /// One event of a socket.

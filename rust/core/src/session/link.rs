@@ -8,7 +8,7 @@ use zeroxide_proto::error::CloseReason;
 use super::traffic::Input;
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
-use crate::monitor::{EventKind, descriptor};
+use crate::monitor::EventKind;
 use crate::patterns;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
@@ -120,14 +120,14 @@ impl Session {
         let ended = loop {
             sink.clear();
             sink.reserve(SINK_MAX);
-            match stream.recv(&mut sink, SINK_MAX) {
+            match stream.recv(&mut sink) {
                 Ok(0) => break true,
                 Ok(_) => {}
                 Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
             }
         };
         if ended || stream.unsent() == 0 || *until <= io.now() {
-            self.emit(EventKind::Closed, descriptor(stream.fd()));
+            self.emit(EventKind::Closed, stream.id());
             self.finish(state, io);
         }
     }
@@ -223,7 +223,7 @@ impl Session {
     }
 
     fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream) {
-        self.emit(EventKind::Connected, descriptor(stream.fd()));
+        self.emit(EventKind::Connected, stream.id());
         let engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
         state.link = Link::Up(Box::new(Connection::new(engine, stream)));
         self.traffic(state, io);
@@ -253,7 +253,7 @@ impl Session {
     /// The connection is over.
     fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
-        let fd = descriptor(up.stream.fd());
+        let fd = up.stream.id();
         let was_ready = up.engine.is_ready();
         let stranded = up.given - up.engine.messages_transmitted();
         if !was_ready {

@@ -18,9 +18,6 @@ use crate::reactor::Reactor;
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
 const READ_BUDGET: usize = 1 << 20;
 
-/// How much is asked of one `recv`; the engine's buffer may have room for less.
-const READ_MAX: usize = 1 << 18;
-
 /// How much is handed to one `sendmsg`.
 const WRITE_MAX: usize = 1 << 20;
 
@@ -55,7 +52,7 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
-            match up.stream.recv(up.engine.input(), READ_MAX) {
+            match up.stream.recv(up.engine.input()) {
                 Ok(0) => {
                     up.readable = false;
                     up.engine.handle_eof(now);
