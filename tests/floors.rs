@@ -23,6 +23,7 @@ const CORE: &[&[&str]] = &[
     &["timer", "signal"],
     &["reactor"],
     &["pipe"],
+    &["transports", "patterns"], // blind to each other
     &["monitor"],
     &["port"],
     &["command"],
@@ -30,12 +31,12 @@ const CORE: &[&[&str]] = &[
     &["io_thread", "resolver"],
     &["registry"],
     &["auth"],
-    &["transports", "patterns"], // blind to each other
     &["connecter"],
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller", "proxy"],
+    &["reaper", "poller"],
+    &["proxy"],
     &["context"],
 ];
 

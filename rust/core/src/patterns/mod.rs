@@ -20,11 +20,15 @@ mod pipe_set;
 #[cfg(test)]
 mod rig;
 mod ring;
+mod router_table;
 
 mod dealer;
 mod pair;
 mod pull;
 mod push;
+mod rep;
+mod req;
+mod router;
 
 use std::result;
 
@@ -153,4 +157,12 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
 }
 
 /// Every pattern there is.
-pub static PATTERNS: &[&PatternSpec] = &[&pair::PAIR, &dealer::DEALER, &pull::PULL, &push::PUSH];
+pub static PATTERNS: &[&PatternSpec] = &[
+    &pair::PAIR,
+    &req::REQ,
+    &rep::REP,
+    &dealer::DEALER,
+    &router::ROUTER,
+    &pull::PULL,
+    &push::PUSH,
+];

@@ -149,12 +149,12 @@ impl Rig {
     }
 
     pub(super) fn far_recv(&mut self, id: PipeId) -> Option<Text> {
+        self.far_recv_message(id).as_ref().map(text)
+    }
+
+    pub(super) fn far_recv_message(&mut self, id: PipeId) -> Option<Message> {
         let far = self.far.get_mut(&id)?;
-        if far.check_read() {
-            far.read().as_ref().map(text)
-        } else {
-            None
-        }
+        if far.check_read() { far.read() } else { None }
     }
 
     /// Everything that arrived at a far end, frames of one message joined with a slash.
