@@ -87,6 +87,8 @@ struct Connection {
     stream: Stream,
     readable: bool,
     writable: bool,
+    /// The peer finished or the connection broke: only a read of nothing says that everything was read.
+    hung_up: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -272,7 +274,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
 
 impl Connection {
     fn new(engine: Engine, stream: Stream) -> Connection {
-        Connection { engine, stream, readable: true, writable: true, given: 0, accounted: 0 }
+        Connection { engine, stream, readable: true, writable: true, hung_up: false, given: 0, accounted: 0 }
     }
 }
 
@@ -321,6 +323,7 @@ impl EventHandler for Session {
             Link::Up(up) => {
                 up.readable |= ready.is_readable();
                 up.writable |= ready.is_writable();
+                up.hung_up |= ready.is_hangup();
             }
             Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
             _ => {}

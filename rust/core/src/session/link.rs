@@ -287,7 +287,7 @@ impl Session {
             CloseReason::AuthFailed(status) => {
                 self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
             }
-            CloseReason::HandshakeTimeout(_) => {
+            CloseReason::HandshakeTimeout => {
                 self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);
             }
             _ => self.emit_because(EventKind::HandshakeFailedNoDetail, 0, reason),

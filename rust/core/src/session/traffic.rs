@@ -52,12 +52,16 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
-            match up.stream.recv(up.engine.input()) {
+            let buffer = up.engine.input();
+            let room = buffer.capacity() - buffer.len();
+            match up.stream.recv(buffer) {
                 Ok(0) => {
                     up.readable = false;
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {
+                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
+                    up.readable = n >= room || up.hung_up;
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
