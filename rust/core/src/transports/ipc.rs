@@ -1,10 +1,10 @@
 //! ipc: stream sockets of the Unix domain, at a path or (Linux) under an abstract name.
 //!
-//! Binding never takes an address away from anybody: what is at the path already is asked first. Only a socket that
-//! nobody answers is replaced, and only the one that was asked: it is moved aside before it is deleted, so that a
-//! socket which appears in between survives.
+//! Binding never takes an address away from anybody: what is at the path already is asked first, and only a socket
+//! that nobody answers is replaced. Of several that bind there at once one wins: they take turns, by a lock on the
+//! directory.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,9 +12,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, RenameFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 use zeroxide_proto::socket_type::SocketType;
 
@@ -27,8 +26,10 @@ use crate::sys::stream::adopt;
 const LONGEST_PATH: usize = 107;
 /// How often a path is tried again that somebody else is changing at the same time.
 const ATTEMPTS: usize = 8;
-/// How long a socket that answers nobody is given to begin to listen.
+/// How long a socket that answers nobody is given to begin to listen, should it come from a program without the lock.
 const GRACE: Duration = Duration::from_millis(20);
+/// How long to wait for the lock. Others lock directories, too, for reasons of their own; they do not stop us.
+const LOCK_MAX: Duration = Duration::from_secs(1);
 
 /// See the module text.
 pub(super) struct Ipc;
@@ -228,6 +229,7 @@ fn set_buffers(socket: &Socket, (sndbuf, rcvbuf): Buffers) -> Result<()> {
 fn bound_to(address: &str, options: &Options) -> Result<IpcListener> {
     let target = socket_address(address)?;
     let path = target.as_pathname().map(Path::to_owned);
+    let _turn = path.as_deref().and_then(lock_directory);
     for _ in 0..ATTEMPTS {
         let socket = new_socket()?;
         match socket.bind(&target) {
@@ -322,30 +324,50 @@ fn adopted(fd: i32) -> Result<IpcListener> {
     })
 }
 
+/// Waits for our turn to change the directory of a path; `None` where it cannot be locked.
+fn lock_directory(path: &Path) -> Option<File> {
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let lock = File::open(directory.unwrap_or(Path::new("."))).ok()?;
+    let deadline = Instant::now() + LOCK_MAX;
+    while lock.try_lock().is_err() {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Some(lock)
+}
+
 /// Removes a dead socket at the path.
 ///
 /// # Errors
 /// `AddressInUse` when it lives, or is something else.
 fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
-    let before = match fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => FileId::of(&found),
-        Ok(_) => {
-            return Err(in_use(
-                "there is a file at the path that is no socket; remove it or choose another path",
-            ));
-        }
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::from(error).about(path.display())),
     };
-    if is_alive(target)? {
+    if !found.file_type().is_socket() {
+        return Err(in_use(
+            "what is at the path is no socket; remove it or choose another path",
+        ));
+    }
+    if is_alive(target)? || {
+        thread::sleep(GRACE);
+        is_alive(target)?
+    } {
         return Err(in_use("another socket listens there"));
     }
-    // It may be bound and about to listen.
-    thread::sleep(GRACE);
-    if is_alive(target)? {
-        return Err(in_use("another socket listens there"));
+    match file_id(path) {
+        Ok(now) if now == FileId::of(&found) => {
+            fs::remove_file(path).map_err(|error| cannot_bind(error, &path.display().to_string()))
+        }
+        // Somebody else changed it: look again.
+        _ => Ok(()),
     }
-    remove_dead(path, before)
 }
 
 /// Whether somebody listens there.
@@ -359,27 +381,6 @@ fn is_alive(target: &SockAddr) -> Result<bool> {
             _ => Err(error.into()),
         },
     }
-}
-
-/// Removes the path if it is still the file that was found dead.
-fn remove_dead(path: &Path, dead: FileId) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(format!(".{:x}", random()));
-    let aside = PathBuf::from(aside);
-    match fs::rename(path, &aside) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(cannot_bind(error, &path.display().to_string())),
-    }
-    if file_id(&aside).is_ok_and(|file| file == dead) {
-        let _ = fs::remove_file(&aside);
-        return Ok(());
-    }
-    // Somebody has bound there in the last moment: put it back, without taking the place of yet another.
-    if rustix::fs::renameat_with(CWD, &aside, CWD, path, RenameFlags::NOREPLACE).is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    Err(in_use("another socket was bound there just now"))
 }
 
 fn file_id(path: &Path) -> io::Result<FileId> {
