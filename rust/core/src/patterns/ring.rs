@@ -45,6 +45,16 @@ impl Ring {
         }
     }
 
+    /// Visits every pipe, beginning with the front.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(PipeId)) {
+        let mut next = self.front;
+        while let Some(id) = next {
+            visit(id);
+            next = self.links[self.links[slot_index(id)].next as usize].id;
+            next = next.filter(|next| self.front != Some(*next));
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -134,6 +144,24 @@ mod tests {
         ring.rotate();
         ring.insert(id(5));
         assert_eq!(round(&mut ring), [0, 7, 3, 5]);
+    }
+
+    #[test]
+    fn visiting_turns_nothing() {
+        let mut ring = Ring::default();
+        let visited = |ring: &Ring| {
+            let mut seen = Vec::new();
+            ring.for_each(|id| seen.push(id.0 & 0xffff_ffff));
+            seen
+        };
+        assert!(visited(&ring).is_empty());
+        ring.insert(id(4));
+        assert_eq!(visited(&ring), [4]);
+        ring.insert(id(2));
+        ring.insert(id(6));
+        ring.rotate();
+        assert_eq!(visited(&ring), [2, 6, 4]);
+        assert_eq!(ring.front(), Some(id(2)));
     }
 
     #[test]
