@@ -33,6 +33,7 @@ mod push;
 mod rep;
 mod req;
 mod router;
+mod stream;
 mod subscribe;
 mod xpub;
 mod xsub;
@@ -176,4 +177,21 @@ pub static PATTERNS: &[&PatternSpec] = &[
     &push::PUSH,
     &xpub::XPUB,
     &xsub::XSUB,
+    &stream::STREAM,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_its_row() {
+        for socket_type in SocketType::ALL {
+            assert_eq!(
+                spec(*socket_type).map(|spec| spec.socket_type),
+                Some(*socket_type)
+            );
+        }
+        assert_eq!(PATTERNS.len(), SocketType::ALL.len());
+    }
+}
