@@ -1,0 +1,106 @@
+"""Runs one case once: starts the processes, lets them measure, ends them, says how quiet the machine was."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from cases import Case
+
+ROLES = Path(__file__).with_name("roles.py")
+LIMIT_S = 90
+
+
+class RunFailed(Exception):
+    """A process ended, or ran out of time, without a result."""
+
+
+class Part:
+    """One measured process, spoken to in lines of JSON."""
+
+    def __init__(self, module: str, part: str, parameters: dict[str, Any]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(ROLES), module, part, json.dumps(parameters)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self.watchdog = threading.Timer(LIMIT_S, self.process.kill)
+        self.watchdog.daemon = True
+        self.watchdog.start()
+
+    def hear(self, field: str) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RunFailed(f"no {field}; exit code {self.process.wait()}")
+        return json.loads(line)[field]
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+
+    def end(self) -> None:
+        """The peer sends for ever, so it is killed; its CPU counts as ours once it has been waited for."""
+        self.watchdog.cancel()
+        self.process.kill()
+        self.process.communicate()
+
+
+def run(module: str, case: Case, seconds: float, count: int) -> dict[str, float]:
+    """The case's figures, and `foreign`: the share of the machine that other processes took meanwhile."""
+    before = (time.monotonic(), machine_cpu(), own_cpu())
+    with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
+        addresses = {
+            "tcp": "tcp://127.0.0.1:*",
+            "ipc": f"ipc://{folder}/socket",
+            "inproc": "inproc://bench",
+        }
+        parameters = case.parameters(seconds, count) | {"address": addresses[case.transport]}
+        parts = [Part(module, "both" if case.in_one_process else "measure", parameters)]
+        try:
+            if case.in_one_process:
+                figures: dict[str, float] = parts[0].hear("result")
+            else:
+                parameters |= {"endpoint": parts[0].hear("endpoint")}
+                parts.append(Part(module, "peer", parameters))
+                figures = measure_both(case, *parts)
+        finally:
+            for part in parts:
+                part.end()
+    elapsed = time.monotonic() - before[0]
+    foreign = (machine_cpu() - before[1]) - (own_cpu() - before[2])
+    return figures | {"foreign": max(0.0, foreign / elapsed / (os.cpu_count() or 1))}
+
+
+def measure_both(case: Case, measuring: Part, peer: Part) -> dict[str, float]:
+    measuring.tell(str(peer.process.pid))
+    figures: dict[str, float] = {}
+    if case.role == "pub_sub":
+        measuring.hear("ready")
+        peer.tell("go")
+        figures["sender_rate"] = peer.hear("sender_rate")
+    figures |= measuring.hear("result")
+    return figures
+
+
+def machine_cpu() -> float:
+    """Seconds of CPU used by everybody, interrupts aside: those belong to no process."""
+    with open("/proc/stat") as stat:
+        user, nice, system = map(int, stat.readline().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def own_cpu() -> float:
+    """Seconds used by this process and by its children that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

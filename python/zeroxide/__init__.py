@@ -1,0 +1,116 @@
+"""ZeroMQ for Python over a core in Rust; the API is pyzmq's.
+
+``import zeroxide as zmq`` runs programs written for pyzmq.
+"""
+
+import sys
+
+from . import _native, constants, error
+from ._native import (
+    __version__,
+    curve_keypair,
+    curve_public,
+    has,
+    proxy,
+    proxy_steerable,
+    strerror,
+    zmq_errno,
+)
+from .constants import *  # noqa: F403
+from .context import Context, SyncContext
+from .error import (
+    Again,
+    ContextTerminated,
+    DraftFDWarning,
+    InterruptedSystemCall,
+    NotDone,
+    NotFlushed,
+    ProactorSelectorThreadWarning,
+    ZMQBaseError,
+    ZMQBindError,
+    ZMQError,
+    ZMQVersionError,
+)
+from .frame import Frame, Message
+from .monitor import parse_monitor_message, recv_monitor_message
+from .poll import Poller, select, zmq_poll
+from .proxy import device
+from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
+from .tracker import FINISHED_TRACKER, MessageTracker
+from .version import (
+    VERSION_EXTRA,
+    VERSION_MAJOR,
+    VERSION_MINOR,
+    VERSION_PATCH,
+    __revision__,
+    pyzmq_version,
+    pyzmq_version_info,
+    zmq_version,
+    zmq_version_info,
+)
+
+__all__ = [
+    "COPY_THRESHOLD",
+    "DRAFT_API",
+    "IPC_PATH_MAX_LEN",
+    "PYZMQ_DRAFT_API",
+    "VERSION_EXTRA",
+    "VERSION_MAJOR",
+    "VERSION_MINOR",
+    "VERSION_PATCH",
+    "Again",
+    "Context",
+    "ContextTerminated",
+    "DraftFDWarning",
+    "Frame",
+    "InterruptedSystemCall",
+    "Message",
+    "MessageTracker",
+    "NotDone",
+    "NotFlushed",
+    "Poller",
+    "ProactorSelectorThreadWarning",
+    "Socket",
+    "SyncContext",
+    "SyncSocket",
+    "ZMQBaseError",
+    "ZMQBindError",
+    "ZMQError",
+    "ZMQVersionError",
+    "__revision__",
+    "__version__",
+    "curve_keypair",
+    "curve_public",
+    "device",
+    "has",
+    "parse_monitor_message",
+    "proxy",
+    "proxy_steerable",
+    "pyzmq_version",
+    "pyzmq_version_info",
+    "recv_monitor_message",
+    "select",
+    "strerror",
+    "zmq_errno",
+    "zmq_poll",
+    "zmq_version",
+    "zmq_version_info",
+]
+__all__ += constants.__all__
+
+# Sockets made from now on send bodies below this many bytes by copying even with
+# ``copy=False``; a program may assign to it.
+COPY_THRESHOLD = 65536
+
+# Whether draft sockets are built in.
+DRAFT_API = has("draft")
+PYZMQ_DRAFT_API = DRAFT_API
+
+_native.install(
+    package=sys.modules[__name__],
+    zmq_error=ZMQError,
+    errors=error.EXCEPTIONS,
+    not_flushed=NotFlushed,
+    tracker=MessageTracker,
+    finished_tracker=FINISHED_TRACKER,
+)

@@ -1,0 +1,336 @@
+"""The extension module: what rust/py provides.
+
+Times are milliseconds as in the rest of the API, but for `Release.wait`. A blocking
+call releases the GIL, and a Python signal handler may end it by raising.
+"""
+
+import builtins
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, overload
+
+from typing_extensions import Buffer
+
+from ._typing import Batch, HasFileno, OptionValue, Part
+from .error import NotFlushed, ZMQError
+from .tracker import MessageTracker
+
+__version__: str
+
+class Dropped(TypedDict):
+    """Messages that were not delivered, by reason."""
+
+    high_water: int
+    no_peer: int
+    unroutable: int
+    conflated: int
+    mid_message: int
+    local_filter: int
+    malformed: int
+    lingered: int
+    peer_gone: int
+
+class PeerStats(TypedDict):
+    """Counters of one connection."""
+
+    endpoint: str
+    routing_id: bytes
+    connected: bool
+    sent: int
+    sent_bytes: int
+    received: int
+    received_bytes: int
+    queued_out: int
+    queued_in: int
+    dropped: Dropped
+
+class SocketStats(TypedDict):
+    """What `Socket.stats` returns; messages count as wholes."""
+
+    sent: int
+    sent_bytes: int
+    received: int
+    received_bytes: int
+    queued_out: int
+    queued_in: int
+    dropped: Dropped
+    no_subscriber: int
+    peers: list[PeerStats]
+
+class _Tracked(Protocol):
+    def __call__(self, release: Release, /) -> MessageTracker: ...
+
+class Context:
+    """A set of I/O threads and the sockets on them."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _open(self, io_threads: int) -> None: ...
+    def _share(self, other: Context) -> None: ...
+    def _term_idle(self, idle_ms: int) -> dict[str, int]: ...
+    def set(self, option: int, value: int | str | bytes) -> None: ...
+    def get(self, option: int) -> int: ...
+    def term(self) -> None:
+        """Waits until every socket is closed and its messages are out, then ends.
+
+        Calls that wait on sockets of the context raise `ContextTerminated`. When a
+        signal handler raises, so does this, and calling it again goes on.
+        """
+
+    def shutdown(self) -> None:
+        """Makes every call on the context's sockets raise `ContextTerminated`."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def underlying(self) -> int: ...
+
+class Socket:
+    """One end of a messaging pattern; see `zeroxide.Socket`."""
+
+    copy_threshold: int
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _open(
+        self, context: Context, socket_type: int, copy_threshold: int | None = None
+    ) -> None: ...
+    def _share(self, other: Socket) -> None: ...
+    @overload
+    def send(
+        self,
+        data: Buffer,
+        flags: int = 0,
+        copy: Literal[True] = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> None: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        *,
+        copy: Literal[False],
+        track: Literal[True],
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> MessageTracker: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> MessageTracker | None:
+        """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+
+    @overload
+    def recv(self, flags: int = 0, copy: Literal[True] = True, track: bool = False) -> bytes: ...
+    @overload
+    def recv(self, flags: int = 0, *, copy: Literal[False], track: bool = False) -> Frame: ...
+    @overload
+    def recv(self, flags: int, copy: Literal[False], track: bool = False) -> Frame: ...
+    @overload
+    def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> bytes | Frame:
+        """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+
+    def send_multipart(
+        self,
+        msg_parts: Sequence[Part],
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+    ) -> MessageTracker | None:
+        """Sends a message of several parts, as a whole."""
+
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, copy: Literal[True] = True, track: bool = False
+    ) -> list[bytes]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, *, copy: Literal[False], track: bool = False
+    ) -> list[Frame]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int, copy: Literal[False], track: bool = False
+    ) -> list[Frame]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, copy: bool = True, track: bool = False
+    ) -> list[bytes] | list[Frame]:
+        """Receives all parts of a message, or those that are left of one."""
+
+    def send_batch(self, messages: Batch, flags: int = 0) -> int:
+        """Sends many messages; returns how many were taken.
+
+        A message is a single part, or a list or tuple of parts. Blocks as `send`
+        does; raises only if not even the first was taken.
+        """
+
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[False] = False,
+    ) -> list[bytes | list[bytes]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[True],
+    ) -> list[list[bytes]]:
+        """Receives what is there, at least one and at most `max_messages`.
+
+        Waits for the first as `recv` does, for `timeout` ms if given, and for no
+        other. A message of one part is its bytes, of several a list of bytes; with
+        `multipart` every message is a list.
+        """
+
+    def recv_into(self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0) -> int:
+        """Receives one part into `buffer` and returns its size.
+
+        A part that is larger is cut, and the size returned tells so.
+        """
+
+    def poll(self, timeout: float | None = None, flags: int = 1) -> int:
+        """Waits up to `timeout` ms for events; returns them, or 0."""
+
+    def bind(self, addr: str | bytes) -> str: ...
+    def connect(self, addr: str | bytes) -> str: ...
+    def unbind(self, addr: str | bytes) -> None:
+        """Undoes `bind`."""
+
+    def disconnect(self, addr: str | bytes) -> None:
+        """Undoes `connect`."""
+
+    def set(self, option: int, value: OptionValue) -> None:
+        """Sets an option."""
+
+    def get(self, option: int) -> Any:
+        """Reads an option: an int, or bytes."""
+
+    def close(self, linger: int | None = None) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    def fileno(self) -> int:
+        """A descriptor that is readable while the socket may have something to do."""
+
+    def stats(self) -> SocketStats:
+        """Counters of what was sent, received, queued and dropped."""
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Waits until every message sent has left for its peer's kernel.
+
+        Raises `NotFlushed` after `timeout` ms.
+        """
+
+    def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
+        """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
+
+    @property
+    def underlying(self) -> int: ...
+
+class Frame:
+    """One part of a message, whose memory is shared instead of copied.
+
+    Frames are what ``recv(copy=False)`` returns; they also carry what is known about
+    the peer: ``frame["Peer-Address"]``.
+    """
+
+    more: bool
+    routing_id: int
+    group: str
+    __hash__: ClassVar[Any]
+
+    def __new__(
+        cls,
+        data: Buffer | None = None,
+        track: bool = False,
+        copy: bool | None = None,
+        copy_threshold: int | None = None,
+    ) -> Self: ...
+    @property
+    def bytes(self) -> builtins.bytes: ...
+    @property
+    def buffer(self) -> memoryview: ...
+    @property
+    def tracker(self) -> MessageTracker | None: ...
+    def __len__(self) -> int: ...
+    def __bytes__(self) -> builtins.bytes: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    @overload
+    def get(self, option: int) -> int: ...
+    @overload
+    def get(self, option: str | builtins.bytes) -> str:
+        """A property of the message, or of the peer it came from."""
+
+    @overload
+    def __getitem__(self, option: int) -> int: ...
+    @overload
+    def __getitem__(self, option: str | builtins.bytes) -> str: ...
+    def set(self, option: int | str, value: Any) -> None: ...
+    def fast_copy(self) -> Self:
+        """A second frame over the same memory."""
+
+    def __copy__(self) -> Self: ...
+
+class Release:
+    """Tells when the core has let go of a buffer."""
+
+    @property
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None) -> bool:
+        """Waits up to `timeout` seconds; returns `done`."""
+
+def install(
+    *,
+    package: ModuleType,
+    zmq_error: type[ZMQError],
+    errors: dict[int, type[ZMQError]],
+    not_flushed: type[NotFlushed],
+    tracker: _Tracked,
+    finished_tracker: MessageTracker,
+) -> None: ...
+def strerror(errno: int) -> str:
+    """The text of an error number."""
+
+def zmq_errno() -> int:
+    """The number of the last error in the calling thread."""
+
+def has(capability: str) -> bool:
+    """Whether a transport or mechanism is built in: ``has("ipc")``."""
+
+def curve_keypair() -> tuple[bytes, bytes]:
+    """A new pair of keys, public and secret, in Z85."""
+
+def curve_public(secret_key: bytes) -> bytes:
+    """The public key that belongs to a secret one, in Z85."""
+
+def zmq_poll(
+    sockets: Sequence[tuple[Socket | int | HasFileno, int]], timeout: int = -1
+) -> list[tuple[Any, int]]:
+    """Waits up to `timeout` ms for events of sockets and file descriptors."""
+
+def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:
+    """Passes messages between two sockets until their context is terminated."""
+
+def proxy_steerable(
+    frontend: Socket,
+    backend: Socket,
+    capture: Socket | None = None,
+    control: Socket | None = None,
+) -> int:
+    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`."""
+
+def socket_options() -> list[tuple[str, int, str, bool, bool]]: ...
+def context_options() -> list[tuple[str, int, str, bool, bool]]: ...

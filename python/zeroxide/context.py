@@ -1,0 +1,295 @@
+"""The context: I/O threads, the sockets on them, and their end."""
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, cast
+
+from . import _native
+from ._typing import OptionValue, SocketT_co
+from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
+from .error import ZMQError
+from .options import is_declared
+from .socket import Socket
+
+__all__ = ["Context", "SyncContext"]
+
+# Implicit termination (garbage collection, interpreter exit) goes on while bytes move
+# and gives up after this long without.
+IDLE_MS = 2000
+
+
+class Context(_native.Context, Generic[SocketT_co]):
+    """Owns the I/O threads that move messages, and the sockets made with it.
+
+    ``Context(io_threads=1)`` is a new one; ``Context(other)`` and
+    ``Context(shadow=other)`` are further handles of the same. Options of the context
+    are attributes (``ctx.io_threads = 4``); an option of sockets set on the context
+    (``ctx.linger = 0``) is the default of the sockets it makes from then on.
+
+    A context may be used from any thread.
+    """
+
+    sockopts: dict[int, OptionValue]
+    _repr_cls: ClassVar[str] = "zmq.Context"
+    _socket_class: ClassVar[type[Socket[Any]]] = Socket
+    _instance: ClassVar[Any] = None
+    _shadow: bool = False
+    # Keeps what a shadow stands for alive.
+    _shadow_obj: "Context[Any] | None" = None
+    _sockets: "weakref.WeakValueDictionary[int, Socket[Any]]"
+
+    def __init__(
+        self,
+        io_threads: "int | Context[Any]" = 1,
+        shadow: "Context[Any] | int | None" = None,
+    ) -> None:
+        if isinstance(io_threads, Context):
+            shadow, io_threads = io_threads, 1
+        # A plain dictionary of weak references: adding and dropping entries from
+        # several threads needs no lock.
+        self._sockets = weakref.WeakValueDictionary()
+        self.sockopts = {}
+        if shadow:
+            original = _find(shadow)
+            self._shadow = True
+            self._shadow_obj = original
+            self._share(original)
+        else:
+            self._open(io_threads)
+            _contexts[self.underlying] = self
+
+    # ---- the shared one, and other handles ------------------------------------------
+
+    @classmethod
+    def instance(cls, io_threads: int = 1) -> Self:
+        """The context of the process, made on first use.
+
+        A class has one; after a fork, or once it is closed, there is a new one.
+        """
+        with _instance_lock:
+            context = cls.__dict__.get("_instance")
+            # An inherited context reports itself closed after a fork.
+            if context is None or context.closed:
+                context = cls(io_threads=io_threads)
+                cls._instance = context
+            return cast(Self, context)
+
+    @classmethod
+    def shadow(cls, address: "Context[Any] | int") -> Self:
+        """Another handle of a context, given itself or its `underlying` number."""
+        return cls(shadow=address)
+
+    def __copy__(self) -> Self:
+        return type(self)(shadow=self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be pickled: make a new one where it is used")
+
+    # ---- sockets --------------------------------------------------------------------
+
+    def socket(
+        self,
+        socket_type: int,
+        socket_class: Callable[..., SocketT_co] | None = None,
+        **kwargs: Any,
+    ) -> SocketT_co:
+        """A new socket with the context's default options.
+
+        `socket_class` and the keyword arguments are for sockets of another class.
+        """
+        if self.closed:
+            raise ZMQError(Errno.ENOTSUP, "the context is closed")
+        make = socket_class or cast("Callable[..., SocketT_co]", type(self)._socket_class)
+        socket = make(self, socket_type, **kwargs)
+        for option, value in self.sockopts.items():
+            # Defaults are for whoever has a use for them: SUBSCRIBE means nothing to
+            # a PUSH socket.
+            with contextlib.suppress(ZMQError):
+                socket.set(option, value)
+        return socket
+
+    def _add_socket(self, socket: Socket[Any]) -> None:
+        self._sockets[id(socket)] = socket
+
+    def _rm_socket(self, socket: Socket[Any]) -> None:
+        self._sockets.pop(id(socket), None)
+
+    def _open_sockets(self) -> list[Socket[Any]]:
+        sockets = [reference() for reference in self._sockets.valuerefs()]
+        return [socket for socket in sockets if socket is not None and not socket.closed]
+
+    # ---- the end --------------------------------------------------------------------
+
+    def destroy(self, linger: int | None = None) -> None:
+        """Closes all sockets, with `linger` if given, and terminates."""
+        self._destroy(linger, warn=False)
+
+    def _destroy(self, linger: int | None, *, warn: bool) -> None:
+        if self.closed:
+            return
+        self._close_sockets(linger, warn=warn)
+        self.term()
+
+    def _close_sockets(self, linger: int | None = None, *, warn: bool) -> None:
+        for socket in self._open_sockets():
+            if warn:
+                warnings.warn(
+                    f"Destroying context with unclosed socket {socket}",
+                    ResourceWarning,
+                    stacklevel=4,
+                    source=socket,
+                )
+            if linger is not None:
+                with contextlib.suppress(ZMQError):
+                    socket.set(LINGER, linger)
+            socket.close()
+
+    def _terminate_implicitly(self) -> None:
+        """Closes everything without waiting for a peer that takes nothing."""
+        self._close_sockets(warn=False)
+        left = self._term_idle(IDLE_MS)
+        if left and sys.stderr is not None:
+            parts = ", ".join(f"{n} to {peer}" for peer, n in left.items())
+            print(
+                f"zeroxide: gave up sending after {IDLE_MS / 1000:g} s without"
+                f" progress, messages lost: {parts}",
+                file=sys.stderr,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._destroy(None, warn=True)
+
+    def __del__(self) -> None:
+        # `closed` is also true of an unfinished object, and of one that a fork brought.
+        if self._shadow or self.closed:
+            return
+        warnings.warn(f"Unclosed context {self}", ResourceWarning, stacklevel=2, source=self)
+        self._terminate_implicitly()
+
+    # ---- options --------------------------------------------------------------------
+
+    def set(self, option: int, value: int | str | bytes) -> None:
+        """Sets an option of the context."""
+        if self.closed:
+            raise RuntimeError("Context has been destroyed")
+        super().set(option, value)
+
+    def get(self, option: int) -> int:
+        """Reads an option of the context."""
+        if self.closed:
+            raise RuntimeError("Context has been destroyed")
+        return super().get(option)
+
+    def setsockopt(self, opt: int, value: OptionValue) -> None:
+        """Sets an option for the sockets made from now on."""
+        self.sockopts[opt] = value
+
+    def getsockopt(self, opt: int) -> OptionValue:
+        """The default of new sockets; raises `KeyError` when there is none."""
+        return self.sockopts[opt]
+
+    def __getattr__(self, key: str) -> OptionValue:
+        name = key.upper()
+        if name in ContextOption.__members__:
+            return self.get(ContextOption[name])
+        try:
+            return self.sockopts[SocketOption[name]]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {key!r}"
+            ) from None
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        name = key.upper()
+        if key in self.__dict__ or is_declared(type(self), key):
+            object.__setattr__(self, key, value)
+        elif name in ContextOption.__members__:
+            self.set(ContextOption[name], value)
+        elif name in SocketOption.__members__:
+            self.sockopts[SocketOption[name]] = value
+        else:
+            raise AttributeError(f"no such context or socket option: {key!r}")
+
+    def __delattr__(self, key: str) -> None:
+        name = key.upper()
+        if key not in self.__dict__ and name in SocketOption.__members__:
+            try:
+                del self.sockopts[SocketOption[name]]
+            except KeyError:
+                raise AttributeError(key) from None
+        else:
+            object.__delattr__(self, key)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *ContextOption.__members__]
+
+    def __repr__(self) -> str:
+        name = type(self).__dict__.get("_repr_cls")
+        if name is None:
+            name = f"{type(self).__module__}.{type(self).__qualname__}"
+        count = len(self._open_sockets()) if "_sockets" in self.__dict__ else 0
+        sockets = f"{count} socket{'s' if count > 1 else ''}" if count else ""
+        closed = " closed" if self.closed else ""
+        return f"<{name}({sockets}) at {id(self):#x}{closed}>"
+
+
+# The contexts of this process by their number: for `Context.shadow` and the exit.
+_contexts: "weakref.WeakValueDictionary[int, Context[Any]]" = weakref.WeakValueDictionary()
+_instance_lock = threading.RLock()
+
+
+def _find(shadow: "Context[Any] | int") -> "Context[Any]":
+    if isinstance(shadow, Context):
+        return shadow
+    context = _contexts.get(shadow)
+    if context is None:
+        raise ZMQError(EFAULT, f"there is no context number {shadow}")
+    return context
+
+
+def _terminate_all() -> None:
+    contexts = [reference() for reference in _contexts.valuerefs()]
+    live = [context for context in contexts if context and not context.closed]
+    # All start to linger before the first is waited for: the waits overlap.
+    for context in live:
+        context._close_sockets(warn=False)
+    for context in live:
+        try:
+            context._terminate_implicitly()
+        except KeyboardInterrupt:
+            # The native call has dropped what was left of this one. Ctrl-C at exit
+            # means: now.
+            continue
+
+
+def _after_fork_in_child() -> None:
+    # Another thread may have held the lock when the process was copied.
+    global _instance_lock
+    _instance_lock = threading.RLock()
+
+
+atexit.register(_terminate_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+if TYPE_CHECKING:
+    SyncContext: TypeAlias = Context[Socket[bytes]]
+else:
+    SyncContext = Context

@@ -1,0 +1,127 @@
+"""The exceptions.
+
+The extension module raises the classes defined here: `EXCEPTIONS` tells it which one
+stands for which error number, every other number is a plain `ZMQError`.
+"""
+
+from errno import EAGAIN, EINTR
+
+from ._native import strerror, zmq_errno
+from .constants import ETERM
+
+__all__ = [
+    "Again",
+    "ContextTerminated",
+    "DraftFDWarning",
+    "InterruptedSystemCall",
+    "NotDone",
+    "NotFlushed",
+    "ProactorSelectorThreadWarning",
+    "ZMQBaseError",
+    "ZMQBindError",
+    "ZMQError",
+    "ZMQVersionError",
+]
+
+
+class ZMQBaseError(Exception):
+    """Root of everything this package raises on its own account."""
+
+
+class ZMQError(ZMQBaseError):
+    """A call failed for the reason that `errno` names.
+
+    Without a number, the last error of the calling thread is meant. `strerror` says
+    what happened, to which endpoint, and where possible what to do about it.
+    """
+
+    errno: int | None = None
+    strerror: str
+
+    def __init__(self, errno: int | None = None, msg: str | None = None) -> None:
+        if errno is None:
+            errno = zmq_errno()
+        # Text in the place of the number is taken as the message: programs do that.
+        self.errno = errno if isinstance(errno, int) else None
+        if msg is None:
+            msg = strerror(errno) if isinstance(errno, int) else str(errno)
+        self.strerror = msg
+
+    def __str__(self) -> str:
+        return self.strerror
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.strerror!r})"
+
+
+class Again(ZMQError):
+    """The call would block (``DONTWAIT``), or its time is up (``RCVTIMEO``)."""
+
+    def __init__(self, errno: object = EAGAIN, msg: str | None = None) -> None:
+        super().__init__(EAGAIN, msg)
+
+
+class ContextTerminated(ZMQError):
+    """The socket's context was shut down or terminated."""
+
+    def __init__(self, errno: object = ETERM, msg: str | None = None) -> None:
+        super().__init__(ETERM, msg)
+
+
+class InterruptedSystemCall(ZMQError, InterruptedError):
+    """A signal came in. Calls are taken up again by themselves, so this is rare."""
+
+    errno = EINTR
+    strerror: str
+
+    def __init__(self, errno: object = EINTR, msg: str | None = None) -> None:
+        super().__init__(EINTR, msg)
+
+
+class NotFlushed(Again):
+    """`Socket.flush` ran out of time.
+
+    `remaining` holds the messages that have not left yet, per endpoint.
+    """
+
+    remaining: dict[str, int]
+
+    def __init__(self, remaining: dict[str, int] | None = None) -> None:
+        self.remaining = dict(remaining or {})
+        parts = ", ".join(f"{n} to {peer}" for peer, n in self.remaining.items())
+        super().__init__(EAGAIN, f"messages not yet sent: {parts or 'unknown'}")
+
+
+class ZMQBindError(ZMQBaseError):
+    """`Socket.bind_to_random_port` found no free port."""
+
+
+class NotDone(ZMQBaseError):
+    """`MessageTracker.wait` ran out of time."""
+
+
+class ZMQVersionError(NotImplementedError):
+    """A feature needs a newer ZeroMQ."""
+
+    def __init__(self, min_version: str, msg: str = "Feature") -> None:
+        super().__init__(min_version, msg)
+        self.min_version = min_version
+        self.msg = msg
+
+    def __str__(self) -> str:
+        return f"{self.msg} requires ZeroMQ >= {self.min_version}"
+
+
+class DraftFDWarning(RuntimeWarning):
+    """The file descriptor of a draft socket is experimental."""
+
+
+class ProactorSelectorThreadWarning(RuntimeWarning):
+    """asyncio's proactor loop needs a helper thread to watch sockets."""
+
+
+EXCEPTIONS: dict[int, type[ZMQError]] = {
+    EAGAIN: Again,
+    ETERM: ContextTerminated,
+    EINTR: InterruptedSystemCall,
+}

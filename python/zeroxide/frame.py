@@ -1,0 +1,8 @@
+"""One part of a message, without copying."""
+
+from ._native import Frame
+
+# The name from before 13.0.
+Message = Frame
+
+__all__ = ["Frame", "Message"]

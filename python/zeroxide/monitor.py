@@ -1,0 +1,38 @@
+"""Reading what `Socket.get_monitor_socket` delivers."""
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from .constants import Event
+
+if TYPE_CHECKING:
+    from .socket import Socket
+
+__all__ = ["MonitorEvent", "parse_monitor_message", "recv_monitor_message"]
+
+# Event and value, packed, in the byte order of the machine; the endpoint is the
+# second part.
+_HEADER = struct.Struct("=Hi")
+
+
+class MonitorEvent(TypedDict):
+    """What happened to a connection or listener."""
+
+    event: Event
+    # A file descriptor, an errno, an interval in ms or a protocol error, by event.
+    value: int
+    endpoint: bytes
+
+
+def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:
+    """Takes the two parts of a monitor message apart."""
+    if len(msg) != 2 or len(msg[0]) != _HEADER.size:
+        raise RuntimeError(f"not a monitor message: {msg!r}")
+    event, value = _HEADER.unpack(msg[0])
+    return {"event": Event(event), "value": value, "endpoint": msg[1]}
+
+
+def recv_monitor_message(socket: "Socket[Any]", flags: int = 0) -> MonitorEvent:
+    """Receives one event from a monitor socket."""
+    return parse_monitor_message(socket.recv_multipart(flags))

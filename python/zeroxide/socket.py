@@ -1,0 +1,433 @@
+"""The socket: what the native class leaves to Python.
+
+Sending, receiving and polling are native methods, inherited as they are. Here are the
+conveniences over them, none of which a program calls a million times a second.
+"""
+
+import errno
+import json
+import pickle
+import random
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NoReturn,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
+
+from ._typing import ReturnT_co
+from .constants import (
+    EVENT_ALL,
+    PAIR,
+    RCVHWM,
+    SNDHWM,
+    SUBSCRIBE,
+    TYPE,
+    UNSUBSCRIBE,
+    Errno,
+    SocketOption,
+    SocketType,
+)
+from .error import ZMQBindError, ZMQError
+from .options import OptionAttributes
+from .tracker import MessageTracker
+
+if TYPE_CHECKING:
+    from ._typing import Part
+    from .context import Context
+
+__all__ = ["IPC_PATH_MAX_LEN", "Socket", "SyncSocket"]
+
+# Longest path behind ``ipc://``: what fits into sockaddr_un beside the closing zero.
+IPC_PATH_MAX_LEN = 107
+
+# Under a name, because inside the class `type` is the socket's.
+_ExceptionType: TypeAlias = type[BaseException] | None
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_S = TypeVar("_S", bound="Socket[Any]")
+
+
+class _Attachment(Generic[_S]):
+    """What `bind` and `connect` return: a ``with`` block that undoes them."""
+
+    def __init__(self, socket: _S, kind: Literal["bind", "connect"], endpoint: str) -> None:
+        self.socket = socket
+        self.kind = kind
+        self.addr = endpoint
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.addr}>"
+
+    def __enter__(self) -> _S:
+        return self.socket
+
+    def __exit__(
+        self,
+        exc_type: _ExceptionType,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.socket.closed:
+            return
+        if self.kind == "bind":
+            self.socket.unbind(self.addr)
+        else:
+            self.socket.disconnect(self.addr)
+
+
+class Socket(OptionAttributes, Generic[ReturnT_co]):
+    """One end of a messaging pattern; made by ``ctx.socket(zmq.PUSH)``.
+
+    A socket may be used from any thread. ``Socket(other)`` and
+    ``Socket(shadow=other)`` are further handles of the same socket, of which closing
+    one closes all.
+    """
+
+    context: "Context[Any]"
+    type: SocketType
+    _repr_cls: ClassVar[str] = "zmq.Socket"
+    _shadow: bool = False
+    # Keeps what a shadow stands for alive.
+    _shadow_obj: "Socket[Any] | None" = None
+    _monitor_socket: "Socket[Any] | None" = None
+
+    def __init__(
+        self,
+        ctx_or_socket: "Context[Any] | Socket[Any] | None" = None,
+        socket_type: int = -1,
+        *,
+        shadow: "Socket[Any] | int | None" = None,
+        copy_threshold: int | None = None,
+    ) -> None:
+        if isinstance(ctx_or_socket, Socket):
+            shadow, ctx_or_socket = ctx_or_socket, None
+        if shadow:
+            original = _find(shadow)
+            self._shadow = True
+            self._shadow_obj = original
+            self.context = original.context
+            self._share(original)
+            if copy_threshold is not None:
+                self.copy_threshold = copy_threshold
+        else:
+            if ctx_or_socket is None:
+                raise TypeError("context must be specified")
+            if socket_type < 0:
+                raise TypeError("socket_type must be specified")
+            self.context = ctx_or_socket
+            self._open(ctx_or_socket, socket_type, copy_threshold)
+            _sockets[self.underlying] = self
+            ctx_or_socket._add_socket(self)
+        self.type = SocketType(self.get(TYPE))
+
+    # ---- life -----------------------------------------------------------------------
+
+    @classmethod
+    def shadow(cls, address: "Socket[Any] | int") -> Self:
+        """Another handle of a socket, given itself or its `underlying` number."""
+        return cls(shadow=address)
+
+    def __copy__(self) -> Self:
+        return type(self)(shadow=self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be pickled: make a new one where it is used")
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the socket; what was sent goes out until ``LINGER`` ms are over.
+
+        `linger` sets ``LINGER`` first. Calls that wait in other threads raise.
+        """
+        context = self.__dict__.get("context")
+        if context is not None:
+            context._rm_socket(self)
+        super().close(linger)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: _ExceptionType,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # `closed` is also true of an unfinished object, and of one that a fork brought.
+        if self._shadow or self.closed:
+            return
+        warnings.warn(f"Unclosed socket {self}", ResourceWarning, stacklevel=2, source=self)
+        self.close()
+
+    def __repr__(self) -> str:
+        cls = self.__class__
+        name = cls.__dict__.get("_repr_cls")
+        if name is None:
+            name = f"{cls.__module__}.{cls.__qualname__}"
+        kind = self.__dict__.get("type")
+        kind_name = "UNKNOWN" if kind is None else kind.name
+        closed = " closed" if self.closed else ""
+        return f"<{name}(zmq.{kind_name}) at {id(self):#x}{closed}>"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *SocketOption.__members__]
+
+    @property
+    def socket_type(self) -> int:
+        """The old name of `type`."""
+        warnings.warn(
+            "Socket.socket_type is deprecated, use Socket.type",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.type
+
+    # ---- endpoints ------------------------------------------------------------------
+
+    def bind(self, addr: str | bytes) -> _Attachment[Self]:  # type: ignore[override]
+        """Accepts connections at `addr`; as a ``with`` block, until its end."""
+        try:
+            endpoint = super().bind(addr)
+        except ZMQError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                error.strerror += (
+                    f" (a path has at most {IPC_PATH_MAX_LEN} bytes: zmq.IPC_PATH_MAX_LEN)"
+                )
+            raise
+        return _Attachment(self, "bind", endpoint)
+
+    def connect(self, addr: str | bytes) -> _Attachment[Self]:  # type: ignore[override]
+        """Connects to `addr` now or later; as a ``with`` block, until its end."""
+        return _Attachment(self, "connect", super().connect(addr))
+
+    def bind_to_random_port(
+        self,
+        addr: str,
+        min_port: int = 49152,
+        max_port: int = 65536,
+        max_tries: int = 100,
+    ) -> int:
+        """Binds to some free port of ``tcp://interface`` and returns it.
+
+        Without a range the system chooses; otherwise ports from `min_port` up to, but
+        not including, `max_port` are tried.
+        """
+        if (min_port, max_port) == (49152, 65536):
+            self.bind(f"{addr}:*")
+            return int(self.last_endpoint.decode().rpartition(":")[2])
+        for _ in range(max_tries):
+            port = random.randrange(min_port, max_port)
+            try:
+                self.bind(f"{addr}:{port}")
+            except ZMQError as error:
+                if error.errno != Errno.EADDRINUSE:
+                    raise
+            else:
+                return port
+        raise ZMQBindError(
+            f"no free port for {addr} between {min_port} and {max_port} after {max_tries} tries"
+        )
+
+    # ---- options --------------------------------------------------------------------
+
+    def setsockopt(self, option: int, value: int | bytes) -> None:
+        """The same as `set`."""
+        self.set(option, value)
+
+    def getsockopt(self, option: int) -> Any:
+        """The same as `get`."""
+        return self.get(option)
+
+    def set_string(self, option: int, optval: str, encoding: str = "utf-8") -> None:
+        """Sets an option of bytes to encoded text."""
+        if not isinstance(optval, str):
+            raise TypeError(f"expected str, got: {optval!r}")
+        self.set(option, optval.encode(encoding))
+
+    setsockopt_string = setsockopt_unicode = set_string
+
+    def get_string(self, option: int, encoding: str = "utf-8") -> str:
+        """Reads an option of bytes as text."""
+        value = self.get(option)
+        if not isinstance(value, bytes):
+            raise TypeError(f"option {option} is not text but a number")
+        return value.decode(encoding)
+
+    getsockopt_string = getsockopt_unicode = get_string
+
+    def get_hwm(self) -> int:
+        """The high-water mark of what is sent, or of what is received."""
+        try:
+            return cast(int, self.get(SNDHWM))
+        except ZMQError:
+            return cast(int, self.get(RCVHWM))
+
+    def set_hwm(self, value: int) -> None:
+        """Sets ``SNDHWM`` and ``RCVHWM``."""
+        self.set(SNDHWM, value)
+        self.set(RCVHWM, value)
+
+    hwm = HWM = property(get_hwm, set_hwm, doc="Both high-water marks at once.")
+
+    def subscribe(self, topic: str | bytes) -> None:
+        """Wants messages that begin with `topic` (SUB)."""
+        self.set(SUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
+
+    def unsubscribe(self, topic: str | bytes) -> None:
+        """Takes one `subscribe` of the same topic back (SUB)."""
+        self.set(UNSUBSCRIBE, topic.encode() if isinstance(topic, str) else topic)
+
+    def join(self, group: str | bytes) -> NoReturn:
+        """For DISH sockets, which are not built in."""
+        raise RuntimeError("RADIO and DISH are draft sockets, which are not built in")
+
+    def leave(self, group: str | bytes) -> NoReturn:
+        """For DISH sockets, which are not built in."""
+        self.join(group)
+
+    # ---- serialised messages --------------------------------------------------------
+
+    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
+        """Makes the received bytes an object; other kinds of socket override this."""
+        return load(recvd)
+
+    def send_serialized(
+        self,
+        msg: _T,
+        serialize: "Callable[[_T], Sequence[Part]]",
+        flags: int = 0,
+        copy: bool = True,
+        **kwargs: Any,
+    ) -> MessageTracker | None:
+        """Sends ``serialize(msg)``, the parts of a message."""
+        return self.send_multipart(serialize(msg), flags, copy=copy, **kwargs)
+
+    def recv_serialized(
+        self,
+        deserialize: Callable[[list[Any]], _R],
+        flags: int = 0,
+        copy: bool = True,
+    ) -> _R:
+        """Receives a message and returns ``deserialize(parts)``."""
+        parts = self.recv_multipart(flags, copy=copy)
+        return cast(_R, self._deserialize(parts, deserialize))
+
+    def send_string(
+        self,
+        u: str,
+        flags: int = 0,
+        copy: bool = True,
+        encoding: str = "utf-8",
+        **kwargs: Any,
+    ) -> MessageTracker | None:
+        """Sends text."""
+        if not isinstance(u, str):
+            raise TypeError(f"expected str, got: {u!r}")
+        return self.send(u.encode(encoding), flags, copy=copy, **kwargs)
+
+    send_unicode = send_string
+
+    def recv_string(self, flags: int = 0, encoding: str = "utf-8") -> str:
+        """Receives text."""
+        data = self.recv(flags)
+        return cast(str, self._deserialize(data, lambda body: body.decode(encoding)))
+
+    recv_unicode = recv_string
+
+    def send_json(
+        self,
+        obj: object,
+        flags: int = 0,
+        *,
+        routing_id: int | None = None,
+        group: str | None = None,
+        **kwargs: Any,
+    ) -> MessageTracker | None:
+        """Sends an object as JSON; further arguments go to `json.dumps`."""
+        body = json.dumps(obj, **kwargs).encode()
+        return self.send(body, flags, routing_id=routing_id, group=group)
+
+    def recv_json(self, flags: int = 0, **kwargs: Any) -> Any:
+        """Receives an object as JSON; further arguments go to `json.loads`."""
+        data = self.recv(flags)
+        return self._deserialize(data, lambda body: json.loads(body, **kwargs))
+
+    def send_pyobj(
+        self,
+        obj: object,
+        flags: int = 0,
+        protocol: int = pickle.DEFAULT_PROTOCOL,
+        **kwargs: Any,
+    ) -> MessageTracker | None:
+        """Sends a pickled object."""
+        body = pickle.dumps(obj, protocol)
+        tracker: MessageTracker | None = self.send(body, flags, **kwargs)
+        return tracker
+
+    def recv_pyobj(self, flags: int = 0) -> Any:
+        """Receives a pickled object.
+
+        Unpickling runs code of the sender's choice: only for peers that you trust as
+        yourself.
+        """
+        data = self.recv(flags)
+        return self._deserialize(data, pickle.loads)
+
+    # ---- monitoring -----------------------------------------------------------------
+
+    def get_monitor_socket(self, events: int | None = None, addr: str | None = None) -> Self:
+        """A PAIR socket that delivers what happens to this socket's connections.
+
+        Made once; read it with `recv_monitor_message`.
+        """
+        monitor = self._monitor_socket
+        if monitor is None or monitor.closed:
+            if addr is None:
+                addr = f"inproc://monitor.s-{self.fileno()}"
+            self.monitor(addr, EVENT_ALL if events is None else events)
+            monitor = self.context.socket(PAIR)
+            monitor.connect(addr)
+            self._monitor_socket = monitor
+        return cast(Self, monitor)
+
+    def disable_monitor(self) -> None:
+        """Ends what `get_monitor_socket` began; the last event says so."""
+        self._monitor_socket = None
+        self.monitor(None, 0)
+
+
+# The sockets of this process by their number, for `Socket.shadow`.
+_sockets: "weakref.WeakValueDictionary[int, Socket[Any]]" = weakref.WeakValueDictionary()
+
+
+def _find(shadow: "Socket[Any] | int") -> "Socket[Any]":
+    if isinstance(shadow, Socket):
+        return shadow
+    socket = _sockets.get(shadow)
+    if socket is None:
+        raise ZMQError(Errno.ENOTSOCK, f"there is no socket number {shadow}")
+    return socket
+
+
+if TYPE_CHECKING:
+    SyncSocket: TypeAlias = Socket[bytes]
+else:
+    # Not Socket[bytes]: isinstance() must work with it.
+    SyncSocket = Socket

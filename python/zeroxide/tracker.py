@@ -1,0 +1,70 @@
+"""Finding out when the core has let go of a buffer that was sent without copying."""
+
+import time
+from threading import Event
+from typing import Final
+
+from ._native import Frame, Release
+from .error import NotDone
+
+__all__ = ["MessageTracker"]
+
+
+class MessageTracker:
+    """Watches buffers, frames or other trackers until the core needs none of them.
+
+    Several can be watched as one: ``MessageTracker(first, second)``.
+    """
+
+    def __init__(self, *towatch: "MessageTracker | Frame | Release | Event") -> None:
+        # What there is to wait for, in the order given.
+        self._releases: list[Release] = []
+        self.events: set[Event] = set()
+        self.peers: set[MessageTracker] = set()
+        for item in towatch:
+            if isinstance(item, Release):
+                self._releases.append(item)
+            elif isinstance(item, Event):
+                self.events.add(item)
+            elif isinstance(item, MessageTracker):
+                self.peers.add(item)
+            elif isinstance(item, Frame):
+                if item.tracker is None:
+                    raise ValueError("Not a tracked message")
+                self.peers.add(item.tracker)
+            else:
+                raise TypeError(f"expected an Event, Frame or MessageTracker, got: {item!r}")
+
+    @property
+    def done(self) -> bool:
+        """Whether the core refers to none of the buffers any more."""
+        return (
+            all(release.done for release in self._releases)
+            and all(event.is_set() for event in self.events)
+            and all(peer.done for peer in self.peers)
+        )
+
+    def wait(self, timeout: float = -1) -> None:
+        """Waits until `done`; raises `NotDone` after `timeout` seconds.
+
+        A negative timeout means for ever.
+        """
+        deadline = None if timeout < 0 else time.monotonic() + timeout
+        self._wait_until(deadline)
+
+    def _wait_until(self, deadline: float | None) -> None:
+        def left() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+        for release in self._releases:
+            if not release.wait(left()):
+                raise NotDone
+        for event in self.events:
+            if not event.wait(left()):
+                raise NotDone
+        for peer in self.peers:
+            peer._wait_until(deadline)
+
+
+# What a send that copied returns: there was never anything to wait for.
+FINISHED_TRACKER: Final = MessageTracker()

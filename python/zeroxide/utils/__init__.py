@@ -1,0 +1,1 @@
+"""Modules under the paths that programs written for pyzmq import."""

@@ -1,0 +1,324 @@
+//! [`Error`]: one kind per ZeroMQ error number, and a sentence about this very case.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+/// The result of everything here that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// First of the numbers that ZeroMQ adds to those of the system.
+const HAUSNUMERO: i32 = 156_384_712;
+const EFSM: i32 = HAUSNUMERO + 51;
+const ENOCOMPATPROTO: i32 = HAUSNUMERO + 52;
+const ETERM: i32 = HAUSNUMERO + 53;
+const EMTHREAD: i32 = HAUSNUMERO + 54;
+
+/// What went wrong. Displayed as the kind's general sentence, then what is particular about this case.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    context: Option<Box<str>>,
+}
+
+/// Why a call failed, to be matched on. Each kind is one error number, see [`ErrorKind::errno`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// `EAGAIN`: it would block, or the time-out passed.
+    Again,
+    /// `EINTR`: a signal handler ran while the call waited; call again.
+    Interrupted,
+    /// `ETERM`: the context was terminated or shut down.
+    Terminated,
+    /// `ENOTSOCK`: the socket was closed.
+    NotSocket,
+    /// `ENOTSUP`: this socket type cannot do that.
+    NotSupported,
+    /// `EINVAL`: a malformed argument, or an option that does not exist here.
+    Invalid,
+    /// `EFSM`: not now: REQ and REP take turns.
+    Fsm,
+    /// `EHOSTUNREACH`: no peer has the routing id that the message names.
+    HostUnreachable,
+    /// `EADDRINUSE`: somebody else is bound there.
+    AddressInUse,
+    /// `EADDRNOTAVAIL`: no such local address.
+    AddressNotAvailable,
+    /// `ENODEV`: no such network interface or local host name.
+    NoDevice,
+    /// `ENAMETOOLONG`: the path does not fit into a socket address.
+    NameTooLong,
+    /// `EPROTONOSUPPORT`: no transport of that name.
+    NoProtocol,
+    /// `ENOCOMPATPROTO`: the transport does not carry this socket type.
+    IncompatibleProtocol,
+    /// `EMTHREAD`: the context has no I/O threads.
+    NoThread,
+    /// `EMFILE`: the context's or the process's limit of sockets is reached.
+    TooManySockets,
+    /// `ENOENT`: no such endpoint, or no such file or directory.
+    NoEntry,
+    /// `EACCES`: permission denied.
+    Access,
+    /// `EMSGSIZE`: the message is too large.
+    MessageSize,
+    /// `ENOMEM`: out of memory.
+    NoMemory,
+    /// `EFAULT`: the argument is not what it must be, for example a closed message.
+    Fault,
+    /// `ECONNREFUSED`: nobody listens there.
+    ConnectionRefused,
+    /// `ETIMEDOUT`: no answer in time.
+    TimedOut,
+    /// Used in a child process after a fork (numbered `ENOTSOCK`): sockets and contexts stay with the process that
+    /// made them.
+    Forked,
+    /// Any other error number of the system.
+    Os(i32),
+}
+
+impl Error {
+    /// An error about which there is nothing particular to say.
+    pub const fn new(kind: ErrorKind) -> Error {
+        Error {
+            kind,
+            context: None,
+        }
+    }
+
+    /// An error with what is particular about it: to which endpoint, and what to do.
+    pub fn with(kind: ErrorKind, context: impl Into<String>) -> Error {
+        let context: String = context.into();
+        Error {
+            kind,
+            context: (!context.is_empty()).then(|| context.into_boxed_str()),
+        }
+    }
+
+    /// The kind, to be matched on.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What is particular about this case.
+    pub fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
+    /// The error number, see [`ErrorKind::errno`].
+    pub const fn errno(&self) -> i32 {
+        self.kind.errno()
+    }
+
+    /// Whether the system ran out of descriptors or memory: trying again at once is in vain, later is not.
+    pub const fn is_exhausted(&self) -> bool {
+        matches!(self.kind, ErrorKind::TooManySockets | ErrorKind::NoMemory)
+    }
+
+    /// The same kind, said of something more particular, usually an endpoint. What was said before is kept behind it.
+    pub(crate) fn about(self, subject: impl fmt::Display) -> Error {
+        match self.context {
+            Some(context) => Error::with(self.kind, format!("{subject}: {context}")),
+            None => Error::with(self.kind, subject.to_string()),
+        }
+    }
+}
+
+impl ErrorKind {
+    /// The error number: Linux's, or ZeroMQ's own above 156384712.
+    pub const fn errno(self) -> i32 {
+        match self {
+            ErrorKind::Again => libc::EAGAIN,
+            ErrorKind::Interrupted => libc::EINTR,
+            ErrorKind::Terminated => ETERM,
+            ErrorKind::NotSocket | ErrorKind::Forked => libc::ENOTSOCK,
+            ErrorKind::NotSupported => libc::ENOTSUP,
+            ErrorKind::Invalid => libc::EINVAL,
+            ErrorKind::Fsm => EFSM,
+            ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
+            ErrorKind::AddressInUse => libc::EADDRINUSE,
+            ErrorKind::AddressNotAvailable => libc::EADDRNOTAVAIL,
+            ErrorKind::NoDevice => libc::ENODEV,
+            ErrorKind::NameTooLong => libc::ENAMETOOLONG,
+            ErrorKind::NoProtocol => libc::EPROTONOSUPPORT,
+            ErrorKind::IncompatibleProtocol => ENOCOMPATPROTO,
+            ErrorKind::NoThread => EMTHREAD,
+            ErrorKind::TooManySockets => libc::EMFILE,
+            ErrorKind::NoEntry => libc::ENOENT,
+            ErrorKind::Access => libc::EACCES,
+            ErrorKind::MessageSize => libc::EMSGSIZE,
+            ErrorKind::NoMemory => libc::ENOMEM,
+            ErrorKind::Fault => libc::EFAULT,
+            ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
+            ErrorKind::TimedOut => libc::ETIMEDOUT,
+            ErrorKind::Os(errno) => errno,
+        }
+    }
+
+    /// The kind of an error number, the inverse of [`ErrorKind::errno`].
+    pub const fn from_errno(errno: i32) -> ErrorKind {
+        match errno {
+            libc::EAGAIN => ErrorKind::Again,
+            libc::EINTR => ErrorKind::Interrupted,
+            ETERM => ErrorKind::Terminated,
+            libc::ENOTSOCK => ErrorKind::NotSocket,
+            libc::ENOTSUP => ErrorKind::NotSupported,
+            libc::EINVAL => ErrorKind::Invalid,
+            EFSM => ErrorKind::Fsm,
+            libc::EHOSTUNREACH => ErrorKind::HostUnreachable,
+            libc::EADDRINUSE => ErrorKind::AddressInUse,
+            libc::EADDRNOTAVAIL => ErrorKind::AddressNotAvailable,
+            libc::ENODEV => ErrorKind::NoDevice,
+            libc::ENAMETOOLONG => ErrorKind::NameTooLong,
+            libc::EPROTONOSUPPORT => ErrorKind::NoProtocol,
+            ENOCOMPATPROTO => ErrorKind::IncompatibleProtocol,
+            EMTHREAD => ErrorKind::NoThread,
+            libc::EMFILE => ErrorKind::TooManySockets,
+            libc::ENOENT => ErrorKind::NoEntry,
+            libc::EACCES => ErrorKind::Access,
+            libc::EMSGSIZE => ErrorKind::MessageSize,
+            libc::ENOMEM => ErrorKind::NoMemory,
+            libc::EFAULT => ErrorKind::Fault,
+            libc::ECONNREFUSED => ErrorKind::ConnectionRefused,
+            libc::ETIMEDOUT => ErrorKind::TimedOut,
+            errno => ErrorKind::Os(errno),
+        }
+    }
+
+    /// The general sentence about this kind: the system's own, or ZeroMQ's for its own numbers.
+    pub fn message(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            ErrorKind::Terminated => "Context was terminated",
+            ErrorKind::Fsm => "Operation cannot be accomplished in current state",
+            ErrorKind::IncompatibleProtocol => {
+                "The protocol is not compatible with the socket type"
+            }
+            ErrorKind::NoThread => "No thread available",
+            ErrorKind::Forked => "Used after a fork in the child process",
+            kind => return Cow::Owned(system_message(kind.errno())),
+        })
+    }
+}
+
+/// The system's sentence, without the number that the standard library appends.
+fn system_message(errno: i32) -> String {
+    let mut text = io::Error::from_raw_os_error(errno).to_string();
+    if let Some(end) = text.rfind(" (os error ") {
+        text.truncate(end);
+    }
+    text
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.message())?;
+        match &self.context {
+            Some(context) => write!(f, ": {context}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({self})", self.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Error {
+        Error::new(kind)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        if let Some(errno) = error.raw_os_error() {
+            return Error::new(ErrorKind::from_errno(errno));
+        }
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NoEntry,
+            io::ErrorKind::PermissionDenied => ErrorKind::Access,
+            io::ErrorKind::ConnectionRefused => ErrorKind::ConnectionRefused,
+            io::ErrorKind::AddrInUse => ErrorKind::AddressInUse,
+            io::ErrorKind::AddrNotAvailable => ErrorKind::AddressNotAvailable,
+            io::ErrorKind::WouldBlock => ErrorKind::Again,
+            io::ErrorKind::TimedOut => ErrorKind::TimedOut,
+            io::ErrorKind::Interrupted => ErrorKind::Interrupted,
+            io::ErrorKind::OutOfMemory => ErrorKind::NoMemory,
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => ErrorKind::Invalid,
+            io::ErrorKind::Unsupported => ErrorKind::NotSupported,
+            _ => ErrorKind::Os(libc::EIO),
+        };
+        Error::with(kind, error.to_string())
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(errno: rustix::io::Errno) -> Error {
+        Error::new(ErrorKind::from_errno(errno.raw_os_error()))
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        match error.context {
+            None if error.errno() < HAUSNUMERO => io::Error::from_raw_os_error(error.errno()),
+            _ => io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_both_ways() {
+        for errno in (1..200).chain(HAUSNUMERO..HAUSNUMERO + 60) {
+            assert_eq!(ErrorKind::from_errno(errno).errno(), errno);
+        }
+        assert_eq!(ErrorKind::Terminated.errno(), 156_384_765);
+        assert_eq!(ErrorKind::Fsm.errno(), 156_384_763);
+        assert_eq!(ErrorKind::from_errno(999), ErrorKind::Os(999));
+    }
+
+    #[test]
+    fn says_what_happened_then_where() {
+        let error = Error::with(ErrorKind::AddressInUse, "tcp://127.0.0.1:5555");
+        assert_eq!(
+            error.to_string(),
+            "Address already in use: tcp://127.0.0.1:5555"
+        );
+        assert_eq!(
+            Error::new(ErrorKind::Terminated).to_string(),
+            "Context was terminated"
+        );
+        assert_eq!(
+            Error::with(ErrorKind::NoDevice, "no interface eth9")
+                .about("tcp://eth9:1")
+                .context(),
+            Some("tcp://eth9:1: no interface eth9")
+        );
+    }
+
+    #[test]
+    fn system_errors_keep_their_number_and_others_their_text() {
+        let os = Error::from(io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!((os.kind(), os.context()), (ErrorKind::TooManySockets, None));
+        assert!(os.is_exhausted());
+        let text = Error::from(io::Error::new(io::ErrorKind::TimedOut, "no answer"));
+        assert_eq!(text.kind(), ErrorKind::TimedOut);
+        assert_eq!(text.context(), Some("no answer"));
+        let back = io::Error::from(Error::with(ErrorKind::TimedOut, "no answer"));
+        assert_eq!(back.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn is_small() {
+        assert!(size_of::<Error>() <= 24);
+    }
+}

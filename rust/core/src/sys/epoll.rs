@@ -1,0 +1,173 @@
+//! [`Epoll`]: waits for many descriptors at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+
+/// A set of descriptors, each under a key of the caller's choice.
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    fd: OwnedFd,
+}
+
+/// What a descriptor became ready for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Readiness {
+    flags: EventFlags,
+}
+
+/// One descriptor that became ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    /// The key it was added under.
+    pub(crate) key: u64,
+    /// What for.
+    pub(crate) ready: Readiness,
+}
+
+/// Room for the outcome of a wait, used again by the next.
+pub(crate) struct Events {
+    raw: Vec<epoll::Event>,
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Epoll> {
+        Ok(Epoll {
+            fd: epoll::create(CreateFlags::CLOEXEC)?,
+        })
+    }
+
+    /// Watches both directions, edge-triggered: an event comes when more became possible, and once at the start.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()> {
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.fd, fd, EventData::new_u64(key), interest)?)
+    }
+
+    /// Stops watching. Must come before the descriptor is closed: a duplicate would keep it in the set.
+    pub(crate) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::delete(&self.fd, fd)?)
+    }
+
+    /// Waits until a descriptor is ready or the deadline passes. A wait that a signal interrupts ends empty.
+    pub(crate) fn wait(&self, events: &mut Events, deadline: Option<Instant>) -> io::Result<()> {
+        events.raw.clear();
+        let timeout = super::time_until(deadline);
+        match epoll::wait(&self.fd, spare_capacity(&mut events.raw), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Readiness {
+    /// There are bytes or connections to take, or the end of them, or an error to learn by reading.
+    pub(crate) fn is_readable(self) -> bool {
+        self.flags
+            .intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+    }
+
+    /// There is room to write, or an error to learn by writing.
+    pub(crate) fn is_writable(self) -> bool {
+        self.flags
+            .intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
+    }
+
+    /// The peer finished sending or the connection broke. Bytes may still wait to be read: read until the end.
+    pub(crate) fn is_hangup(self) -> bool {
+        self.flags
+            .intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+    }
+}
+
+impl Events {
+    /// Room for so many per wait; what does not fit comes with the next one.
+    pub(crate) fn with_capacity(capacity: usize) -> Events {
+        Events {
+            raw: Vec::with_capacity(capacity.max(1)),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.raw.iter().map(|raw| Event {
+            key: raw.data.u64(),
+            ready: Readiness { flags: raw.flags },
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.raw.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sys::eventfd::EventFd;
+
+    fn soon() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_millis(20))
+    }
+
+    #[test]
+    fn an_edge_comes_once() {
+        let epoll = Epoll::new().unwrap();
+        let event = EventFd::new().unwrap();
+        epoll.add(event.as_fd(), 7).unwrap();
+        let mut events = Events::with_capacity(8);
+        let mut readable = || {
+            epoll.wait(&mut events, soon()).unwrap();
+            let seen: Vec<_> = events
+                .iter()
+                .map(|e| (e.key, e.ready.is_readable()))
+                .collect();
+            seen
+        };
+        assert_eq!(readable(), [(7, false)]);
+        event.signal();
+        assert_eq!(readable(), [(7, true)]);
+        assert_eq!(readable(), []);
+        event.signal();
+        assert_eq!(readable(), [(7, true)]);
+    }
+
+    #[test]
+    fn hang_up_is_also_readable() {
+        let epoll = Epoll::new().unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"last words").unwrap();
+        drop(far);
+        epoll.add(near.as_fd(), 1).unwrap();
+        let mut events = Events::with_capacity(1);
+        epoll.wait(&mut events, soon()).unwrap();
+        let ready = events.iter().next().unwrap().ready;
+        assert!(ready.is_readable() && ready.is_hangup());
+        epoll.delete(near.as_fd()).unwrap();
+        epoll.wait(&mut events, soon()).unwrap();
+        assert_eq!(events.iter().count(), 0);
+    }
+
+    #[test]
+    fn waits_as_long_as_told() {
+        let epoll = Epoll::new().unwrap();
+        let mut events = Events::with_capacity(1);
+        let start = Instant::now();
+        epoll.wait(&mut events, soon()).unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        epoll.wait(&mut events, Some(start)).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}

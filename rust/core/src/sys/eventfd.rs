@@ -1,0 +1,60 @@
+//! [`EventFd`]: a descriptor that any thread can make readable.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{Errno, read, retry_on_intr, write};
+
+/// A counter behind a descriptor; readable while it is above zero.
+#[derive(Debug)]
+pub(crate) struct EventFd {
+    fd: OwnedFd,
+}
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<EventFd> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(EventFd {
+            fd: eventfd(0, flags)?,
+        })
+    }
+
+    /// Makes it readable.
+    pub(crate) fn signal(&self) {
+        // Writing fails only when the counter is full, and then it is readable already.
+        let _ = retry_on_intr(|| write(&self.fd, &1_u64.to_ne_bytes()));
+    }
+
+    /// Makes it unreadable, however often it was signalled. True when it was readable.
+    pub(crate) fn drain(&self) -> bool {
+        let mut count = [0; 8];
+        match retry_on_intr(|| read(&self.fd, &mut count)) {
+            Ok(_) => true,
+            Err(Errno::AGAIN) => false,
+            // Cannot happen to an eventfd; taken as "look for yourself".
+            Err(_) => true,
+        }
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_signals_are_one() {
+        let event = EventFd::new().unwrap();
+        assert!(!event.drain());
+        event.signal();
+        event.signal();
+        assert!(event.drain());
+        assert!(!event.drain());
+    }
+}

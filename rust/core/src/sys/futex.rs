@@ -1,0 +1,82 @@
+//! Waiting for a word to change. Unlike a condition variable it tells when a signal handler ran, which is what lets a
+//! blocked call notice Ctrl-C at once.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// Woken, perhaps for nothing, or the word was different from the start: look again.
+    Woken,
+    /// The deadline passed.
+    TimedOut,
+    /// A signal handler ran in this thread.
+    Interrupted,
+}
+
+/// Sleeps while `word` holds `expected`, until woken or until the deadline.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -> Wait {
+    let timeout = super::time_until(deadline);
+    match futex::wait(word, Flags::PRIVATE, expected, timeout.as_ref()) {
+        Ok(()) | Err(Errno::AGAIN) => Wait::Woken,
+        Err(Errno::INTR) => Wait::Interrupted,
+        Err(Errno::TIMEDOUT) => Wait::TimedOut,
+        // None is possible with a valid word and time; looking again is right whatever it may be.
+        Err(_) => Wait::Woken,
+    }
+}
+
+/// Wakes everybody who waits for `word`. Change it first.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    // Fails only for an address that is none, and this one comes from a reference.
+    let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_changed_word_does_not_wait() {
+        assert_eq!(wait(&AtomicU32::new(1), 0, None), Wait::Woken);
+    }
+
+    #[test]
+    fn the_deadline_ends_it() {
+        let start = Instant::now();
+        let deadline = start + Duration::from_millis(20);
+        assert_eq!(wait(&AtomicU32::new(0), 0, Some(deadline)), Wait::TimedOut);
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        assert_eq!(wait(&AtomicU32::new(0), 0, Some(start)), Wait::TimedOut);
+    }
+
+    #[test]
+    fn waking_ends_it() {
+        let word = Arc::new(AtomicU32::new(0));
+        let sleepers: Vec<_> = (0..2)
+            .map(|_| {
+                let word = word.clone();
+                thread::spawn(move || {
+                    while word.load(Ordering::Acquire) == 0 {
+                        assert_eq!(wait(&word, 0, None), Wait::Woken);
+                    }
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(20));
+        word.store(1, Ordering::Release);
+        wake_all(&word);
+        for sleeper in sleepers {
+            sleeper.join().unwrap();
+        }
+    }
+}

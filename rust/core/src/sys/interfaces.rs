@@ -1,0 +1,108 @@
+//! The addresses of the network interfaces.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::net::SocketAddr;
+use std::ptr;
+
+use socket2::SockAddr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Every interface address with the interface's name, in the system's order, ports zero.
+pub(crate) fn addresses() -> io::Result<Vec<(String, SocketAddr)>> {
+    let mut list = ptr::null_mut();
+    // SAFETY: the list pointer is written before it is read, and freed below.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = Vec::new();
+    let mut entry: *const libc::ifaddrs = list;
+    while !entry.is_null() {
+        // SAFETY: entries of the list are valid until it is freed, and it is not changed meanwhile.
+        let interface = unsafe { &*entry };
+        // SAFETY: null or part of the list.
+        if let Some(address) = unsafe { address_of(interface.ifa_addr) } {
+            // SAFETY: the name is a C string that lives as long as the list.
+            let name = unsafe { CStr::from_ptr(interface.ifa_name) };
+            found.push((name.to_string_lossy().into_owned(), address));
+        }
+        entry = interface.ifa_next;
+    }
+    // SAFETY: comes from getifaddrs and nothing borrowed from it is left.
+    unsafe { libc::freeifaddrs(list) };
+    Ok(found)
+}
+
+/// The address behind a pointer.
+///
+/// # Safety
+/// The pointer is null or points to an address as long as its family says.
+unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and every address begins with its family.
+    let family = i32::from(unsafe { (*address).sa_family });
+    let length = match family {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    // SAFETY: the storage is larger than either kind of address, and the family says how long the source is.
+    let copy = unsafe {
+        SockAddr::try_init(|storage, size| {
+            ptr::copy_nonoverlapping(address.cast::<u8>(), storage.cast::<u8>(), length);
+            *size = length as libc::socklen_t;
+            Ok(())
+        })
+    };
+    copy.ok()?.1.as_socket()
+}
+
+/// The number of an interface, given by name or already as a number.
+///
+/// # Errors
+/// `NoDevice` when there is none of that name.
+pub(crate) fn index(name: &str) -> Result<u32> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let unknown = || {
+        Error::with(
+            ErrorKind::NoDevice,
+            format!("no interface is called {name}"),
+        )
+    };
+    let name = CString::new(name).map_err(|_| unknown())?;
+    // SAFETY: the name is a C string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(unknown()),
+        number => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_have_numbers() {
+        assert_eq!(index("lo").unwrap(), 1);
+        assert_eq!(index("7").unwrap(), 7);
+        for name in ["nope", "l\0o", ""] {
+            assert_eq!(index(name).unwrap_err().kind(), ErrorKind::NoDevice);
+        }
+    }
+
+    #[test]
+    fn loopback_is_among_them() {
+        let all = addresses().unwrap();
+        assert!(
+            all.iter()
+                .any(|(name, address)| name == "lo"
+                    && *address == SocketAddr::from(([127, 0, 0, 1], 0))),
+            "{all:?}"
+        );
+    }
+}

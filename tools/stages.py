@@ -1,0 +1,429 @@
+"""Runs the stages behind `make test`, `make lint` and `make wheel`, and says what each did and how long it took.
+
+Standard library only: this is what sets up the environment that everything else runs in. A stage whose tool is
+missing is skipped by name, one whose ground failed is not run, and the others go on, so that one run tells all.
+The last line sums up what the test runners counted: `N passed, N failed, N skipped`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
+PYTHON = VENV / "bin" / "python"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+QUICK_WHEELS = ROOT / "build" / "wheels"
+RELEASE_WHEELS = ROOT / "dist"
+CLEAN_VENV = ROOT / "build" / "clean-venv"
+
+EXTENSION = "zeroxide-python"  # links against no libpython, so `cargo test` cannot run it
+STAGE_LIMIT_S = 25 * 60
+
+# The closing lines of the runners used here; summed for the last line.
+PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|xfailed|xpassed)\b")
+CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+
+
+class Failed(Exception):
+    """A stage did not succeed; its output has said why."""
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def read(self, line: str) -> None:
+        """Adds what a test runner's closing line says."""
+        if cargo := CARGO_RESULT.match(line):
+            passed, failed, ignored = map(int, cargo.groups())
+            self.passed += passed
+            self.failed += failed
+            self.skipped += ignored
+        elif re.search(r" in \d+(\.\d+)?s\b", line):
+            for number, word in PYTEST_COUNT.findall(line):
+                if word in ("passed", "xfailed"):
+                    self.passed += int(number)
+                elif word == "skipped":
+                    self.skipped += int(number)
+                else:
+                    self.failed += int(number)
+
+
+@dataclass
+class Stage:
+    name: str
+    run: Callable[[Runner], None]
+    needs: tuple[str, ...] = ()
+    skip: Callable[[], str | None] = lambda: None  # why this stage cannot run here, if it cannot
+
+
+@dataclass
+class Runner:
+    everything: bool = False
+    counts: Counts = field(default_factory=Counts)
+
+    def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
+        """Runs one command to its end, its output passed on as it comes; raises when it fails or takes too long."""
+        words = [str(word) for word in command]
+        print("$ " + " ".join(words), flush=True)
+        process = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=os.environ | (env or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # a group of its own, to end it with all that it started
+        )
+        out_of_time = threading.Event()
+
+        def watch() -> None:
+            """Ends the group once its head is gone: what is left would hold the output open."""
+            try:
+                process.wait(STAGE_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                out_of_time.set()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        threading.Thread(target=watch, daemon=True).start()
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                self.counts.read(line)
+        except KeyboardInterrupt:
+            process.kill()
+            raise
+        code = process.wait()
+        if out_of_time.is_set():
+            raise Failed(f"still running after {STAGE_LIMIT_S} s")
+        if code != 0:
+            raise Failed(f"exit code {code}")
+
+
+# ---------------------------------------------------------------- what the stages do
+
+
+def environment(runner: Runner) -> None:
+    """Makes .venv and installs the pinned tools; nothing to do when the lock file is the one installed."""
+    lock = ROOT / "requirements" / "spark.txt"  # holds dev.txt's pins too
+    wanted = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
+    stamp = VENV / "lock.sha256"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        print(f"{VENV} holds {lock.name} already")
+        return
+    runner.sh(sys.executable, "-m", "venv", "--clear", VENV)
+    runner.sh(PYTHON, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock)
+    stamp.write_text(wanted)
+
+
+def rustfmt(runner: Runner) -> None:
+    runner.sh("cargo", "fmt", "--all", "--check")
+
+
+def clippy(runner: Runner) -> None:
+    runner.sh(
+        "cargo",
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+        env=one_python(),
+    )
+
+
+def rustdoc(runner: Runner) -> None:
+    env = {"RUSTDOCFLAGS": "-D warnings"}
+    runner.sh(
+        "cargo", "doc", "--locked", "--workspace", "--exclude", EXTENSION, "--no-deps", env=env
+    )
+
+
+def cargo_test(runner: Runner) -> None:
+    """The profile is the quick wheel's: its build of the crates below is this one's."""
+    extra = ("--", "--include-ignored") if runner.everything else ()
+    runner.sh(
+        "cargo",
+        "test",
+        "--locked",
+        "--workspace",
+        "--exclude",
+        EXTENSION,
+        "--profile",
+        "quick",
+        *extra,
+    )
+
+
+def loom(runner: Runner) -> None:
+    """Its own target directory: the cfg would rebuild everything else otherwise."""
+    runner.sh(
+        *("cargo", "test", "-p", "zeroxide-queue", "--release", "--test", "loom"),
+        env={"RUSTFLAGS": "--cfg zeroxide_loom", "CARGO_TARGET_DIR": str(TARGET / "loom")},
+    )
+
+
+def build_wheel(profile: str, into: Path) -> Callable[[Runner], None]:
+    def run(runner: Runner) -> None:
+        shutil.rmtree(into, ignore_errors=True)
+        maturin = (VENV / "bin" / "maturin", "build", "--locked", "--profile", profile)
+        runner.sh(*maturin, "--interpreter", PYTHON, "--out", into, env=one_python())
+
+    return run
+
+
+def install(wheels: Path) -> Callable[[Runner], None]:
+    """The wheel itself, never a development install: that would hide what the wheel forgot."""
+
+    def run(runner: Runner) -> None:
+        pip_install = (PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall")
+        runner.sh(*pip_install, the_wheel(wheels))
+
+    return run
+
+
+def clean_environment(wheels: Path) -> Callable[[Runner], None]:
+    """A new environment with the wheel and nothing else: does it import, does a message get through?"""
+
+    def run(runner: Runner) -> None:
+        runner.sh(sys.executable, "-m", "venv", "--clear", CLEAN_VENV)
+        python = CLEAN_VENV / "bin" / "python"
+        runner.sh(
+            python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", the_wheel(wheels)
+        )
+        runner.sh(python, "-I", ROOT / "tools" / "clean_import.py", cwd=CLEAN_VENV)
+
+    return run
+
+
+def ruff(runner: Runner) -> None:
+    runner.sh(VENV / "bin" / "ruff", "check", ".")
+    runner.sh(VENV / "bin" / "ruff", "format", "--check", ".")
+
+
+def mypy(runner: Runner) -> None:
+    runner.sh(PYTHON, "-m", "mypy")
+
+
+def stubs(runner: Runner) -> None:
+    """Does the written type stub say what the built extension module has?"""
+    allowed = ROOT / "tools" / "stubtest-allowed.txt"
+    more = ("--allowlist", allowed) if allowed.is_file() else ()
+    runner.sh(PYTHON, "-m", "mypy.stubtest", "zeroxide._native", *more, cwd=ROOT / "requirements")
+
+
+def cargo_deny(runner: Runner) -> None:
+    runner.sh("cargo", "deny", "check")
+
+
+def bench_smoke(runner: Runner) -> None:
+    """One tiny case of each kind, so that the harness does not rot between real runs."""
+    runner.sh(PYTHON, "benches/python/bench.py", "--smoke")
+
+
+def tests(folder: str) -> Callable[[Runner], None]:
+    """The tests of one folder, on the installed wheel."""
+
+    def run(runner: Runner) -> None:
+        selection = () if runner.everything else ("-m", "not slow")
+        # Spark starts its workers with `python3` from the PATH unless told otherwise.
+        env = {"PYSPARK_PYTHON": str(PYTHON)}
+        runner.sh(PYTHON, "-m", "pytest", f"tests/{folder}", *selection, env=env)
+
+    return run
+
+
+# ---------------------------------------------------------------- what the stages ask
+
+
+def the_wheel(folder: Path) -> Path:
+    wheels = sorted(folder.glob("zeroxide-*.whl"))
+    if len(wheels) != 1:
+        raise Failed(f"{len(wheels)} wheels in {folder}, expected one")
+    return wheels[0]
+
+
+def one_python() -> dict[str, str]:
+    """pyo3 rebuilds when its interpreter changes, so clippy and maturin must name the same one."""
+    return {"PYO3_PYTHON": str(PYTHON)}
+
+
+def without(*programs: str) -> Callable[[], str | None]:
+    def reason() -> str | None:
+        missing = [program for program in programs if shutil.which(program) is None]
+        return f"no {' and no '.join(missing)} here" if missing else None
+
+    return reason
+
+
+def without_path(path: str, *programs: str) -> Callable[[], str | None]:
+    def reason() -> str | None:
+        if not (ROOT / path).exists():
+            return f"no {path} in the repository"
+        return without(*programs)()
+
+    return reason
+
+
+def without_jdk() -> str | None:
+    if missing := without_path("tests/spark")():
+        return missing
+    version = java_version()
+    if version is None:
+        return "no java here; install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)"
+    return None if version >= 17 else f"java is version {version}; Spark needs 17 or newer"
+
+
+def java_version() -> int | None:
+    """The major version of the java that Spark would start, or None."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    number = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    if number is None:
+        return None
+    major = int(number[1])
+    return int(number[2] or 0) if major == 1 else major  # "1.8.0" is Java 8
+
+
+# ---------------------------------------------------------------- the stages, in order
+
+PACKAGE = "python/zeroxide/__init__.py"
+
+ENVIRONMENT = Stage("environment", environment)
+RUSTFMT = Stage("rustfmt", rustfmt, skip=without("cargo", "rustfmt"))
+CLIPPY = Stage("clippy", clippy, ("environment",), without("cargo", "cargo-clippy"))
+RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
+DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
+RUFF = Stage("ruff", ruff, ("environment",))
+MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
+
+QUICK = [
+    Stage(
+        "wheel",
+        build_wheel("quick", QUICK_WHEELS),
+        ("environment",),
+        without_path(PACKAGE, "cargo"),
+    ),
+    Stage("install", install(QUICK_WHEELS), ("wheel",)),
+]
+RELEASE = Stage(
+    "release wheel",
+    build_wheel("release", RELEASE_WHEELS),
+    ("environment",),
+    without_path(PACKAGE, "cargo"),
+)
+RELEASE_CLEAN = Stage("release wheel, alone", clean_environment(RELEASE_WHEELS), ("release wheel",))
+
+TEST = [
+    ENVIRONMENT,
+    RUSTFMT,
+    RUFF,
+    CLIPPY,
+    RUSTDOC,
+    Stage("cargo test", cargo_test, skip=without("cargo")),
+    Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
+    *QUICK,
+    Stage("wheel, alone", clean_environment(QUICK_WHEELS), ("wheel",)),
+    MYPY,
+    Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
+    Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
+    Stage("interop", tests("interop"), ("install",), without_path("tests/interop")),
+    Stage("spark", tests("spark"), ("install",), without_jdk),
+    Stage("python", tests("python"), ("install",), without_path("tests/python")),
+]
+
+TARGETS = {
+    "environment": [ENVIRONMENT],
+    "lint": [ENVIRONMENT, RUSTFMT, RUFF, CLIPPY, RUSTDOC, DENY, MYPY],
+    "test": TEST,
+    "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
+    "install": [ENVIRONMENT, *QUICK],
+    "install-release": [
+        ENVIRONMENT,
+        RELEASE,
+        Stage("install", install(RELEASE_WHEELS), ("release wheel",)),
+    ],
+    "wheel": [ENVIRONMENT, RELEASE, RELEASE_CLEAN],
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--only", metavar="NAME", action="append", help="run just the named stages")
+    arguments = parser.parse_args()
+    if sys.version_info < (3, 11):  # noqa: UP036  (whoever starts this may have an older one)
+        sys.exit(
+            f"zeroxide needs Python 3.11 or newer; this is {sys.version.split()[0]}. Say PYTHON=... to make."
+        )
+    stages = [
+        s for s in TARGETS[arguments.target] if not arguments.only or s.name in arguments.only
+    ]
+    return run(stages, Runner(everything=arguments.target == "test-all"))
+
+
+def run(stages: list[Stage], runner: Runner) -> int:
+    """Runs the stages in order and prints the table of them; the exit code says whether all is well."""
+    chosen = {stage.name for stage in stages}
+    outcomes: dict[str, str] = {}
+    table: list[str] = []
+    for stage in stages:
+        print(f"\n=== {stage.name} ===", flush=True)
+        started = time.monotonic()
+        counted = runner.counts.failed
+        missing = [name for name in stage.needs if name in chosen and outcomes[name] != "ok"]
+        if reason := stage.skip():
+            outcome, remark = "skipped", reason
+            runner.counts.skipped += 1
+        elif missing and all(outcomes[name] == "skipped" for name in missing):
+            outcome, remark = "skipped", f"needs {', '.join(missing)}"
+            runner.counts.skipped += 1
+        elif missing:
+            outcome, remark = "not run", f"needs {', '.join(missing)}"
+        else:
+            try:
+                stage.run(runner)
+                outcome, remark = "ok", ""
+            except (Failed, OSError) as why:
+                outcome, remark = "FAILED", str(why)
+                if runner.counts.failed == counted:
+                    runner.counts.failed += 1
+        outcomes[stage.name] = outcome
+        table.append(
+            f"{outcome:8} {time.monotonic() - started:7.1f} s  {stage.name}  {remark}".rstrip()
+        )
+        print(table[-1], flush=True)
+    counts = runner.counts
+    print("\n=== summary ===", *table, sep="\n")
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
+    return 1 if counts.failed or "not run" in outcomes.values() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
