@@ -300,10 +300,17 @@ fn options_reach_the_socket_on_both_sides() {
 }
 
 #[test]
-fn a_device_that_is_none_says_so() {
+fn a_device_is_used_and_one_that_is_none_says_so() {
     let mut options = options();
+    options.bind_to_device = "lo".into();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let near = connect(&address(&*listener), &options).unwrap();
+    for fd in [listener.fd(), near.fd()] {
+        assert_eq!(SockRef::from(&fd).device().unwrap().unwrap(), b"lo");
+    }
     options.bind_to_device = "eth99".into();
     let error = listen("127.0.0.1:0", &options).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoDevice);
     assert!(error.to_string().contains("BINDTODEVICE eth99"), "{error}");
 }
 
