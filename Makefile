@@ -27,7 +27,7 @@ test-all:
 
 bench:
 	$(STAGES) install-release
-	cargo bench --workspace --exclude zeroxide-python
+	cargo bench --bench "*"
 	$(VENV_PYTHON) benches/python/bench.py --out build/bench
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json
 

@@ -142,19 +142,39 @@ def rustfmt(runner: Runner) -> None:
 
 def clippy(runner: Runner) -> None:
     runner.sh(
-        "cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings", env=one_python()
+        "cargo",
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+        env=one_python(),
     )
 
 
 def rustdoc(runner: Runner) -> None:
     env = {"RUSTDOCFLAGS": "-D warnings"}
-    runner.sh("cargo", "doc", "--workspace", "--exclude", EXTENSION, "--no-deps", env=env)
+    runner.sh(
+        "cargo", "doc", "--locked", "--workspace", "--exclude", EXTENSION, "--no-deps", env=env
+    )
 
 
 def cargo_test(runner: Runner) -> None:
     """The profile is the quick wheel's: its build of the crates below is this one's."""
     extra = ("--", "--include-ignored") if runner.everything else ()
-    runner.sh("cargo", "test", "--workspace", "--exclude", EXTENSION, "--profile", "quick", *extra)
+    runner.sh(
+        "cargo",
+        "test",
+        "--locked",
+        "--workspace",
+        "--exclude",
+        EXTENSION,
+        "--profile",
+        "quick",
+        *extra,
+    )
 
 
 def loom(runner: Runner) -> None:

@@ -11,7 +11,6 @@ import json
 import os
 import select
 import sys
-import tempfile
 import threading
 import time
 from array import array
@@ -290,14 +289,6 @@ def open_socket(zmq: Any, context: Any, kind: str, case: Any) -> Any:
     return socket
 
 
-def address(transport: str) -> str:
-    if transport == "tcp":
-        return "tcp://127.0.0.1:*"
-    if transport == "ipc":
-        return f"ipc://{tempfile.mkdtemp(prefix='zeroxide-bench-')}/socket"
-    return "inproc://bench"
-
-
 def main() -> None:
     module, part, case = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     zmq = import_module(module)
@@ -312,7 +303,7 @@ def main() -> None:
         role.peer(zmq, socket, case)
         return
     socket = open_socket(zmq, context, role.measures, case)
-    socket.bind(address(case["transport"]))
+    socket.bind(case["address"])
     endpoint = socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
     peer = None
     if part == "both":
@@ -327,10 +318,6 @@ def main() -> None:
         say(endpoint=endpoint)
         peer = int(hear())
     say(result=role.measure(zmq, socket, case, Cpu(peer)))
-    if endpoint.startswith("ipc://"):
-        path = endpoint.removeprefix("ipc://")
-        os.unlink(path)
-        os.rmdir(os.path.dirname(path))
     # The peer still sends: an orderly end would have to agree with it first, and is not what is measured.
     os._exit(0)
 

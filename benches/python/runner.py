@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -57,19 +58,25 @@ class Part:
 
 def run(module: str, case: Case, seconds: float, count: int) -> dict[str, float]:
     """The case's figures, and `foreign`: the share of the machine that other processes took meanwhile."""
-    parameters = case.parameters(seconds, count)
     before = (time.monotonic(), machine_cpu(), own_cpu())
-    parts = [Part(module, "both" if case.in_one_process else "measure", parameters)]
-    try:
-        if case.in_one_process:
-            figures: dict[str, float] = parts[0].hear("result")
-        else:
-            parameters |= {"endpoint": parts[0].hear("endpoint")}
-            parts.append(Part(module, "peer", parameters))
-            figures = measure_both(case, *parts)
-    finally:
-        for part in parts:
-            part.end()
+    with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
+        addresses = {
+            "tcp": "tcp://127.0.0.1:*",
+            "ipc": f"ipc://{folder}/socket",
+            "inproc": "inproc://bench",
+        }
+        parameters = case.parameters(seconds, count) | {"address": addresses[case.transport]}
+        parts = [Part(module, "both" if case.in_one_process else "measure", parameters)]
+        try:
+            if case.in_one_process:
+                figures: dict[str, float] = parts[0].hear("result")
+            else:
+                parameters |= {"endpoint": parts[0].hear("endpoint")}
+                parts.append(Part(module, "peer", parameters))
+                figures = measure_both(case, *parts)
+        finally:
+            for part in parts:
+                part.end()
     elapsed = time.monotonic() - before[0]
     foreign = (machine_cpu() - before[1]) - (own_cpu() - before[2])
     return figures | {"foreign": max(0.0, foreign / elapsed / (os.cpu_count() or 1))}

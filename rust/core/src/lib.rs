@@ -1,8 +1,57 @@
-//! Sockets.
+//! ZeroMQ written anew: sockets that carry whole messages over tcp, ipc and inproc, in patterns.
+//!
+//! ```
+//! use zeroxide::{Context, SocketType, Wait};
+//!
+//! # fn main() -> zeroxide::Result<()> {
+//! let context = Context::new();
+//! let pull = context.socket(SocketType::Pull)?;
+//! let endpoint = pull.bind("tcp://127.0.0.1:*")?;
+//! let push = context.socket(SocketType::Push)?;
+//! push.connect(&endpoint)?;
+//! push.send("Hello".into(), Wait::Forever)?;
+//! assert_eq!(pull.recv(Wait::Forever)?.head().as_slice(), b"Hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Any socket may be used from any thread. `ARCHITECTURE.md` in the repository shows how the modules stand on each
+//! other; a module imports only what is below it.
 
 #![deny(unsafe_code)]
 
+mod command;
+mod connecter;
+mod context;
 mod error;
+mod io_thread;
+mod listener;
+mod mailbox;
+mod monitor;
+mod options;
+mod patterns;
+mod pipe;
+mod poller;
+mod port;
+mod proxy;
+mod reactor;
+mod registry;
+mod resolver;
+mod session;
+mod signal;
+mod socket;
 mod sys;
+mod transports;
 
-pub use error::{Error, ErrorKind, Result};
+pub use crate::context::Context;
+pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::monitor::{EventKind, MonitorEvent};
+pub use crate::options::{CONTEXT_OPTIONS, ContextOptions, ContextRow, Kind, OptionRow, SOCKET_OPTIONS, Value, ids};
+pub use crate::patterns::{Counters, DropReason};
+pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, poll};
+pub use crate::proxy::{Proxy, SideStats};
+pub use crate::socket::{Attempt, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait};
+pub use zeroxide_proto::engine::PeerInfo;
+pub use zeroxide_proto::frame::Frame;
+pub use zeroxide_proto::message::Message;
+pub use zeroxide_proto::socket_type::SocketType;

@@ -37,6 +37,8 @@ pub enum PipeEvent {
     Ready,
     /// The connection behind the pipe was lost; the pipe lives on and will be `Ready` again.
     Disconnected,
+    /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
+    Sent,
 }
 
 /// Whoever holds an end of a pipe. Called from the thread that works on the far end, possibly under that side's lock,
@@ -87,7 +89,9 @@ struct End {
     owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
     /// Limit on what this end may have outstanding; live-changeable from either side.
     hwm: AtomicUsize,
-    /// Whole messages this end has read; its only writer is this end.
+    /// Whole messages this end has written, kept ones of a conflating pipe only.
+    written: AtomicU64,
+    /// Whole messages this end has read. Both counts have one writer: this end.
     read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
@@ -95,6 +99,10 @@ struct End {
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
+    /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it had to give up.
+    sent: AtomicU64,
+    lost: AtomicU64,
+    wants_sent: Doorbell,
     /// Outbound slot of a conflating direction.
     slot: Option<Slot>,
 }
@@ -109,11 +117,15 @@ impl End {
         End {
             owner: OnceLock::new(),
             hwm: AtomicUsize::new(config.hwm_out),
+            written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             wants_room: Doorbell::new(),
             closed: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
+            sent: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            wants_sent: Doorbell::new(),
             slot: config.conflate.then(|| Slot { newest: Mutex::new(None), bell: Doorbell::new() }),
         }
     }
@@ -233,11 +245,13 @@ impl Pipe {
         if let Some(slot) = &self.own().slot {
             let replaced = lock(&slot.newest).replace(message);
             if replaced.is_some() {
-                // Conflated away: it counts as read, or the depth would grow without bound.
+                // Conflated away: the depth must not grow without bound.
                 self.written -= 1;
             }
+            self.own().written.store(self.written, Ordering::Release);
             return;
         }
+        self.own().written.store(self.written, Ordering::Release);
         for frame in message {
             self.tx.push(frame);
         }
@@ -257,6 +271,7 @@ impl Pipe {
         } else {
             self.open_frames = 0;
             self.written += 1;
+            self.own().written.store(self.written, Ordering::Release);
         }
         self.tx.push(frame);
     }
@@ -285,6 +300,11 @@ impl Pipe {
         if asleep {
             self.far().notify(PipeEvent::Readable);
         }
+    }
+
+    /// Frames written and not yet published.
+    pub fn unflushed(&self) -> usize {
+        self.tx.unflushed()
     }
 
     /// True while frames of an unfinished message lie in the pipe: [`flush`](Self::flush) must wait.
@@ -330,6 +350,20 @@ impl Pipe {
         self.bytes_read += message.size() as u64;
         self.count_read();
         Some(message)
+    }
+
+    /// The next frame. Once the first frame of a message was read, the rest of it is there too.
+    #[inline]
+    pub fn read_frame(&mut self) -> Option<Frame> {
+        if self.far().slot.is_some() {
+            return self.read().and_then(|message| message.into_iter().next());
+        }
+        let frame = self.rx.pop()?;
+        self.bytes_read += frame.len() as u64;
+        if !frame.more() {
+            self.count_read();
+        }
+        Some(frame)
     }
 
     fn read_rest(&mut self, head: Frame) -> Message {
@@ -449,6 +483,34 @@ impl Pipe {
     /// Whole messages and bytes read at this end so far.
     pub fn read_so_far(&self) -> (u64, u64) {
         (self.read, self.bytes_read)
+    }
+
+    // ---- what became of messages after they were read at the far end ---------------------------------------------------
+
+    /// The far end's messages that were handed to the kernel: `sent` more, and `lost` more that never will be.
+    pub fn account(&self, sent: u64, lost: u64) {
+        self.far().sent.fetch_add(sent, Ordering::Release);
+        self.far().lost.fetch_add(lost, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.far().wants_sent.ring() {
+            self.far().notify(PipeEvent::Sent);
+        }
+    }
+
+    /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
+    pub fn sent_and_lost(&self) -> (u64, u64) {
+        (self.own().sent.load(Ordering::Acquire), self.own().lost.load(Ordering::Acquire))
+    }
+
+    /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
+    pub fn wait_sent(&self) {
+        self.own().wants_sent.arm();
+        fence(Ordering::SeqCst);
+    }
+
+    /// Messages the far end wrote that have not been read here yet.
+    pub fn queued_in(&self) -> u64 {
+        self.far().written.load(Ordering::Acquire).saturating_sub(self.read)
     }
 
     /// Messages written here that the far end has not read yet.

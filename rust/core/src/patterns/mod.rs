@@ -14,7 +14,29 @@
 //! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
 //! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
 
+mod distributor;
+mod fair_queue;
+mod load_balancer;
 mod pipe_set;
+mod publisher;
+#[cfg(test)]
+mod rig;
+mod ring;
+mod router_table;
+mod subscriber;
+
+mod dealer;
+mod pair;
+mod publish;
+mod pull;
+mod push;
+mod rep;
+mod req;
+mod router;
+mod stream;
+mod subscribe;
+mod xpub;
+mod xsub;
 
 use std::result;
 
@@ -24,7 +46,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
-pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet};
+pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
 /// A message that could not be sent, given back with the reason.
@@ -39,12 +61,18 @@ pub struct Rejected {
 impl Rejected {
     /// The message must wait for room or for a peer.
     pub fn again(message: Message) -> Rejected {
-        Rejected { message, error: Error::new(ErrorKind::Again) }
+        Rejected {
+            message,
+            error: Error::new(ErrorKind::Again),
+        }
     }
 
     /// The message is refused for `kind`.
     pub fn new(message: Message, kind: ErrorKind) -> Rejected {
-        Rejected { message, error: Error::new(kind) }
+        Rejected {
+            message,
+            error: Error::new(kind),
+        }
     }
 }
 
@@ -120,7 +148,8 @@ pub struct PatternSpec {
     pub can_send: bool,
     /// Whether the type can receive at all; if not, receiving is `NotSupported`.
     pub can_recv: bool,
-    /// Whether CONFLATE has an effect on this type.
+    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
+    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
@@ -130,8 +159,40 @@ pub struct PatternSpec {
 
 /// The behaviour of `socket_type`.
 pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
-    PATTERNS.iter().copied().find(|spec| spec.socket_type == socket_type)
+    PATTERNS
+        .iter()
+        .copied()
+        .find(|spec| spec.socket_type == socket_type)
 }
 
 /// Every pattern there is.
-pub static PATTERNS: &[&PatternSpec] = &[];
+pub static PATTERNS: &[&PatternSpec] = &[
+    &pair::PAIR,
+    &publish::PUB,
+    &subscribe::SUB,
+    &req::REQ,
+    &rep::REP,
+    &dealer::DEALER,
+    &router::ROUTER,
+    &pull::PULL,
+    &push::PUSH,
+    &xpub::XPUB,
+    &xsub::XSUB,
+    &stream::STREAM,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_its_row() {
+        for socket_type in SocketType::ALL {
+            assert_eq!(
+                spec(*socket_type).map(|spec| spec.socket_type),
+                Some(*socket_type)
+            );
+        }
+        assert_eq!(PATTERNS.len(), SocketType::ALL.len());
+    }
+}

@@ -1,7 +1,9 @@
 //! The pipes of one socket, with the counters that say where each message went.
 
+use std::fmt;
 use std::ops::ControlFlow;
 
+use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
 use crate::pipe::{Pipe, PipeId};
@@ -93,6 +95,44 @@ impl Counters {
     }
 }
 
+/// Which side of a connection this socket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// It called `connect`.
+    Connecting,
+    /// The peer connected to an endpoint that it had bound.
+    Accepting,
+}
+
+/// Why a pattern wants a pipe gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DoomReason {
+    /// PAIR serves one peer at a time, and has one.
+    SecondPeer,
+    /// Another peer holds the same routing id, and ROUTER_HANDOVER is off or not allowed between the two.
+    DuplicateRoutingId,
+    /// A newcomer with the same routing id took over (ROUTER_HANDOVER).
+    HandedOver,
+    /// The peer announced a routing id that is too long, or that starts with a zero byte as only the automatic ones do.
+    InvalidRoutingId,
+    /// The application closed the connection by sending an empty message to it (STREAM).
+    Requested,
+}
+
+impl fmt::Display for DoomReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DoomReason::SecondPeer => "a PAIR socket serves one peer at a time and has one",
+            DoomReason::DuplicateRoutingId => "another peer holds the same routing id",
+            DoomReason::HandedOver => "a newcomer with the same routing id took over",
+            DoomReason::InvalidRoutingId => {
+                "the announced routing id is longer than 255 bytes or starts with a zero byte"
+            }
+            DoomReason::Requested => "closed by the application",
+        })
+    }
+}
+
 struct Slot {
     generation: u32,
     entry: Option<Entry>,
@@ -101,10 +141,13 @@ struct Slot {
 struct Entry {
     pipe: Pipe,
     endpoint: Box<str>,
+    side: Side,
     counters: Counters,
     dirty: bool,
     /// The pattern wants this pipe gone.
-    doomed: bool,
+    doomed: Option<DoomReason>,
+    /// Drained after the far end closed, and already marked so.
+    finished: bool,
 }
 
 /// A pipe that left the set, with what there is to say about it.
@@ -113,8 +156,8 @@ pub struct Removed {
     pub pipe: Pipe,
     /// The endpoint it was bound to or connected with.
     pub endpoint: Box<str>,
-    /// What was dropped on it.
-    pub counters: Counters,
+    /// Why the pattern wanted it gone, if it did.
+    pub doomed: Option<DoomReason>,
 }
 
 /// The pipes of one socket.
@@ -128,7 +171,6 @@ pub struct PipeSet {
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
-    live: usize,
 }
 
 impl PipeSet {
@@ -138,14 +180,23 @@ impl PipeSet {
     }
 
     /// Adds a pipe; the id is never reused for another one.
-    pub fn insert(&mut self, pipe: Pipe, endpoint: &str) -> PipeId {
-        let entry =
-            Entry { pipe, endpoint: endpoint.into(), counters: Counters::default(), dirty: false, doomed: false };
-        self.live += 1;
+    pub fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
+        let entry = Entry {
+            pipe,
+            endpoint: endpoint.into(),
+            side,
+            counters: Counters::default(),
+            dirty: false,
+            doomed: None,
+            finished: false,
+        };
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
-                self.slots.push(Slot { generation: 0, entry: None });
+                self.slots.push(Slot {
+                    generation: 0,
+                    entry: None,
+                });
                 self.slots.len() - 1
             }
         };
@@ -155,21 +206,30 @@ impl PipeSet {
         PipeId(u64::from(slot.generation) << 32 | index as u64)
     }
 
-    /// Takes a pipe out.
+    /// Takes a pipe out. What a doomed pipe still held for the application is lost and counted.
     pub fn remove(&mut self, id: PipeId) -> Option<Removed> {
-        self.entry(id)?;
-        let index = index(id);
+        if self.entry(id)?.doomed.is_some() {
+            self.discard(id, DropReason::PeerGone);
+        }
+        let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;
         self.free.push(index as u32);
-        self.live -= 1;
         self.counters.merge(&entry.counters);
-        Some(Removed { pipe: entry.pipe, endpoint: entry.endpoint, counters: entry.counters })
+        Some(Removed {
+            pipe: entry.pipe,
+            endpoint: entry.endpoint,
+            doomed: entry.doomed,
+        })
     }
 
     #[inline]
     fn entry(&mut self, id: PipeId) -> Option<&mut Entry> {
-        let slot = self.slots.get_mut(index(id))?;
-        if slot.generation != (id.0 >> 32) as u32 { None } else { slot.entry.as_mut() }
+        let slot = self.slots.get_mut(slot_index(id))?;
+        if slot.generation != (id.0 >> 32) as u32 {
+            None
+        } else {
+            slot.entry.as_mut()
+        }
     }
 
     /// The pipe called `id`, unless it is gone.
@@ -178,25 +238,17 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
-    /// The endpoint through which the pipe came to be.
-    pub fn endpoint(&mut self, id: PipeId) -> Option<&str> {
-        self.entry(id).map(|entry| &*entry.endpoint)
-    }
-
-    /// How many pipes there are.
-    pub fn len(&self) -> usize {
-        self.live
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
+    /// Which side of the connection this socket is.
+    pub fn side(&mut self, id: PipeId) -> Option<Side> {
+        self.entry(id).map(|entry| entry.side)
     }
 
     /// The ids of all pipes.
     pub fn ids(&self) -> Vec<PipeId> {
         let id = |(index, slot): (usize, &Slot)| {
-            slot.entry.as_ref().map(|_| PipeId(u64::from(slot.generation) << 32 | index as u64))
+            slot.entry
+                .as_ref()
+                .map(|_| PipeId(u64::from(slot.generation) << 32 | index as u64))
         };
         self.slots.iter().enumerate().filter_map(id).collect()
     }
@@ -211,16 +263,17 @@ impl PipeSet {
     /// finished: the socket detaches it after the call. See [`Pipe::check_read`].
     #[inline]
     pub fn check_read(&mut self, id: PipeId) -> bool {
-        match self.get(id) {
-            None => false,
-            Some(pipe) if pipe.check_read() => true,
-            Some(pipe) => {
-                if pipe.is_finished() {
-                    self.finished.push(id);
-                }
-                false
-            }
+        let Some(entry) = self.entry(id) else {
+            return false;
+        };
+        if entry.pipe.check_read() {
+            return true;
         }
+        if !entry.finished && entry.pipe.is_finished() {
+            entry.finished = true;
+            self.finished.push(id);
+        }
+        false
     }
 
     /// Writes a whole message to `id`. It is flushed when the socket's call ends.
@@ -229,8 +282,41 @@ impl PipeSet {
     /// Gives the message back when the pipe is full or gone.
     #[inline]
     pub fn write(&mut self, id: PipeId, message: Message) -> Result<(), Message> {
-        let Some(entry) = self.entry(id) else { return Err(message) };
+        let Some(entry) = self.entry(id) else {
+            return Err(message);
+        };
         entry.pipe.write(message)?;
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+        Ok(())
+    }
+
+    /// Writes `envelope` and then `message` as one message, without building it first. For pipes that do not conflate.
+    ///
+    /// # Errors
+    /// Gives the message back when the pipe is full or gone; nothing of the envelope is written then.
+    #[inline]
+    pub fn write_behind(
+        &mut self,
+        id: PipeId,
+        envelope: impl IntoIterator<Item = Frame>,
+        message: Message,
+    ) -> Result<(), Message> {
+        let Some(entry) = self.entry(id) else {
+            return Err(message);
+        };
+        if !entry.pipe.check_write() {
+            return Err(message);
+        }
+        for mut frame in envelope {
+            frame.set_more(true);
+            entry.pipe.write_frame(frame);
+        }
+        for frame in message {
+            entry.pipe.write_frame(frame);
+        }
         if !entry.dirty {
             entry.dirty = true;
             self.dirty.push(id);
@@ -257,6 +343,15 @@ impl PipeSet {
         self.get(id)?.read()
     }
 
+    /// Reads and drops everything that can be read from `id`, counting the application's messages among it.
+    pub fn discard(&mut self, id: PipeId, reason: DropReason) {
+        while let Some(message) = self.read(id) {
+            if message.head().kind() == Kind::Data {
+                self.count_drop(Some(id), reason);
+            }
+        }
+    }
+
     /// Publishes everything written since the last flush.
     #[inline]
     pub fn flush(&mut self) {
@@ -269,11 +364,11 @@ impl PipeSet {
     }
 
     /// Asks the socket to drop this pipe: the connection behind it is closed. Nothing more is read from it.
-    pub fn doom(&mut self, id: PipeId) {
+    pub fn doom(&mut self, id: PipeId, reason: DoomReason) {
         if let Some(entry) = self.entry(id)
-            && !entry.doomed
+            && entry.doomed.is_none()
         {
-            entry.doomed = true;
+            entry.doomed = Some(reason);
             self.doomed.push(id);
         }
     }
@@ -286,14 +381,15 @@ impl PipeSet {
         }
     }
 
-    /// Counts several, not attributed to a pipe.
-    pub fn count_drops(&mut self, reason: DropReason, n: u64) {
-        self.counters.add(reason, n);
-    }
-
     /// The next pipe that has to be detached, either finished or doomed.
     pub fn next_leaving(&mut self) -> Option<PipeId> {
-        self.doomed.pop().or_else(|| self.finished.pop())
+        while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
+            // A pipe that is both finished and doomed leaves once.
+            if self.entry(id).is_some() {
+                return Some(id);
+            }
+        }
+        None
     }
 
     /// Whether [`next_leaving`](Self::next_leaving) has something.
@@ -312,7 +408,10 @@ impl PipeSet {
     }
 
     /// Visits each pipe with its endpoint and counters.
-    pub fn for_each(&self, mut visit: impl FnMut(PipeId, &Pipe, &str, &Counters) -> ControlFlow<()>) {
+    pub fn for_each(
+        &self,
+        mut visit: impl FnMut(PipeId, &Pipe, &str, &Counters) -> ControlFlow<()>,
+    ) {
         for (index, slot) in self.slots.iter().enumerate() {
             if let Some(entry) = &slot.entry {
                 let id = PipeId(u64::from(slot.generation) << 32 | index as u64);
@@ -324,7 +423,8 @@ impl PipeSet {
     }
 }
 
+/// Where a pipe lies: small, below the largest number of pipes there ever were at a time, reused after the pipe left.
 #[inline]
-fn index(id: PipeId) -> usize {
+pub(super) fn slot_index(id: PipeId) -> usize {
     (id.0 & u64::from(u32::MAX)) as usize
 }

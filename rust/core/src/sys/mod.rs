@@ -9,6 +9,7 @@
 //! * [`stream`]: bytes in and out of a connected socket without blocking, without signals, without touching memory
 //!   that holds no bytes yet.
 //! * [`thread`]: threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
+//! * [`poll`]: readiness of a few descriptors that the application brings, once.
 //! * [`interfaces`]: the addresses of the network interfaces.
 
 #![allow(unsafe_code)]
@@ -17,6 +18,7 @@ pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod futex;
 pub(crate) mod interfaces;
+pub(crate) mod poll;
 pub(crate) mod stream;
 pub(crate) mod thread;
 

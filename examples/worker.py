@@ -1,0 +1,28 @@
+"""Does the ventilator's tasks and tells the sink. python examples/worker.py [VENTILATOR] [SINK]
+
+Start as many as you like; stop one with Ctrl-C.
+"""
+
+import sys
+import time
+
+import zeroxide as zmq
+
+
+def main(ventilator: str = "tcp://127.0.0.1:5557", sink: str = "tcp://127.0.0.1:5558") -> None:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PULL) as tasks,
+        context.socket(zmq.PUSH) as results,
+    ):
+        tasks.connect(ventilator)
+        results.connect(sink)
+        print("ready", flush=True)
+        while True:
+            milliseconds = tasks.recv_string()
+            time.sleep(int(milliseconds) / 1000)
+            results.send_multipart([b"done", milliseconds.encode()])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

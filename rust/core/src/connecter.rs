@@ -1,0 +1,126 @@
+//! Where a connecting session tries next, and when: the addresses of its endpoint and the backoff between rounds.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::options::Options;
+use crate::transports::{Target, Transport};
+
+/// See the module text.
+pub(crate) struct Connecter {
+    pub(crate) transport: &'static dyn Transport,
+    pub(crate) address: String,
+    targets: VecDeque<Target>,
+    backoff: Backoff,
+}
+
+impl Connecter {
+    /// `seed` makes the jitter of this connecter differ from that of others.
+    pub(crate) fn new(
+        transport: &'static dyn Transport,
+        address: &str,
+        options: &Options,
+        seed: u64,
+    ) -> Connecter {
+        let backoff = Backoff::new(options.reconnect_ivl, options.reconnect_ivl_max, seed);
+        Connecter { transport, address: address.to_owned(), targets: VecDeque::new(), backoff }
+    }
+
+    /// The addresses of this round.
+    pub(crate) fn set_targets(&mut self, targets: Vec<Target>) {
+        self.targets = targets.into();
+    }
+
+    /// The next address of this round.
+    pub(crate) fn next_target(&mut self) -> Option<Target> {
+        self.targets.pop_front()
+    }
+
+    /// A connection was made: the next round starts without delay piled up.
+    pub(crate) fn succeeded(&mut self) {
+        self.targets.clear();
+        self.backoff.reset();
+    }
+
+    /// How long to wait before the next round; `None` = never again.
+    pub(crate) fn next_delay(&mut self) -> Option<Duration> {
+        self.backoff.next()
+    }
+}
+
+/// Delays between attempts: constant plus jitter, or doubling up to a limit with jitter, so that a thousand clients do
+/// not come back in the same instant.
+struct Backoff {
+    base: Option<Duration>,
+    max: Option<Duration>,
+    current: Duration,
+    random: u64,
+}
+
+impl Backoff {
+    fn new(base: Option<Duration>, max: Option<Duration>, seed: u64) -> Backoff {
+        let max = max.filter(|max| Some(*max) > base);
+        Backoff { base, max, current: base.unwrap_or_default(), random: seed | 1 }
+    }
+
+    fn reset(&mut self) {
+        self.current = self.base.unwrap_or_default();
+    }
+
+    fn next(&mut self) -> Option<Duration> {
+        // A zero interval means "at once" to its users; a millisecond keeps it from being a busy loop.
+        let base = self.base?.max(Duration::from_millis(1));
+        let Some(max) = self.max else {
+            return Some(base + self.jitter(base));
+        };
+        let delay = self.current.max(base);
+        self.current = (delay * 2).min(max);
+        // Between half of the delay and the whole: spread out, but still growing.
+        Some(delay / 2 + self.jitter(delay / 2))
+    }
+
+    /// Between nothing and `span`.
+    fn jitter(&mut self, span: Duration) -> Duration {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Duration::from_nanos(self.random % nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn constant_interval_has_jitter_below_itself() {
+        let mut backoff = Backoff::new(Some(100 * MS), None, 7);
+        let delays: Vec<_> = (0..50).filter_map(|_| backoff.next()).collect();
+        assert_eq!(delays.len(), 50);
+        assert!(delays.iter().all(|d| (100 * MS..200 * MS).contains(d)), "{delays:?}");
+        assert!(delays.iter().any(|d| *d != delays[0]));
+    }
+
+    #[test]
+    fn doubling_stops_at_the_limit_and_starts_anew_after_success() {
+        let mut backoff = Backoff::new(Some(100 * MS), Some(800 * MS), 7);
+        let delays: Vec<_> = (0..8).filter_map(|_| backoff.next()).collect();
+        assert!(delays[0] <= 100 * MS);
+        assert!(delays[7] >= 400 * MS && delays[7] <= 800 * MS, "{delays:?}");
+        backoff.reset();
+        assert!(backoff.next().is_some_and(|d| d <= 100 * MS));
+    }
+
+    #[test]
+    fn a_negative_interval_never_retries() {
+        assert_eq!(Backoff::new(None, None, 7).next(), None);
+    }
+
+    #[test]
+    fn a_zero_interval_is_not_a_busy_loop() {
+        assert!(Backoff::new(Some(Duration::ZERO), None, 7).next().is_some_and(|d| d >= MS));
+    }
+}

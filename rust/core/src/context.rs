@@ -1,0 +1,175 @@
+//! Contexts: what sockets are made from, and what waits for them in the end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{ContextOptions, Value};
+use crate::registry::Registry;
+use crate::signal::Woken;
+use crate::socket::Socket;
+use crate::sys::thread::{self, ThreadSettings};
+
+/// How often an implicit termination looks whether bytes still move.
+const PROGRESS_STEP: Duration = Duration::from_millis(50);
+
+/// A context: I/O threads and the names of inproc endpoints. Clones are the same context. Contexts know nothing of each
+/// other.
+///
+/// When the last clone goes without [`term`](Self::term), sockets that are still open keep working, and the I/O threads
+/// end by themselves after the last message was delivered.
+#[derive(Clone)]
+pub struct Context {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    registry: Arc<Registry>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let registry = self.registry.clone();
+        if !registry.is_own_process() || registry.has_stopped() {
+            return;
+        }
+        let settings = ThreadSettings { name: "zeroxide/reaper".to_owned(), ..ThreadSettings::default() };
+        // Without the thread the I/O threads simply stay, which does no harm.
+        let _ = thread::spawn(settings, move || {
+            while registry.wait_idle(None) == Woken::Interrupted {}
+            registry.stop_threads();
+        });
+    }
+}
+
+impl Context {
+    /// A context with the defaults: one I/O thread, 1023 sockets.
+    pub fn new() -> Context {
+        Context::with_options(ContextOptions::default())
+    }
+
+    /// A context with other options. Its threads start with its first socket.
+    pub fn with_options(options: ContextOptions) -> Context {
+        Context { handle: Arc::new(Handle { registry: Registry::new(options) }) }
+    }
+
+    fn registry(&self) -> &Arc<Registry> {
+        &self.handle.registry
+    }
+
+    /// Whether this process made the context. After a fork the child must make its own.
+    pub fn is_own_process(&self) -> bool {
+        self.registry().is_own_process()
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.is_own_process() {
+            return Ok(());
+        }
+        let pid = self.registry().pid();
+        Err(Error::with(ErrorKind::Forked, format!("this context belongs to process {pid}; make a new one after fork")))
+    }
+
+    /// Makes a socket.
+    ///
+    /// # Errors
+    /// `Terminated`; `TooManySockets` at MAX_SOCKETS or when the system has no descriptors left; `Forked` in a child of
+    /// the process that made the context.
+    pub fn socket(&self, socket_type: SocketType) -> Result<Socket> {
+        self.check_process()?;
+        Socket::new(self.registry(), socket_type)
+    }
+
+    /// Changes a context option by its number in `zmq.h`.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown option or value; `Forked`.
+    pub fn set_option(&self, id: i32, value: &Value) -> Result<()> {
+        self.check_process()?;
+        self.registry().with_options(|options| options.set(id, value))
+    }
+
+    /// The value of a context option.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown option; `Forked`.
+    pub fn get_option(&self, id: i32) -> Result<Value> {
+        self.check_process()?;
+        self.registry().with_options(|options| options.get(id))
+    }
+
+    /// Makes every blocked and every later call on its sockets fail with `Terminated`, but for close. Returns at once.
+    pub fn shutdown(&self) {
+        if self.is_own_process() {
+            self.registry().shut_down();
+        }
+    }
+
+    /// Whether [`shutdown`](Self::shutdown) or [`term`](Self::term) was called.
+    pub fn is_shut_down(&self) -> bool {
+        self.registry().is_shut_down()
+    }
+
+    /// Shuts the context down, waits until every socket is closed by its owner and what they sent is delivered or its
+    /// LINGER is over, and ends the I/O threads.
+    ///
+    /// # Errors
+    /// `Interrupted` when a signal handler ran: call again. `Forked`.
+    pub fn term(&self) -> Result<()> {
+        self.check_process()?;
+        self.registry().shut_down();
+        match self.registry().wait_idle(None) {
+            Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
+            Woken::Notified | Woken::TimedOut => {
+                self.registry().stop_threads();
+                Ok(())
+            }
+        }
+    }
+
+    /// The end that an exiting program gets which did not terminate the context itself: closes every socket with its
+    /// own LINGER, waits while bytes move, gives up after `patience` without progress, and returns what was not
+    /// delivered, by endpoint.
+    ///
+    /// # Errors
+    /// `Interrupted` when a signal handler ran: call again. `Forked`.
+    pub fn term_idle(&self, patience: Duration) -> Result<Vec<(String, u64)>> {
+        self.check_process()?;
+        let registry = self.registry();
+        registry.shut_down();
+        registry.close_sockets();
+        let mut progress = registry.progress();
+        let mut since = Instant::now();
+        loop {
+            match registry.wait_idle(Some(Instant::now() + PROGRESS_STEP)) {
+                Woken::Notified => {
+                    registry.stop_threads();
+                    return Ok(Vec::new());
+                }
+                Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
+                Woken::TimedOut => {}
+            }
+            if registry.progress() != progress {
+                progress = registry.progress();
+                since = Instant::now();
+            } else if since.elapsed() >= patience {
+                let left = registry.undelivered();
+                registry.stop_threads();
+                return Ok(left);
+            }
+        }
+    }
+
+    /// A number that is the same for all clones and no other context.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(self.registry()) as usize
+    }
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context::new()
+    }
+}

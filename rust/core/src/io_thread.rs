@@ -1,0 +1,105 @@
+//! The loop of an I/O thread, and the handle by which others reach it.
+//!
+//! A turn: wait, note the time, dispatch ready descriptors, then commands, then timers, then what was deferred. A
+//! handler that panics is dropped; its neighbours and the process go on.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::command::Command;
+use crate::error::Result;
+use crate::mailbox::Mailbox;
+use crate::reactor::{EventHandler, Reactor, Token};
+use crate::sys::epoll::{Epoll, Events};
+use crate::sys::thread::{self, ThreadSettings};
+
+/// Reaches an I/O thread from anywhere.
+#[derive(Clone)]
+pub(crate) struct IoHandle {
+    mailbox: Arc<Mailbox>,
+}
+
+impl IoHandle {
+    /// Hands a handler over to the thread.
+    pub(crate) fn start(&self, handler: Arc<dyn EventHandler>) {
+        self.mailbox.post(Command::Start(handler));
+    }
+
+    /// Makes the thread call the handler's `on_wake`.
+    pub(crate) fn wake(&self, handler: Arc<dyn EventHandler>) {
+        self.mailbox.post(Command::Wake(handler));
+    }
+
+    /// Makes the thread leave its loop.
+    pub(crate) fn stop(&self) {
+        self.mailbox.post(Command::Stop);
+    }
+}
+
+/// Starts an I/O thread.
+pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()>)> {
+    let mailbox = Arc::new(Mailbox::new()?);
+    let epoll = Epoll::new()?;
+    epoll.add(mailbox.descriptor(), MAILBOX)?;
+    let handle = IoHandle { mailbox: mailbox.clone() };
+    let thread = thread::spawn(settings, move || run(&mailbox, Reactor::new(epoll)))?;
+    Ok((handle, thread))
+}
+
+/// The mailbox's own key among the tokens.
+const MAILBOX: u64 = u64::MAX;
+
+fn run(mailbox: &Mailbox, mut io: Reactor) {
+    let mut events = Events::with_capacity(256);
+    loop {
+        wait(mailbox, &mut io, &mut events);
+        for event in events.iter() {
+            if event.key != MAILBOX {
+                dispatch(&mut io, Token(event.key as usize), |handler, io| handler.on_ready(io, event.ready));
+            }
+        }
+        for command in mailbox.take_all() {
+            match command {
+                Command::Start(handler) => {
+                    let token = io.add(handler);
+                    dispatch(&mut io, token, |handler, io| handler.on_start(io, token));
+                }
+                Command::Wake(handler) => guarded(&*handler, &mut io, |handler, io| handler.on_wake(io)),
+                Command::Stop => return,
+            }
+        }
+        while let Some(token) = io.pop_due() {
+            dispatch(&mut io, token, |handler, io| handler.on_timeout(io));
+        }
+        for token in io.take_deferred() {
+            dispatch(&mut io, token, |handler, io| handler.on_wake(io));
+        }
+    }
+}
+
+fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
+    let deadline = if io.has_deferred() || !mailbox.sleep() { Some(Instant::now()) } else { io.next_timer() };
+    let waited = io.epoll().wait(events, deadline);
+    // An interrupted or failed wait is an empty one: the loop turns and waits again.
+    if waited.is_err() {
+        events.clear();
+    }
+    mailbox.awake(events.iter().any(|event| event.key == MAILBOX));
+    io.set_now(Instant::now());
+}
+
+fn dispatch(io: &mut Reactor, token: Token, call: impl FnOnce(&dyn EventHandler, &mut Reactor)) {
+    if let Some(handler) = io.handler(token) {
+        guarded(&*handler, io, call);
+    }
+}
+
+fn guarded(handler: &dyn EventHandler, io: &mut Reactor, call: impl FnOnce(&dyn EventHandler, &mut Reactor)) {
+    // The reactor holds no half-made state across a handler's call, and a handler that panicked is given up, so
+    // nobody sees what it left broken.
+    if panic::catch_unwind(AssertUnwindSafe(|| call(handler, io))).is_err() {
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| handler.on_panic(io)));
+    }
+}

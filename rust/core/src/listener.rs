@@ -1,0 +1,242 @@
+//! Accepts connections for one bound endpoint and makes a session of each.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, Result};
+use crate::io_thread::IoHandle;
+use crate::monitor::{EventKind, MonitorEvent};
+use crate::options::Options;
+use crate::port::SocketPort;
+use crate::reactor::{EventHandler, Reactor, Token};
+use crate::registry::{LiveGuard, Registry};
+use crate::session::{Seed, Session};
+use crate::sys::epoll::Readiness;
+use crate::transports::{Listen, Stream, Transport};
+
+/// How long to leave a listener alone after accepting failed for want of descriptors or memory. The backlog keeps the
+/// peers meanwhile.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How many connections are accepted in one turn of the I/O thread.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// See the module text.
+pub(crate) struct Listener {
+    me: Weak<Listener>,
+    io: IoHandle,
+    registry: Arc<Registry>,
+    port: Arc<dyn SocketPort>,
+    options: Arc<Options>,
+    socket_type: SocketType,
+    conflate: bool,
+    endpoint: String,
+    source: u64,
+    closing: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    listen: Option<Box<dyn Listen>>,
+    token: Option<Token>,
+    guard: Option<LiveGuard>,
+    /// Sessions made here, those still in their handshake among them.
+    sessions: Vec<Weak<Session>>,
+}
+
+/// What a listener passes on to its sessions.
+pub(crate) struct ListenerSeed {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) port: Arc<dyn SocketPort>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) socket_type: SocketType,
+    pub(crate) conflate: bool,
+    /// Numbers the bind call, for the socket.
+    pub(crate) source: u64,
+}
+
+impl Listener {
+    /// Binds `address` now and starts to accept.
+    ///
+    /// # Errors
+    /// What the transport says of the address; `NoThread` when no I/O thread may serve it.
+    pub(crate) fn bind(seed: ListenerSeed, transport: &dyn Transport, address: &str) -> Result<Arc<Listener>> {
+        let (io, guard) = seed.registry.choose_io(seed.options.affinity)?;
+        let listen = match transport.listen(address, &seed.options) {
+            Ok(listen) => listen,
+            Err(error) => {
+                let endpoint = format!("{}://{address}", transport.scheme());
+                let event = MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, &endpoint);
+                seed.port.emit(event.because(&error));
+                return Err(error);
+            }
+        };
+        let endpoint = listen.endpoint();
+        let fd = listen.id();
+        let listener = Arc::new_cyclic(|me| Listener {
+            me: me.clone(),
+            io,
+            registry: seed.registry,
+            port: seed.port,
+            options: seed.options,
+            socket_type: seed.socket_type,
+            conflate: seed.conflate,
+            endpoint,
+            source: seed.source,
+            closing: AtomicBool::new(false),
+            state: Mutex::new(State {
+                listen: Some(listen),
+                token: None,
+                guard: Some(guard),
+                sessions: Vec::new(),
+            }),
+        });
+        listener.emit(EventKind::Listening, fd);
+        listener.io.start(listener.clone());
+        Ok(listener)
+    }
+
+    /// The resolved endpoint.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Stops listening before it returns, so that the address can be bound again. Connections in their handshake end;
+    /// those that the socket has a pipe of are the socket's to end.
+    pub(crate) fn close(&self) {
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (listen, sessions) = {
+            let mut state = self.lock();
+            (state.listen.take(), std::mem::take(&mut state.sessions))
+        };
+        for session in sessions.iter().filter_map(Weak::upgrade) {
+            session.abandon();
+        }
+        if let Some(mut listen) = listen {
+            let fd = listen.id();
+            // Closing the descriptor also takes it out of the reactor.
+            listen.close();
+            self.emit(EventKind::Closed, fd);
+        }
+        if let Some(me) = self.me.upgrade() {
+            self.io.wake(me);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn emit(&self, kind: EventKind, value: u64) {
+        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+    }
+
+    fn accept_some(&self, io: &mut Reactor) {
+        let mut state = self.lock();
+        let State { listen: Some(listen), token: Some(token), sessions, .. } = &mut *state else { return };
+        let token = *token;
+        for _ in 0..ACCEPTS_PER_TURN {
+            match listen.accept() {
+                Ok(Some(stream)) => {
+                    self.emit(EventKind::Accepted, stream.id());
+                    match self.serve(stream) {
+                        Ok(session) => remember(sessions, &session),
+                        Err(error) => self.failed(&error),
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.failed(&error);
+                    if error.is_exhausted() {
+                        io.set_timer(token, io.now() + PAUSE);
+                        return;
+                    }
+                    // Anything else concerns that one connection, which is gone already.
+                }
+            }
+        }
+        io.defer(token);
+    }
+
+    fn serve(&self, stream: Stream) -> Result<Arc<Session>> {
+        let (io, guard) = self.registry.choose_io(self.options.affinity)?;
+        let seed = Seed {
+            io,
+            guard,
+            registry: self.registry.clone(),
+            port: self.port.clone(),
+            options: self.options.clone(),
+            socket_type: self.socket_type,
+            endpoint: self.endpoint.clone(),
+            conflate: self.conflate,
+            source: self.source,
+        };
+        let session = Session::accepted(seed, stream);
+        session.start();
+        Ok(session)
+    }
+
+    fn failed(&self, error: &Error) {
+        let event = MonitorEvent::new(EventKind::AcceptFailed, error.errno() as u64, &self.endpoint);
+        self.port.emit(event.because(error));
+    }
+
+    fn leave(&self, io: &mut Reactor) {
+        let mut state = self.lock();
+        if let Some(listen) = state.listen.take() {
+            io.unwatch(listen.fd());
+        }
+        if let Some(token) = state.token.take() {
+            io.remove(token);
+        }
+        state.guard = None;
+    }
+}
+
+/// Keeps a session, and forgets those that have gone when it would need more room: the list stays within twice what is
+/// alive.
+fn remember(sessions: &mut Vec<Weak<Session>>, session: &Arc<Session>) {
+    if sessions.len() == sessions.capacity() {
+        sessions.retain(|session| session.strong_count() > 0);
+    }
+    sessions.push(Arc::downgrade(session));
+}
+
+impl EventHandler for Listener {
+    fn on_start(&self, io: &mut Reactor, token: Token) {
+        {
+            let mut state = self.lock();
+            state.token = Some(token);
+            if let Some(listen) = &state.listen
+                && let Err(error) = io.watch(token, listen.fd())
+            {
+                self.failed(&error);
+            }
+        }
+        self.on_wake(io);
+    }
+
+    fn on_ready(&self, io: &mut Reactor, _: Readiness) {
+        self.accept_some(io);
+    }
+
+    fn on_wake(&self, io: &mut Reactor) {
+        if self.closing.load(Ordering::Acquire) {
+            self.leave(io);
+        } else {
+            self.accept_some(io);
+        }
+    }
+
+    fn on_timeout(&self, io: &mut Reactor) {
+        self.accept_some(io);
+    }
+
+    fn on_panic(&self, io: &mut Reactor) {
+        self.leave(io);
+    }
+}

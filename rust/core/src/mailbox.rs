@@ -1,0 +1,59 @@
+//! The way into an I/O thread: a queue of commands that any thread may post, and a descriptor that wakes the reader
+//! only when it sleeps.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use zeroxide_queue::doorbell::Doorbell;
+use zeroxide_queue::mpsc::{Batch, Queue};
+
+use crate::command::Command;
+use crate::error::Result;
+use crate::sys::eventfd::EventFd;
+
+/// See the module text.
+pub(crate) struct Mailbox {
+    queue: Queue<Command>,
+    bell: Doorbell,
+    wake: EventFd,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Result<Mailbox> {
+        Ok(Mailbox { queue: Queue::new(), bell: Doorbell::new(), wake: EventFd::new()? })
+    }
+
+    /// Posts a command from any thread.
+    pub(crate) fn post(&self, command: Command) {
+        self.queue.push(command);
+        if self.bell.ring() {
+            self.wake.signal();
+        }
+    }
+
+    /// The reader is about to sleep on the descriptor. False when there is something to do instead.
+    pub(crate) fn sleep(&self) -> bool {
+        self.bell.arm();
+        if self.queue.is_empty() {
+            return true;
+        }
+        self.bell.disarm();
+        false
+    }
+
+    /// The reader is awake: posting need not wake it. `readable` says that the descriptor was seen readable.
+    pub(crate) fn awake(&self, readable: bool) {
+        self.bell.disarm();
+        if readable {
+            self.wake.drain();
+        }
+    }
+
+    /// Everything posted so far, oldest first.
+    pub(crate) fn take_all(&self) -> Batch<Command> {
+        self.queue.take_all()
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}

@@ -1,0 +1,396 @@
+//! The options of a context.
+
+use std::collections::BTreeSet;
+
+use super::Value;
+use crate::error::{Error, ErrorKind, Result};
+
+const IO_THREADS: i32 = 1;
+const MAX_SOCKETS: i32 = 2;
+const THREAD_PRIORITY: i32 = 3;
+const THREAD_SCHED_POLICY: i32 = 4;
+const MAX_MSGSZ: i32 = 5;
+const MSG_T_SIZE: i32 = 6;
+const THREAD_AFFINITY_CPU_ADD: i32 = 7;
+const THREAD_AFFINITY_CPU_REMOVE: i32 = 8;
+const THREAD_NAME_PREFIX: i32 = 9;
+const ZERO_COPY_RECV: i32 = 10;
+const IPV6: i32 = 42;
+const BLOCKY: i32 = 70;
+
+/// The most that MAX_SOCKETS can be; what SOCKET_LIMIT reads.
+const SOCKET_LIMIT: i64 = 65535;
+/// A name as long as the kernel can show leaves room for nothing else.
+const LONGEST_PREFIX: usize = 16;
+
+/// One option of a context.
+#[derive(Debug)]
+pub struct ContextRow {
+    /// As in `zmq.h`, without the prefix.
+    pub name: &'static str,
+    /// The number in `zmq.h`. Two share the 3: one is only read, the other only written.
+    pub id: i32,
+    /// Whether it can be read.
+    pub readable: bool,
+    /// Whether it can be written.
+    pub writable: bool,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+}
+
+const fn row(id: i32, name: &'static str, access: &str, doc: &'static str) -> ContextRow {
+    let access = access.as_bytes();
+    ContextRow {
+        name,
+        id,
+        readable: access[0] == b'r',
+        writable: access[access.len() - 1] == b'w',
+        doc,
+    }
+}
+
+/// Every option of a context.
+pub static CONTEXT_OPTIONS: &[ContextRow] = &[
+    row(
+        IO_THREADS,
+        "IO_THREADS",
+        "rw",
+        "How many I/O threads serve the sockets; taken up with the first socket. 0 is enough for inproc alone.",
+    ),
+    row(
+        MAX_SOCKETS,
+        "MAX_SOCKETS",
+        "rw",
+        "How many sockets may be open at a time.",
+    ),
+    row(
+        THREAD_PRIORITY,
+        "SOCKET_LIMIT",
+        "r",
+        "The most that MAX_SOCKETS can be.",
+    ),
+    row(
+        THREAD_PRIORITY,
+        "THREAD_PRIORITY",
+        "w",
+        "The scheduling priority of the I/O threads; -1 leaves it to the system.",
+    ),
+    row(
+        THREAD_SCHED_POLICY,
+        "THREAD_SCHED_POLICY",
+        "rw",
+        "The scheduling policy of the I/O threads (SCHED_*); -1 leaves it to the system.",
+    ),
+    row(
+        MAX_MSGSZ,
+        "MAX_MSGSZ",
+        "rw",
+        "Kept for programs that read it back; the limit that works is the socket option MAXMSGSIZE.",
+    ),
+    row(
+        MSG_T_SIZE,
+        "MSG_T_SIZE",
+        "r",
+        "The size of libzmq's message structure, 64; nothing here has that size.",
+    ),
+    row(
+        THREAD_AFFINITY_CPU_ADD,
+        "THREAD_AFFINITY_CPU_ADD",
+        "w",
+        "One more CPU for the I/O threads to run on.",
+    ),
+    row(
+        THREAD_AFFINITY_CPU_REMOVE,
+        "THREAD_AFFINITY_CPU_REMOVE",
+        "w",
+        "One CPU less for the I/O threads to run on.",
+    ),
+    row(
+        THREAD_NAME_PREFIX,
+        "THREAD_NAME_PREFIX",
+        "rw",
+        "What the names of the I/O threads begin with; a number or up to 16 bytes.",
+    ),
+    row(
+        ZERO_COPY_RECV,
+        "ZERO_COPY_RECV",
+        "rw",
+        "Kept for programs that read it back; large messages are received without a copy either way.",
+    ),
+    row(
+        IPV6,
+        "IPV6",
+        "rw",
+        "The IPV6 option that new sockets begin with.",
+    ),
+    row(
+        BLOCKY,
+        "BLOCKY",
+        "rw",
+        "0 makes new sockets begin with LINGER 0, so that terminating never waits for peers.",
+    ),
+];
+
+/// The options of a context, and through it the defaults of its sockets.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ContextOptions {
+    /// IO_THREADS
+    pub io_threads: usize,
+    /// MAX_SOCKETS
+    pub max_sockets: usize,
+    /// IPV6: what new sockets begin with.
+    pub ipv6: bool,
+    /// BLOCKY: whether new sockets linger.
+    pub blocky: bool,
+    /// THREAD_NAME_PREFIX
+    pub thread_name_prefix: String,
+    /// THREAD_PRIORITY: `None` = the system's.
+    pub thread_priority: Option<i32>,
+    /// THREAD_SCHED_POLICY: `None` = the system's.
+    pub thread_sched_policy: Option<i32>,
+    /// THREAD_AFFINITY_CPU_ADD and _REMOVE: empty = any CPU.
+    pub thread_cpus: BTreeSet<usize>,
+    /// MAX_MSGSZ
+    pub max_msgsz: i32,
+    /// ZERO_COPY_RECV
+    pub zero_copy_recv: bool,
+}
+
+/// How a thread is to be set up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThreadSettings {
+    /// Its name; the kernel shows the first 15 bytes.
+    pub(crate) name: String,
+    /// Real-time priority, or with an ordinary policy any value above 0 to run at the best niceness.
+    pub(crate) priority: Option<i32>,
+    /// One of the `SCHED_*` numbers.
+    pub(crate) policy: Option<i32>,
+    /// CPUs it may run on; empty leaves it as it is.
+    pub(crate) cpus: Vec<usize>,
+}
+
+impl Default for ContextOptions {
+    fn default() -> ContextOptions {
+        ContextOptions {
+            io_threads: 1,
+            max_sockets: 1023,
+            ipv6: false,
+            blocky: true,
+            thread_name_prefix: String::new(),
+            thread_priority: None,
+            thread_sched_policy: None,
+            thread_cpus: BTreeSet::new(),
+            max_msgsz: i32::MAX,
+            zero_copy_recv: true,
+        }
+    }
+}
+
+impl ContextOptions {
+    /// Checks a value and keeps it.
+    ///
+    /// # Errors
+    /// `Invalid`: no such option, it cannot be written, or the value is not what it takes.
+    pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
+        match id {
+            IO_THREADS => self.io_threads = number(id, value, 0, 1024)? as usize,
+            MAX_SOCKETS => self.max_sockets = number(id, value, 1, SOCKET_LIMIT)? as usize,
+            THREAD_PRIORITY => self.thread_priority = optional(id, value)?,
+            THREAD_SCHED_POLICY => self.thread_sched_policy = optional(id, value)?,
+            MAX_MSGSZ => self.max_msgsz = number(id, value, 0, i32::MAX.into())? as i32,
+            THREAD_AFFINITY_CPU_ADD => {
+                self.thread_cpus
+                    .insert(number(id, value, 0, 1023)? as usize);
+            }
+            THREAD_AFFINITY_CPU_REMOVE => {
+                let cpu = number(id, value, 0, 1023)? as usize;
+                if !self.thread_cpus.remove(&cpu) {
+                    return Err(invalid(
+                        id,
+                        &format!("names CPU {cpu}, which was never added"),
+                    ));
+                }
+            }
+            THREAD_NAME_PREFIX => self.thread_name_prefix = prefix(id, value)?,
+            ZERO_COPY_RECV => self.zero_copy_recv = number(id, value, 0, 1)? == 1,
+            IPV6 => self.ipv6 = number(id, value, 0, 1)? == 1,
+            BLOCKY => self.blocky = number(id, value, 0, 1)? == 1,
+            MSG_T_SIZE => return Err(invalid(id, "can only be read")),
+            _ => return Err(unknown(id)),
+        }
+        Ok(())
+    }
+
+    /// The value of an option.
+    ///
+    /// # Errors
+    /// `Invalid`: no such option, or it cannot be read.
+    pub fn get(&self, id: i32) -> Result<Value> {
+        Ok(Value::Int(match id {
+            IO_THREADS => self.io_threads as i64,
+            MAX_SOCKETS => self.max_sockets as i64,
+            // The number of SOCKET_LIMIT as well, and reading it means that one.
+            THREAD_PRIORITY => SOCKET_LIMIT,
+            THREAD_SCHED_POLICY => self.thread_sched_policy.unwrap_or(-1).into(),
+            MAX_MSGSZ => self.max_msgsz.into(),
+            MSG_T_SIZE => 64,
+            THREAD_NAME_PREFIX => match self.thread_name_prefix.as_str() {
+                "" => 0,
+                text => match text.parse() {
+                    Ok(number) => number,
+                    Err(_) => return Ok(Value::from(text)),
+                },
+            },
+            ZERO_COPY_RECV => self.zero_copy_recv.into(),
+            IPV6 => self.ipv6.into(),
+            BLOCKY => self.blocky.into(),
+            THREAD_AFFINITY_CPU_ADD | THREAD_AFFINITY_CPU_REMOVE => {
+                return Err(invalid(id, "can only be written"));
+            }
+            _ => return Err(unknown(id)),
+        }))
+    }
+
+    /// How the I/O thread with this index is to be set up.
+    pub(crate) fn thread_settings(&self, index: usize) -> ThreadSettings {
+        let separator = if self.thread_name_prefix.is_empty() {
+            ""
+        } else {
+            "/"
+        };
+        ThreadSettings {
+            name: format!("{}{separator}ZMQbg/IO/{index}", self.thread_name_prefix),
+            priority: self.thread_priority,
+            policy: self.thread_sched_policy,
+            cpus: self.thread_cpus.iter().copied().collect(),
+        }
+    }
+}
+
+fn number(id: i32, value: &Value, low: i64, high: i64) -> Result<i64> {
+    match value {
+        Value::Int(number) if (low..=high).contains(number) => Ok(*number),
+        Value::Int(number) => Err(invalid(id, &format!("takes {low} to {high}, not {number}"))),
+        Value::Bytes(_) => Err(invalid(id, "takes a number, not bytes")),
+    }
+}
+
+/// A number, or -1 for none.
+fn optional(id: i32, value: &Value) -> Result<Option<i32>> {
+    let number = number(id, value, -1, i32::MAX.into())?;
+    Ok(i32::try_from(number).ok().filter(|&number| number >= 0))
+}
+
+fn prefix(id: i32, value: &Value) -> Result<String> {
+    let text = match value {
+        Value::Int(_) => number(id, value, 0, i32::MAX.into())?.to_string(),
+        Value::Bytes(bytes) => {
+            String::from_utf8(bytes.clone()).map_err(|_| invalid(id, "takes UTF-8"))?
+        }
+    };
+    if text.len() > LONGEST_PREFIX || text.contains('\0') {
+        return Err(invalid(
+            id,
+            &format!("takes at most {LONGEST_PREFIX} bytes, none of them zero"),
+        ));
+    }
+    Ok(text)
+}
+
+fn invalid(id: i32, why: &str) -> Error {
+    let row = CONTEXT_OPTIONS.iter().rfind(|row| row.id == id);
+    Error::with(
+        ErrorKind::Invalid,
+        format!("{} {why}", row.map_or("the option", |row| row.name)),
+    )
+}
+
+fn unknown(id: i32) -> Error {
+    Error::with(
+        ErrorKind::Invalid,
+        format!("there is no context option {id}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(number: i64) -> Value {
+        Value::Int(number)
+    }
+
+    #[test]
+    fn every_row_does_what_it_says() {
+        for row in CONTEXT_OPTIONS {
+            let mut options = ContextOptions::default();
+            assert_eq!(
+                options.get(row.id).is_ok(),
+                row.readable || row.name == "THREAD_PRIORITY",
+                "{}",
+                row.name
+            );
+            if row.id == THREAD_AFFINITY_CPU_REMOVE {
+                options.set(THREAD_AFFINITY_CPU_ADD, &int(1)).unwrap();
+            }
+            let set = options.set(row.id, &int(1)).is_ok();
+            assert_eq!(
+                set,
+                row.writable || row.name == "SOCKET_LIMIT",
+                "{}",
+                row.name
+            );
+            assert!(options.set(row.id, &int(-2)).is_err(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn defaults_are_libzmqs() {
+        let options = ContextOptions::default();
+        let expected = [
+            (1, 1),
+            (2, 1023),
+            (3, 65535),
+            (4, -1),
+            (5, i32::MAX.into()),
+            (6, 64),
+            (9, 0),
+            (10, 1),
+            (42, 0),
+            (70, 1),
+        ];
+        for (id, value) in expected {
+            assert_eq!(options.get(id).unwrap(), int(value), "option {id}");
+        }
+        assert!(options.get(11).is_err() && options.get(-1).is_err());
+    }
+
+    #[test]
+    fn threads_are_set_up_as_asked() {
+        let mut options = ContextOptions::default();
+        assert_eq!(options.thread_settings(0).name, "ZMQbg/IO/0");
+        options.set(THREAD_NAME_PREFIX, &int(1234)).unwrap();
+        assert_eq!(options.get(THREAD_NAME_PREFIX).unwrap(), int(1234));
+        options
+            .set(THREAD_NAME_PREFIX, &Value::from("app"))
+            .unwrap();
+        assert_eq!(options.get(THREAD_NAME_PREFIX).unwrap(), Value::from("app"));
+        for cpu in [3, 1, 3] {
+            options.set(THREAD_AFFINITY_CPU_ADD, &int(cpu)).unwrap();
+        }
+        options.set(THREAD_PRIORITY, &int(5)).unwrap();
+        let settings = options.thread_settings(2);
+        assert_eq!(
+            (settings.name.as_str(), settings.cpus, settings.priority),
+            ("app/ZMQbg/IO/2", vec![1, 3], Some(5))
+        );
+        options.set(THREAD_AFFINITY_CPU_REMOVE, &int(3)).unwrap();
+        assert!(options.set(THREAD_AFFINITY_CPU_REMOVE, &int(3)).is_err());
+        assert!(
+            options
+                .set(THREAD_NAME_PREFIX, &Value::from("seventeen letters"))
+                .is_err()
+        );
+    }
+}

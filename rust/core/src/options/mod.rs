@@ -1,0 +1,323 @@
+//! Socket and context options: [`SOCKET_OPTIONS`] says which there are, [`Options`] holds their values in types that
+//! the rest of the crate works with.
+//!
+//! A new option is one row in `table.rs` and, if it is kept, one field here. Options that concern routing are not kept
+//! but handed to the socket's pattern, see [`pattern_option`].
+
+mod context;
+mod filter;
+mod pattern;
+mod table;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+
+pub(crate) use context::ThreadSettings;
+pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow};
+pub use filter::{AddressFilter, CredentialFilter};
+pub use pattern::{PatternOption, pattern_option};
+pub use table::{SOCKET_OPTIONS, ids};
+
+/// The value of an option on its way in or out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A number, a flag (0 or 1) or a descriptor. Unsigned 64-bit options travel as their bit pattern.
+    Int(i64),
+    /// Bytes, or a string in UTF-8 without a terminating zero.
+    Bytes(Vec<u8>),
+}
+
+/// The type of an option's value at the interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A 32-bit number.
+    Int,
+    /// 0 or 1.
+    Bool,
+    /// A signed 64-bit number.
+    Int64,
+    /// An unsigned 64-bit number.
+    Uint64,
+    /// Bytes.
+    Bytes,
+    /// A string.
+    Str,
+    /// A descriptor.
+    Fd,
+}
+
+/// All that is known about an option.
+#[derive(Debug)]
+pub struct OptionRow {
+    /// As in `zmq.h`, without the prefix.
+    pub name: &'static str,
+    /// Older names of the same number.
+    pub aliases: &'static [&'static str],
+    /// The number in `zmq.h`.
+    pub id: i32,
+    /// The type of its value.
+    pub kind: Kind,
+    /// Whether it can be read.
+    pub readable: bool,
+    /// Whether it can be written.
+    pub writable: bool,
+    /// Whether writing has an effect on what is bound and connected already.
+    pub live: bool,
+    /// The socket types that have it; empty = all.
+    pub sockets: &'static [SocketType],
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+    limits: table::Limits,
+    access: table::Access,
+}
+
+/// The options of one socket. Transports and sessions get a copy of the state at bind or connect; what is marked live
+/// in the table is told to them again when it changes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// TYPE
+    pub socket_type: SocketType,
+    /// AFFINITY: the I/O threads that may serve new connections, one bit each; 0 = all.
+    pub affinity: u64,
+    /// ROUTING_ID: what the peer is told; may be empty.
+    pub routing_id: Bytes,
+    /// LINGER: how long closing goes on sending; `None` = without limit.
+    pub linger: Option<Duration>,
+    /// SNDHWM: messages queued per pipe on the way out; 0 = no limit.
+    pub sndhwm: usize,
+    /// RCVHWM: messages queued per pipe on the way in; 0 = no limit.
+    pub rcvhwm: usize,
+    /// SNDTIMEO: `None` = for ever.
+    pub sndtimeo: Option<Duration>,
+    /// RCVTIMEO: `None` = for ever.
+    pub rcvtimeo: Option<Duration>,
+    /// IMMEDIATE: queue only to connections that are up.
+    pub immediate: bool,
+    /// CONFLATE: keep only the newest message.
+    pub conflate: bool,
+    /// INVERT_MATCHING: match what does not have the prefix.
+    pub invert_matching: bool,
+    /// MAXMSGSIZE: `None` = no limit.
+    pub max_msg_size: Option<u64>,
+    /// LAST_ENDPOINT: what was bound or connected last.
+    pub last_endpoint: String,
+
+    /// RECONNECT_IVL: the delay before the next attempt; `None` = no further attempt.
+    pub reconnect_ivl: Option<Duration>,
+    /// RECONNECT_IVL_MAX: delays double up to this; `None` = they do not.
+    pub reconnect_ivl_max: Option<Duration>,
+    /// CONNECT_TIMEOUT: the limit of one attempt; `None` = the system's.
+    pub connect_timeout: Option<Duration>,
+    /// HANDSHAKE_IVL: the limit from the connection to the end of the handshake; `None` = none.
+    pub handshake_ivl: Option<Duration>,
+    /// HEARTBEAT_IVL: how often to ping; `None` = never.
+    pub heartbeat_ivl: Option<Duration>,
+    /// HEARTBEAT_TTL: when the peer may give up on us; zero = not announced.
+    pub heartbeat_ttl: Duration,
+    /// HEARTBEAT_TIMEOUT: silence after a ping that ends the connection; `None` = as HEARTBEAT_IVL, zero = no end.
+    pub heartbeat_timeout: Option<Duration>,
+
+    /// SNDBUF: `None` = the system's.
+    pub sndbuf: Option<usize>,
+    /// RCVBUF: `None` = the system's.
+    pub rcvbuf: Option<usize>,
+    /// BACKLOG: connections that may wait for being accepted.
+    pub backlog: i32,
+    /// IPV6: both families instead of IPv4 only.
+    pub ipv6: bool,
+    /// TCP_KEEPALIVE: `None` = the system's.
+    pub tcp_keepalive: Option<bool>,
+    /// TCP_KEEPALIVE_CNT: `None` = the system's.
+    pub tcp_keepalive_cnt: Option<u32>,
+    /// TCP_KEEPALIVE_IDLE: `None` = the system's.
+    pub tcp_keepalive_idle: Option<Duration>,
+    /// TCP_KEEPALIVE_INTVL: `None` = the system's.
+    pub tcp_keepalive_intvl: Option<Duration>,
+    /// TCP_MAXRT: how long sent bytes may go unacknowledged; `None` = the system's.
+    pub tcp_maxrt: Option<Duration>,
+    /// TCP_ACCEPT_FILTER: who may connect; empty = everybody.
+    pub tcp_accept_filters: Vec<AddressFilter>,
+    /// IPC_FILTER_*: who may connect.
+    pub ipc_filter: CredentialFilter,
+    /// TOS: type of service of outgoing packets.
+    pub tos: u8,
+    /// BINDTODEVICE: the only interface to use; empty = any.
+    pub bind_to_device: String,
+    /// SOCKS_PROXY: `host:port`; empty = none.
+    pub socks_proxy: String,
+    /// USE_FD: a listening descriptor that the next bind takes over.
+    pub use_fd: Option<i32>,
+
+    /// ZAP_DOMAIN
+    pub zap_domain: String,
+    /// RATE in kbit/s
+    pub rate: u32,
+    /// RECOVERY_IVL
+    pub recovery_ivl: Duration,
+    /// MULTICAST_HOPS
+    pub multicast_hops: u32,
+    /// MULTICAST_MAXTPDU
+    pub multicast_maxtpdu: u32,
+    /// VMCI_BUFFER_SIZE, _MIN_SIZE, _MAX_SIZE; 0 = the driver's.
+    pub vmci_buffers: [u64; 3],
+    /// VMCI_CONNECT_TIMEOUT: `None` = the driver's.
+    pub vmci_connect_timeout: Option<Duration>,
+}
+
+impl Options {
+    /// The defaults of a socket type in a context.
+    pub fn new(socket_type: SocketType, context: &ContextOptions) -> Options {
+        // A subscriber has nothing to send but subscriptions, which nobody needs once it is closed.
+        let no_linger =
+            !context.blocky || matches!(socket_type, SocketType::Sub | SocketType::Xsub);
+        Options {
+            socket_type,
+            affinity: 0,
+            routing_id: Bytes::new(),
+            linger: no_linger.then_some(Duration::ZERO),
+            sndhwm: 1000,
+            rcvhwm: 1000,
+            sndtimeo: None,
+            rcvtimeo: None,
+            immediate: false,
+            conflate: false,
+            invert_matching: false,
+            max_msg_size: None,
+            last_endpoint: String::new(),
+            reconnect_ivl: Some(Duration::from_millis(100)),
+            reconnect_ivl_max: None,
+            connect_timeout: None,
+            handshake_ivl: Some(Duration::from_secs(30)),
+            heartbeat_ivl: None,
+            heartbeat_ttl: Duration::ZERO,
+            heartbeat_timeout: None,
+            sndbuf: None,
+            rcvbuf: None,
+            backlog: 100,
+            ipv6: context.ipv6,
+            tcp_keepalive: None,
+            tcp_keepalive_cnt: None,
+            tcp_keepalive_idle: None,
+            tcp_keepalive_intvl: None,
+            tcp_maxrt: None,
+            tcp_accept_filters: Vec::new(),
+            ipc_filter: CredentialFilter::default(),
+            tos: 0,
+            bind_to_device: String::new(),
+            socks_proxy: String::new(),
+            use_fd: None,
+            zap_domain: String::new(),
+            rate: 100,
+            recovery_ivl: Duration::from_secs(10),
+            multicast_hops: 1,
+            multicast_maxtpdu: 1500,
+            vmci_buffers: [0; 3],
+            vmci_connect_timeout: None,
+        }
+    }
+
+    /// Checks a value and keeps it. Options that concern routing are only checked: what is to be done with them says
+    /// [`pattern_option`].
+    ///
+    /// # Errors
+    /// `Invalid`: no such option for this socket type, it cannot be written, or the value is not what it takes.
+    pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
+        let row = OptionRow::find(id)?;
+        row.check_socket(self.socket_type)?;
+        row.check(value)?;
+        row.access.write(row, self, value)
+    }
+
+    /// The value of an option. EVENTS, FD and RCVMORE are answered by the socket itself.
+    ///
+    /// # Errors
+    /// `Invalid`: no such option, or it cannot be read.
+    pub fn get(&self, id: i32) -> Result<Value> {
+        let row = OptionRow::find(id)?;
+        row.access.read(row, self)
+    }
+}
+
+impl OptionRow {
+    /// The row of an option's number.
+    ///
+    /// # Errors
+    /// `Invalid` when there is none.
+    pub fn find(id: i32) -> Result<&'static OptionRow> {
+        let index = SOCKET_OPTIONS.binary_search_by_key(&id, |row| row.id);
+        index.map(|index| &SOCKET_OPTIONS[index]).map_err(|_| {
+            Error::with(
+                ErrorKind::Invalid,
+                format!("there is no socket option {id}"),
+            )
+        })
+    }
+
+    fn check_socket(&self, socket: SocketType) -> Result<()> {
+        if self.sockets.is_empty() || self.sockets.contains(&socket) {
+            return Ok(());
+        }
+        let owners: Vec<_> = self.sockets.iter().map(|owner| owner.name()).collect();
+        Err(self.invalid(format_args!(
+            "is an option of {}, not of {socket}",
+            owners.join(" and ")
+        )))
+    }
+
+    fn check(&self, value: &Value) -> Result<()> {
+        match (&self.limits, value) {
+            (table::Limits::Range(low, high), Value::Int(number)) => {
+                if (low..=high).contains(&number) {
+                    return Ok(());
+                }
+                Err(self.invalid(format_args!("takes {low} to {high}, not {number}")))
+            }
+            (table::Limits::Length(low, high), Value::Bytes(bytes)) => {
+                if (low..=high).contains(&&bytes.len()) {
+                    return Ok(());
+                }
+                Err(self.invalid(format_args!(
+                    "takes {low} to {high} bytes, not {}",
+                    bytes.len()
+                )))
+            }
+            (table::Limits::Range(..), Value::Bytes(_)) => {
+                Err(self.invalid(format_args!("takes a number, not bytes")))
+            }
+            (table::Limits::Length(..), Value::Int(_)) => {
+                Err(self.invalid(format_args!("takes bytes, not a number")))
+            }
+        }
+    }
+
+    fn invalid(&self, why: fmt::Arguments<'_>) -> Error {
+        Error::with(ErrorKind::Invalid, format!("{} {why}", self.name))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Value {
+        Value::Int(i64::from(flag))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Bytes(text.as_bytes().to_vec())
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Value {
+        Value::Bytes(bytes.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests;

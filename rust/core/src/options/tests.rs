@@ -1,0 +1,291 @@
+use super::*;
+
+fn options(socket_type: SocketType) -> Options {
+    Options::new(socket_type, &ContextOptions::default())
+}
+
+fn id(name: &str) -> i32 {
+    let row = SOCKET_OPTIONS
+        .iter()
+        .find(|row| row.name == name || row.aliases.contains(&name));
+    row.unwrap_or_else(|| panic!("no row {name}")).id
+}
+
+fn owner(row: &OptionRow) -> SocketType {
+    row.sockets.first().copied().unwrap_or(SocketType::Dealer)
+}
+
+/// A value inside the row's limits, and different from the defaults where there is a choice.
+fn fitting(row: &OptionRow) -> Value {
+    match row.limits {
+        table::Limits::Range(low, high) => Value::Int(100.clamp(low, high)),
+        table::Limits::Length(low, high) => Value::Bytes(vec![b'1'; 1.clamp(low, high)]),
+    }
+}
+
+#[test]
+fn the_table_is_sorted_and_its_names_are_unique() {
+    assert!(
+        SOCKET_OPTIONS
+            .windows(2)
+            .all(|pair| pair[0].id < pair[1].id)
+    );
+    let mut names: Vec<_> = SOCKET_OPTIONS
+        .iter()
+        .flat_map(|row| row.aliases.iter().chain([&row.name]))
+        .collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    assert!(SOCKET_OPTIONS.iter().all(|row| row.doc.ends_with('.')));
+}
+
+#[test]
+fn every_row_does_what_it_says() {
+    for row in SOCKET_OPTIONS {
+        let mut options = options(owner(row));
+        let mut value = fitting(row);
+        match row.name {
+            "TCP_ACCEPT_FILTER" => value = Value::from("10.0.0.0/8"),
+            "PLAIN_SERVER" | "CURVE_SERVER" => value = Value::Int(0),
+            _ => {}
+        }
+        let set = options.set(row.id, &value);
+        assert_eq!(set.is_ok(), row.writable, "{}: {set:?}", row.name);
+        let answered_by_socket = ["RCVMORE", "FD", "EVENTS"].contains(&row.name);
+        let got = options.get(row.id);
+        assert_eq!(
+            got.is_ok(),
+            row.readable && !answered_by_socket,
+            "{}: {got:?}",
+            row.name
+        );
+        if let (Ok(()), Ok(got)) = (set, got) {
+            assert_eq!(got, value, "{} reads what was written", row.name);
+        }
+    }
+}
+
+#[test]
+fn values_outside_the_limits_are_refused_with_the_limits() {
+    for row in SOCKET_OPTIONS.iter().filter(|row| row.writable) {
+        let mut options = options(owner(row));
+        let before = options.clone();
+        match row.limits {
+            table::Limits::Range(low, high) => {
+                for wrong in [low.checked_sub(1), high.checked_add(1)]
+                    .into_iter()
+                    .flatten()
+                {
+                    let error = options.set(row.id, &Value::Int(wrong)).unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Invalid, "{}", row.name);
+                    assert!(error.to_string().contains(row.name), "{error}");
+                }
+                assert!(
+                    options.set(row.id, &Value::Bytes(vec![0; 4])).is_err(),
+                    "{}",
+                    row.name
+                );
+            }
+            table::Limits::Length(low, high) => {
+                for wrong in [low.checked_sub(1), high.checked_add(1)]
+                    .into_iter()
+                    .flatten()
+                {
+                    assert!(
+                        options
+                            .set(row.id, &Value::Bytes(vec![b'1'; wrong]))
+                            .is_err(),
+                        "{}",
+                        row.name
+                    );
+                }
+                assert!(options.set(row.id, &Value::Int(1)).is_err(), "{}", row.name);
+            }
+        }
+        assert_eq!(
+            format!("{before:?}"),
+            format!("{options:?}"),
+            "{} is unchanged",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn defaults_are_libzmqs() {
+    let expected = [
+        ("AFFINITY", 0),
+        ("RATE", 100),
+        ("RECOVERY_IVL", 10000),
+        ("SNDBUF", -1),
+        ("RCVBUF", -1),
+        ("TYPE", 5),
+        ("LINGER", -1),
+        ("RECONNECT_IVL", 100),
+        ("BACKLOG", 100),
+        ("RECONNECT_IVL_MAX", 0),
+        ("MAXMSGSIZE", -1),
+        ("SNDHWM", 1000),
+        ("RCVHWM", 1000),
+        ("MULTICAST_HOPS", 1),
+        ("RCVTIMEO", -1),
+        ("SNDTIMEO", -1),
+        ("IPV4ONLY", 1),
+        ("TCP_KEEPALIVE", -1),
+        ("TCP_KEEPALIVE_CNT", -1),
+        ("TCP_KEEPALIVE_IDLE", -1),
+        ("TCP_KEEPALIVE_INTVL", -1),
+        ("IMMEDIATE", 0),
+        ("IPV6", 0),
+        ("MECHANISM", 0),
+        ("PLAIN_SERVER", 0),
+        ("CURVE_SERVER", 0),
+        ("CONFLATE", 0),
+        ("TOS", 0),
+        ("HANDSHAKE_IVL", 30000),
+        ("INVERT_MATCHING", 0),
+        ("HEARTBEAT_IVL", 0),
+        ("HEARTBEAT_TTL", 0),
+        ("HEARTBEAT_TIMEOUT", -1),
+        ("CONNECT_TIMEOUT", 0),
+        ("TCP_MAXRT", 0),
+        ("THREAD_SAFE", 0),
+        ("MULTICAST_MAXTPDU", 1500),
+        ("VMCI_BUFFER_SIZE", 0),
+        ("VMCI_CONNECT_TIMEOUT", -1),
+        ("USE_FD", -1),
+    ];
+    let options = options(SocketType::Dealer);
+    for (name, value) in expected {
+        assert_eq!(options.get(id(name)).unwrap(), Value::Int(value), "{name}");
+    }
+    for name in [
+        "ROUTING_ID",
+        "LAST_ENDPOINT",
+        "ZAP_DOMAIN",
+        "SOCKS_PROXY",
+        "BINDTODEVICE",
+    ] {
+        assert_eq!(options.get(id(name)).unwrap(), Value::from(""), "{name}");
+    }
+}
+
+#[test]
+fn linger_depends_on_the_context_and_the_type() {
+    let linger = |socket_type, blocky| {
+        let context = ContextOptions {
+            blocky,
+            ..ContextOptions::default()
+        };
+        Options::new(socket_type, &context)
+            .get(id("LINGER"))
+            .unwrap()
+    };
+    assert_eq!(linger(SocketType::Push, true), Value::Int(-1));
+    assert_eq!(linger(SocketType::Push, false), Value::Int(0));
+    assert_eq!(linger(SocketType::Sub, true), Value::Int(0));
+    let context = ContextOptions {
+        ipv6: true,
+        ..ContextOptions::default()
+    };
+    assert!(Options::new(SocketType::Push, &context).ipv6);
+}
+
+#[test]
+fn durations_keep_their_special_values() {
+    let mut options = options(SocketType::Push);
+    for (name, values) in [
+        ("LINGER", [-1, 0, 5]),
+        ("RECONNECT_IVL", [-1, 0, 5]),
+        ("RECONNECT_IVL_MAX", [0, 1, 30000]),
+        ("RCVTIMEO", [-1, 0, i32::MAX.into()]),
+        ("HEARTBEAT_TIMEOUT", [0, 1, 5]),
+        ("TCP_KEEPALIVE_IDLE", [-1, 1, 32767]),
+    ] {
+        for value in values {
+            options.set(id(name), &Value::Int(value)).unwrap();
+            assert_eq!(options.get(id(name)).unwrap(), Value::Int(value), "{name}");
+        }
+    }
+    options
+        .set(id("HEARTBEAT_TTL"), &Value::Int(6_553_599))
+        .unwrap();
+    assert_eq!(
+        options.get(id("HEARTBEAT_TTL")).unwrap(),
+        Value::Int(6_553_500)
+    );
+    options.set(id("AFFINITY"), &Value::Int(-1)).unwrap();
+    assert_eq!(options.affinity, u64::MAX);
+}
+
+#[test]
+fn routing_options_go_to_the_pattern_of_their_socket_only() {
+    assert_eq!(
+        pattern_option(id("SUBSCRIBE"), &Value::from("news"))
+            .unwrap()
+            .unwrap(),
+        PatternOption::Subscribe(Bytes::from_static(b"news"))
+    );
+    assert_eq!(
+        pattern_option(id("FAIL_UNROUTABLE"), &Value::Int(1))
+            .unwrap()
+            .unwrap(),
+        PatternOption::RouterMandatory(true)
+    );
+    assert!(
+        pattern_option(id("ROUTER_MANDATORY"), &Value::Int(2))
+            .unwrap()
+            .is_err()
+    );
+    assert!(pattern_option(id("SNDHWM"), &Value::Int(2)).is_none());
+    assert!(pattern_option(12345, &Value::Int(2)).is_none());
+    let error = options(SocketType::Pub)
+        .set(id("SUBSCRIBE"), &Value::from("x"))
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("of SUB and XPUB, not of PUB"),
+        "{error}"
+    );
+    options(SocketType::Sub)
+        .set(id("SUBSCRIBE"), &Value::from(""))
+        .unwrap();
+}
+
+#[test]
+fn filters_add_up_and_clear() {
+    let mut options = options(SocketType::Pull);
+    let filter = id("TCP_ACCEPT_FILTER");
+    options.set(filter, &Value::from("127.0.0.1")).unwrap();
+    options.set(filter, &Value::from("10.0.0.0/8")).unwrap();
+    assert!(options.set(filter, &Value::from("everybody")).is_err());
+    assert_eq!(options.tcp_accept_filters.len(), 2);
+    options.set(filter, &Value::from("")).unwrap();
+    assert!(options.tcp_accept_filters.is_empty());
+}
+
+#[test]
+fn what_is_not_there_says_so() {
+    let mut options = options(SocketType::Push);
+    for (name, value) in [
+        ("CURVE_SERVER", Value::Int(1)),
+        ("CURVE_SECRETKEY", Value::Bytes(vec![1; 32])),
+        ("PLAIN_USERNAME", Value::from("admin")),
+        ("GSSAPI_SERVER", Value::Int(1)),
+        ("HELLO_MSG", Value::from("hello")),
+        ("ONLY_FIRST_SUBSCRIBE", Value::Int(1)),
+    ] {
+        let error = options.set(id(name), &value).unwrap_err();
+        assert_eq!(error.errno(), libc::EINVAL, "{name}");
+        assert!(
+            error.context().is_some_and(|text| text.starts_with(name)),
+            "{error}"
+        );
+    }
+    options.set(id("CURVE_SERVER"), &Value::Int(0)).unwrap();
+    for unknown in [0, 10, 70, 999, i32::MIN] {
+        assert!(options.set(unknown, &Value::Int(1)).is_err());
+        assert!(options.get(unknown).is_err());
+    }
+}

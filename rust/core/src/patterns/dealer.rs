@@ -1,0 +1,149 @@
+//! DEALER: sends in turn, receives fairly, and leaves the envelope to the application.
+
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::load_balancer::LoadBalancer;
+use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+#[derive(Default)]
+struct Dealer {
+    outbound: LoadBalancer,
+    inbound: FairQueue,
+    probe_router: bool,
+}
+
+impl Pattern for Dealer {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+        self.inbound.insert(id);
+    }
+
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if self.probe_router {
+            // Without room for it there are messages in front of it that tell the router the same.
+            let _ = pipes.write(id, Message::new());
+        }
+    }
+
+    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+    }
+
+    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+    }
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        self.inbound.far_closed(pipes, id);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        self.inbound.remove(id);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        self.outbound.send(pipes, message).map_err(Rejected::again)
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        match self.inbound.recv(pipes) {
+            Some((message, id)) => Ok((message, Some(id))),
+            None => Err(Error::new(ErrorKind::Again)),
+        }
+    }
+
+    fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+        self.outbound.can_send(pipes)
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        self.inbound.can_recv(pipes)
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
+    }
+}
+
+pub(super) static DEALER: PatternSpec = PatternSpec {
+    socket_type: SocketType::Dealer,
+    new: || Box::new(Dealer::default()),
+    can_send: true,
+    can_recv: true,
+    conflates: true,
+    single_connect: true,
+    eager: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::Rig;
+
+    #[test]
+    fn sends_in_turn_and_receives_fairly() {
+        let mut rig = Rig::new(&DEALER);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        for n in 0..4 {
+            rig.send(["", &n.to_string()]).unwrap();
+        }
+        assert_eq!(rig.far_recv(a).unwrap(), ["", "0"]);
+        assert_eq!(rig.far_recv(b).unwrap(), ["", "1"]);
+        rig.far_send(a, ["a0"]);
+        rig.far_send(a, ["a1"]);
+        rig.far_send(b, ["b0"]);
+        rig.settle();
+        assert_eq!(rig.recv_from().unwrap(), (vec!["a0".into()], Some(a)));
+        assert_eq!(rig.recv_from().unwrap(), (vec!["b0".into()], Some(b)));
+        assert_eq!(rig.recv_from().unwrap(), (vec!["a1".into()], Some(a)));
+    }
+
+    #[test]
+    fn probes_each_connection_when_told_to() {
+        let mut rig = Rig::new(&DEALER);
+        let before = rig.accept("");
+        rig.set(PatternOption::ProbeRouter(true)).unwrap();
+        let id = rig.connect();
+        assert!(rig.far_recv_all(id).is_empty());
+        for _ in 0..2 {
+            rig.ready(id, "");
+            assert_eq!(rig.far_recv(id).unwrap(), [""]);
+            rig.disconnected(id);
+        }
+        assert!(rig.far_recv_all(before).is_empty());
+        assert_eq!(
+            rig.set(PatternOption::RouterMandatory(true)).unwrap_err(),
+            ErrorKind::Invalid
+        );
+    }
+
+    #[test]
+    fn a_peer_that_leaves_is_neither_sent_to_nor_forgotten_before_it_is_read() {
+        let mut rig = Rig::new(&DEALER);
+        let leaving = rig.accept("");
+        let other = rig.accept("");
+        rig.far_send(leaving, ["last words"]);
+        rig.far_close(leaving);
+        rig.settle();
+        rig.send(["1"]).unwrap();
+        rig.send(["2"]).unwrap();
+        assert_eq!(rig.far_recv_all(other), ["1", "2"]);
+        assert_eq!(rig.recv().unwrap(), ["last words"]);
+        assert!(!rig.can_recv());
+        rig.settle();
+        assert!(rig.is_gone(leaving));
+    }
+}

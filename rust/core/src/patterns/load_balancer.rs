@@ -1,0 +1,66 @@
+//! Sending to one of many pipes, each in its turn.
+
+use zeroxide_proto::message::Message;
+
+use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::ring::Ring;
+use crate::pipe::PipeId;
+
+/// Gives each message to the next pipe that has room.
+///
+/// Only pipes that may have room are in the circle. One that turns out to be full, or whose far end is gone, leaves it;
+/// its `writable` brings it back.
+#[derive(Default)]
+pub(super) struct LoadBalancer {
+    open: Ring,
+}
+
+impl LoadBalancer {
+    /// There may be room in this pipe.
+    pub(super) fn insert(&mut self, id: PipeId) {
+        self.open.insert(id);
+    }
+
+    pub(super) fn remove(&mut self, id: PipeId) {
+        self.open.remove(id);
+    }
+
+    /// Writes the message to the next pipe with room, or gives it back when there is none.
+    #[inline]
+    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: Message) -> Result<(), Message> {
+        let mut message = message;
+        while let Some(id) = self.open.front() {
+            match pipes.write(id, message) {
+                Ok(()) => {
+                    self.open.rotate();
+                    return Ok(());
+                }
+                Err(unsent) => message = unsent,
+            }
+            self.open.remove(id);
+        }
+        Err(message)
+    }
+
+    /// The next pipe with room. [`took`](Self::took) ends its turn.
+    pub(super) fn next(&mut self, pipes: &mut PipeSet) -> Option<PipeId> {
+        while let Some(id) = self.open.front() {
+            if pipes.check_write(id) {
+                return Some(id);
+            }
+            self.open.remove(id);
+        }
+        None
+    }
+
+    /// The pipe that [`next`](Self::next) named was given its message.
+    pub(super) fn took(&mut self) {
+        self.open.rotate();
+    }
+
+    /// Whether [`send`](Self::send) would find a pipe.
+    #[inline]
+    pub(super) fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+        self.next(pipes).is_some()
+    }
+}

@@ -1,0 +1,189 @@
+//! PAIR: one peer, both directions.
+
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::pipe_set::{DoomReason, PipeSet};
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+#[derive(Default)]
+struct Pair {
+    current: Option<PipeId>,
+    /// The peer before: gone, but not everything it sent has been received yet.
+    previous: Option<PipeId>,
+}
+
+impl Pair {
+    /// A peer that is gone does not keep its successor out, though what it sent comes first.
+    fn admits(&mut self, pipes: &mut PipeSet) -> bool {
+        let Some(current) = self.current else {
+            return true;
+        };
+        let Some(pipe) = pipes.get(current) else {
+            return true;
+        };
+        if !pipe.is_far_closed() {
+            return false;
+        }
+        if pipe.is_finished() {
+            return true;
+        }
+        if self.previous.is_some() {
+            return false;
+        }
+        self.previous = Some(current);
+        true
+    }
+}
+
+impl Pattern for Pair {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if self.admits(pipes) {
+            self.current = Some(id);
+        } else {
+            pipes.doom(id, DoomReason::SecondPeer);
+        }
+    }
+
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        // Marks the pipe as finished when it holds nothing.
+        pipes.check_read(id);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.current = self.current.filter(|current| *current != id);
+        self.previous = self.previous.filter(|previous| *previous != id);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        match self.current {
+            Some(id) => pipes.write(id, message).map_err(Rejected::again),
+            None => Err(Rejected::again(message)),
+        }
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        for id in [self.previous, self.current].into_iter().flatten() {
+            if let Some(message) = pipes.read(id) {
+                return Ok((message, Some(id)));
+            }
+            // Puts the reader to sleep, or sees what was published since.
+            if pipes.check_read(id)
+                && let Some(message) = pipes.read(id)
+            {
+                return Ok((message, Some(id)));
+            }
+        }
+        Err(Error::new(ErrorKind::Again))
+    }
+
+    fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+        self.current.is_some_and(|id| pipes.check_write(id))
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        [self.previous, self.current]
+            .into_iter()
+            .flatten()
+            .any(|id| pipes.check_read(id))
+    }
+}
+
+pub(super) static PAIR: PatternSpec = PatternSpec {
+    socket_type: SocketType::Pair,
+    new: || Box::new(Pair::default()),
+    can_send: true,
+    can_recv: true,
+    conflates: false,
+    single_connect: false,
+    eager: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::Rig;
+
+    #[test]
+    fn talks_both_ways() {
+        let mut rig = Rig::new(&PAIR);
+        assert!(!rig.can_send());
+        assert_eq!(rig.send(["x"]).unwrap_err().error.kind(), ErrorKind::Again);
+        let id = rig.accept("");
+        rig.send(["a", "b"]).unwrap();
+        assert_eq!(rig.far_recv(id).unwrap(), ["a", "b"]);
+        assert_eq!(rig.recv().unwrap_err(), ErrorKind::Again);
+        rig.far_send(id, ["c"]);
+        rig.settle();
+        assert!(rig.can_recv());
+        assert_eq!(rig.recv_from().unwrap(), (vec!["c".into()], Some(id)));
+    }
+
+    #[test]
+    fn a_second_peer_is_turned_away_at_once() {
+        let mut rig = Rig::new(&PAIR);
+        let first = rig.accept("");
+        let second = rig.accept("");
+        assert_eq!(rig.doomed(second), Some(DoomReason::SecondPeer));
+        assert!(rig.is_far_end_closed(second));
+        rig.send(["for the first"]).unwrap();
+        assert_eq!(rig.far_recv(first).unwrap(), ["for the first"]);
+        assert!(rig.far_recv_all(second).is_empty());
+    }
+
+    #[test]
+    fn a_successor_is_welcome_once_the_first_is_gone() {
+        let mut rig = Rig::new(&PAIR);
+        let first = rig.accept("");
+        rig.far_close(first);
+        rig.settle();
+        assert!(!rig.can_send());
+        let second = rig.accept("");
+        rig.send(["x"]).unwrap();
+        assert_eq!(rig.far_recv(second).unwrap(), ["x"]);
+    }
+
+    #[test]
+    fn a_successor_does_not_wait_for_the_application_to_read_what_the_first_left() {
+        let mut rig = Rig::new(&PAIR);
+        let first = rig.accept("");
+        rig.far_send(first, ["1"]);
+        rig.far_close(first);
+        rig.settle();
+        let second = rig.accept("");
+        rig.far_send(second, ["2"]);
+        rig.settle();
+        rig.send(["x"]).unwrap();
+        assert_eq!(rig.far_recv(second).unwrap(), ["x"]);
+        // But there is no third while two are unread.
+        rig.far_close(second);
+        rig.settle();
+        let third = rig.accept("");
+        assert_eq!(rig.doomed(third), Some(DoomReason::SecondPeer));
+        assert_eq!(rig.recv().unwrap(), ["1"]);
+        assert_eq!(rig.recv().unwrap(), ["2"]);
+        assert!(!rig.can_recv());
+        rig.settle();
+        assert!(rig.is_empty());
+    }
+
+    #[test]
+    fn blocks_at_the_high_water_mark() {
+        let mut rig = Rig::with_hwm(&PAIR, 2);
+        let id = rig.accept("");
+        rig.send(["1"]).unwrap();
+        rig.send(["2"]).unwrap();
+        assert!(!rig.can_send());
+        assert_eq!(rig.send(["3"]).unwrap_err().error.kind(), ErrorKind::Again);
+        assert_eq!(rig.far_recv_all(id), ["1", "2"]);
+        assert!(rig.can_send());
+    }
+}

@@ -1,0 +1,313 @@
+//! One pattern under test, with the far end of each of its pipes in the test's hand.
+//!
+//! Stands in for the socket: it hands the pipes' events to the pattern, flushes after each call, and takes out the
+//! pipes that leave, all when told to. No threads, no sockets, no time.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::message::Message;
+
+use crate::error::ErrorKind;
+use crate::options::PatternOption;
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+
+#[derive(Default)]
+struct Inbox(Mutex<VecDeque<(PipeId, PipeEvent)>>);
+
+impl PipeOwner for Inbox {
+    fn on_pipe(&self, id: PipeId, event: PipeEvent) {
+        self.0.lock().unwrap().push_back((id, event));
+    }
+}
+
+pub(super) struct Rig {
+    pub(super) pattern: Box<dyn Pattern>,
+    pub(super) pipes: PipeSet,
+    eager: bool,
+    hwm: usize,
+    inbox: Arc<Inbox>,
+    far: HashMap<PipeId, Pipe>,
+    doomed: HashMap<PipeId, DoomReason>,
+}
+
+/// The frames of a message as text; bytes that are none are escaped.
+pub(super) type Text = Vec<String>;
+
+pub(super) fn text(message: &Message) -> Text {
+    message
+        .iter()
+        .map(|frame| match frame.kind() {
+            Kind::Data => frame.escape_ascii().to_string(),
+            kind => format!("{kind:?} {}", frame.escape_ascii()),
+        })
+        .collect()
+}
+
+impl Rig {
+    pub(super) fn new(spec: &PatternSpec) -> Rig {
+        Rig::with_hwm(spec, 0)
+    }
+
+    /// Both directions of each pipe are limited to `hwm` messages.
+    pub(super) fn with_hwm(spec: &PatternSpec, hwm: usize) -> Rig {
+        Rig {
+            pattern: (spec.new)(),
+            pipes: PipeSet::new(),
+            eager: spec.eager,
+            hwm,
+            inbox: Arc::default(),
+            far: HashMap::new(),
+            doomed: HashMap::new(),
+        }
+    }
+
+    // ---- connections ----------------------------------------------------------------------
+
+    /// The socket connects; the connection is not up yet.
+    pub(super) fn connect(&mut self) -> PipeId {
+        self.attach(Side::Connecting)
+    }
+
+    /// A peer connects that calls itself `routing_id`.
+    pub(super) fn accept(&mut self, routing_id: &str) -> PipeId {
+        self.accept_as(peer(routing_id))
+    }
+
+    pub(super) fn accept_as(&mut self, peer: PeerInfo) -> PipeId {
+        let id = self.attach(Side::Accepting);
+        if self.far.contains_key(&id) {
+            self.ready_as(id, peer);
+        }
+        id
+    }
+
+    fn attach(&mut self, side: Side) -> PipeId {
+        let config = PipeConfig {
+            hwm_out: self.hwm,
+            conflate: false,
+        };
+        let (near, far) = Pipe::pair(config, config);
+        let id = self.pipes.insert(near, "test://", side);
+        let inbox = self.inbox.clone();
+        self.pipes.get(id).unwrap().set_owner(inbox, id);
+        self.far.insert(id, far);
+        self.pattern.attach(&mut self.pipes, id);
+        self.finish_call();
+        id
+    }
+
+    /// The handshake is done.
+    pub(super) fn ready(&mut self, id: PipeId, routing_id: &str) {
+        self.ready_as(id, peer(routing_id));
+    }
+
+    pub(super) fn ready_as(&mut self, id: PipeId, peer: PeerInfo) {
+        self.far[&id].announce_ready(Arc::new(peer));
+        self.settle();
+    }
+
+    /// The connection is lost, to be made again.
+    pub(super) fn disconnected(&mut self, id: PipeId) {
+        self.far[&id].announce_disconnected();
+        self.settle();
+    }
+
+    /// The far end goes away. The socket hears of it at the next `settle`.
+    pub(super) fn far_close(&mut self, id: PipeId) {
+        self.far.remove(&id).unwrap();
+    }
+
+    // ---- the far ends ---------------------------------------------------------------------
+
+    pub(super) fn far_send<F: AsRef<[u8]>>(
+        &mut self,
+        id: PipeId,
+        frames: impl IntoIterator<Item = F>,
+    ) {
+        self.far_send_message(id, message(frames));
+    }
+
+    pub(super) fn far_send_message(&mut self, id: PipeId, message: Message) {
+        let far = self.far.get_mut(&id).unwrap();
+        far.write(message).expect("room in the pipe");
+        far.flush();
+    }
+
+    /// Like [`far_send`](Self::far_send), as long as there is room.
+    pub(super) fn far_try_send(&mut self, id: PipeId, message: Message) -> bool {
+        let far = self.far.get_mut(&id).unwrap();
+        let sent = far.write(message).is_ok();
+        far.flush();
+        sent
+    }
+
+    pub(super) fn far_recv(&mut self, id: PipeId) -> Option<Text> {
+        self.far_recv_message(id).as_ref().map(text)
+    }
+
+    pub(super) fn far_recv_message(&mut self, id: PipeId) -> Option<Message> {
+        let far = self.far.get_mut(&id)?;
+        if far.check_read() { far.read() } else { None }
+    }
+
+    /// Everything that arrived at a far end, frames of one message joined with a slash.
+    pub(super) fn far_recv_all(&mut self, id: PipeId) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(message) = self.far_recv(id) {
+            all.push(message.join("/"));
+        }
+        self.settle();
+        all
+    }
+
+    /// Whether the socket has closed its end.
+    pub(super) fn is_far_end_closed(&self, id: PipeId) -> bool {
+        self.far[&id].is_far_closed()
+    }
+
+    // ---- the application ------------------------------------------------------------------
+
+    pub(super) fn send<F: AsRef<[u8]>>(
+        &mut self,
+        frames: impl IntoIterator<Item = F>,
+    ) -> Result<(), Rejected> {
+        self.send_message(message(frames))
+    }
+
+    pub(super) fn send_message(&mut self, message: Message) -> Result<(), Rejected> {
+        let result = self.pattern.send(&mut self.pipes, message);
+        self.finish_call();
+        result
+    }
+
+    pub(super) fn recv(&mut self) -> Result<Text, ErrorKind> {
+        self.recv_from().map(|(message, _)| message)
+    }
+
+    pub(super) fn recv_from(&mut self) -> Result<(Text, Option<PipeId>), ErrorKind> {
+        let result = self.pattern.recv(&mut self.pipes);
+        self.finish_call();
+        match result {
+            Ok((message, from)) => Ok((text(&message), from)),
+            Err(error) => Err(error.kind()),
+        }
+    }
+
+    pub(super) fn recv_all(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Ok(message) = self.recv() {
+            all.push(message.join("/"));
+        }
+        self.settle();
+        all
+    }
+
+    pub(super) fn can_send(&mut self) -> bool {
+        let can = self.pattern.can_send(&mut self.pipes);
+        self.finish_call();
+        can
+    }
+
+    pub(super) fn can_recv(&mut self) -> bool {
+        let can = self.pattern.can_recv(&mut self.pipes);
+        self.finish_call();
+        can
+    }
+
+    pub(super) fn set(&mut self, option: PatternOption) -> Result<(), ErrorKind> {
+        let result = self.pattern.set(&mut self.pipes, &option);
+        self.finish_call();
+        result.map_err(|error| error.kind())
+    }
+
+    // ---- the socket's part ----------------------------------------------------------------
+
+    /// Hands over what happened, as a socket does when it looks.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let next = self.inbox.0.lock().unwrap().pop_front();
+            let Some((id, event)) = next else { break };
+            if self.pipes.get(id).is_none() {
+                continue;
+            }
+            match event {
+                PipeEvent::Readable => self.pattern.readable(&mut self.pipes, id),
+                PipeEvent::Writable => self.pattern.writable(&mut self.pipes, id),
+                PipeEvent::Closed => self.pattern.far_closed(&mut self.pipes, id),
+                PipeEvent::Ready => self.pattern.ready(&mut self.pipes, id),
+                PipeEvent::Disconnected => self.pattern.disconnected(&mut self.pipes, id),
+                PipeEvent::Sent => {}
+            }
+            self.finish_call();
+        }
+        if !self.eager {
+            // A socket looks before it sleeps, which arms the pipes.
+            self.can_recv();
+        }
+    }
+
+    fn finish_call(&mut self) {
+        self.pipes.flush();
+        while let Some(id) = self.pipes.next_leaving() {
+            self.pattern.detach(&mut self.pipes, id);
+            let removed = self.pipes.remove(id).expect("a pipe leaves once");
+            if let Some(reason) = removed.doomed {
+                self.doomed.insert(id, reason);
+            }
+            self.pipes.flush();
+        }
+    }
+
+    // ---- what became of it ----------------------------------------------------------------
+
+    pub(super) fn doomed(&self, id: PipeId) -> Option<DoomReason> {
+        self.doomed.get(&id).copied()
+    }
+
+    pub(super) fn is_gone(&mut self, id: PipeId) -> bool {
+        self.pipes.get(id).is_none()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pipes.ids().is_empty()
+    }
+
+    pub(super) fn dropped(&self, reason: DropReason) -> u64 {
+        self.pipes.counters().dropped(reason)
+    }
+
+    pub(super) fn dropped_in_all(&self) -> u64 {
+        let counters = self.pipes.counters();
+        DropReason::ALL.iter().map(|r| counters.dropped(*r)).sum()
+    }
+}
+
+pub(super) fn message<F: AsRef<[u8]>>(frames: impl IntoIterator<Item = F>) -> Message {
+    Message::from_frames(
+        frames
+            .into_iter()
+            .map(|frame| Frame::copy_from(frame.as_ref())),
+    )
+}
+
+pub(super) fn peer(routing_id: impl AsRef<[u8]> + Debug) -> PeerInfo {
+    PeerInfo {
+        routing_id: Bytes::copy_from_slice(routing_id.as_ref()),
+        ..PeerInfo::default()
+    }
+}
+
+pub(super) fn subscribe(topic: &str) -> Message {
+    Message::single(Frame::with_kind(Kind::Subscribe, topic.as_bytes()))
+}
+
+pub(super) fn cancel(topic: &str) -> Message {
+    Message::single(Frame::with_kind(Kind::Cancel, topic.as_bytes()))
+}

@@ -1,0 +1,134 @@
+//! Descriptors, timers and deferred work of one I/O thread, handed to handlers.
+//!
+//! Interest is edge-triggered and registered once for reading and writing: a handler remembers whether its descriptor
+//! is readable and writable until a call would block, so there is no system call to change interest, and a peer that
+//! hangs up while nobody wants its bytes costs nothing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::mem;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use slab::Slab;
+
+use crate::error::Result;
+use crate::sys::epoll::{Epoll, Readiness};
+
+/// Names a handler in its I/O thread. A late event may reach the next owner of a token: handlers treat readiness and
+/// time-outs as hints and look for themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub(crate) struct Token(pub(crate) usize);
+
+/// Something that lives in an I/O thread: a connection, a listener. Called with the thread's reactor at hand; may be
+/// driven by other threads through its own lock, but these callbacks come from its I/O thread only.
+pub(crate) trait EventHandler: Send + Sync {
+    /// The I/O thread took charge of this handler under `token`.
+    fn on_start(&self, io: &mut Reactor, token: Token);
+    /// Its descriptor became readable or writable, or hung up.
+    fn on_ready(&self, io: &mut Reactor, ready: Readiness);
+    /// Somebody posted a wake-up, or it deferred itself.
+    fn on_wake(&self, io: &mut Reactor);
+    /// A timer it set may be due.
+    fn on_timeout(&self, io: &mut Reactor);
+    /// It panicked in one of the above and will not be called again: let go of everything.
+    fn on_panic(&self, io: &mut Reactor);
+}
+
+/// See the module text.
+pub(crate) struct Reactor {
+    epoll: Epoll,
+    handlers: Slab<Arc<dyn EventHandler>>,
+    timers: BinaryHeap<Reverse<(Instant, Token)>>,
+    deferred: Vec<Token>,
+    now: Instant,
+}
+
+impl Reactor {
+    pub(crate) fn new(epoll: Epoll) -> Reactor {
+        Reactor {
+            epoll,
+            handlers: Slab::new(),
+            timers: BinaryHeap::new(),
+            deferred: Vec::new(),
+            now: Instant::now(),
+        }
+    }
+
+    /// The time at which this turn of the loop began.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(crate) fn set_now(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    pub(crate) fn epoll(&mut self) -> &mut Epoll {
+        &mut self.epoll
+    }
+
+    /// Takes a handler in.
+    pub(crate) fn add(&mut self, handler: Arc<dyn EventHandler>) -> Token {
+        Token(self.handlers.insert(handler))
+    }
+
+    /// Lets a handler go. Its descriptors must have been unwatched.
+    pub(crate) fn remove(&mut self, token: Token) {
+        self.handlers.try_remove(token.0);
+    }
+
+    pub(crate) fn handler(&self, token: Token) -> Option<Arc<dyn EventHandler>> {
+        self.handlers.get(token.0).cloned()
+    }
+
+    /// How many handlers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.handlers.len()
+    }
+
+    /// Events of `fd` go to the handler `token` from now on.
+    pub(crate) fn watch(&mut self, token: Token, fd: BorrowedFd<'_>) -> Result<()> {
+        Ok(self.epoll.add(fd, token.0 as u64)?)
+    }
+
+    /// Events of `fd` go nowhere any more. Must come before the descriptor is closed.
+    pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        // Fails only when it was not watched, which is what is asked for.
+        let _ = self.epoll.delete(fd);
+    }
+
+    /// Calls the handler's `on_timeout` at `at`, or a little later.
+    pub(crate) fn set_timer(&mut self, token: Token, at: Instant) {
+        self.timers.push(Reverse((at, token)));
+    }
+
+    /// Calls the handler's `on_wake` in the next turn of the loop, after everybody else had theirs.
+    pub(crate) fn defer(&mut self, token: Token) {
+        self.deferred.push(token);
+    }
+
+    pub(crate) fn take_deferred(&mut self) -> Vec<Token> {
+        mem::take(&mut self.deferred)
+    }
+
+    pub(crate) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// A timer that is due now.
+    pub(crate) fn pop_due(&mut self) -> Option<Token> {
+        let Reverse((at, token)) = *self.timers.peek()?;
+        if at > self.now {
+            return None;
+        }
+        self.timers.pop();
+        Some(token)
+    }
+}

@@ -1,0 +1,345 @@
+//! What the parts of one context share: its I/O threads, its inproc names, its resolver, and the count of what must be
+//! gone before the context is.
+//!
+//! Sockets and sessions hold the registry, never the context, so nothing here points up.
+
+use std::collections::HashMap;
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use slab::Slab;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io_thread::{self, IoHandle};
+use crate::options::ContextOptions;
+use crate::pipe::Pipe;
+use crate::port::SocketPort;
+use crate::resolver::Resolver;
+use crate::signal::{Signal, Woken};
+
+/// See the module text.
+pub(crate) struct Registry {
+    pid: u32,
+    inner: Mutex<Inner>,
+    shut_down: AtomicBool,
+    /// Everything that must end before the context may: open sockets, sessions, listeners.
+    live: AtomicUsize,
+    sockets_open: AtomicUsize,
+    idle: Signal,
+    moved: AtomicU64,
+    pub(crate) resolver: Resolver,
+}
+
+struct Inner {
+    options: ContextOptions,
+    threads: Vec<IoThread>,
+    threads_started: bool,
+    sockets: Slab<Weak<dyn ContextUser>>,
+    undelivered: Slab<Weak<dyn Undelivered>>,
+    bound: HashMap<String, Bound>,
+    /// Ends of pipes whose other end connected to a name that nobody has bound yet.
+    waiting: HashMap<String, Vec<Waiting>>,
+}
+
+struct IoThread {
+    handle: IoHandle,
+    join: Option<JoinHandle<()>>,
+    load: Arc<AtomicUsize>,
+}
+
+/// A bound inproc name.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) port: Arc<dyn SocketPort>,
+    pub(crate) socket_type: SocketType,
+    pub(crate) sndhwm: usize,
+    pub(crate) rcvhwm: usize,
+    pub(crate) conflate: bool,
+    pub(crate) routing_id: bytes::Bytes,
+    pub(crate) owner: usize,
+    pub(crate) source: u64,
+}
+
+/// A pipe end that waits for its name to be bound.
+pub(crate) struct Waiting {
+    pub(crate) pipe: Pipe,
+    pub(crate) socket_type: SocketType,
+    pub(crate) sndhwm: usize,
+    pub(crate) rcvhwm: usize,
+}
+
+/// A socket, as far as its context cares.
+pub(crate) trait ContextUser: Send + Sync {
+    /// The context was shut down: every blocked and every later call fails.
+    fn on_context_shutdown(&self);
+    /// The context ends without its sockets' owners: close.
+    fn on_context_end(&self);
+}
+
+/// Something that may still hold messages which the application believes sent.
+pub(crate) trait Undelivered: Send + Sync {
+    /// The endpoint, and how many messages (whole or begun) have not left for it.
+    fn undelivered(&self) -> (String, u64);
+}
+
+/// Counts as alive for the context until dropped.
+pub(crate) struct LiveGuard {
+    registry: Arc<Registry>,
+    undelivered: Option<usize>,
+    load: Option<Arc<AtomicUsize>>,
+}
+
+impl Registry {
+    pub(crate) fn new(options: ContextOptions) -> Arc<Registry> {
+        Arc::new(Registry {
+            pid: process::id(),
+            inner: Mutex::new(Inner {
+                options,
+                threads: Vec::new(),
+                threads_started: false,
+                sockets: Slab::new(),
+                undelivered: Slab::new(),
+                bound: HashMap::new(),
+                waiting: HashMap::new(),
+            }),
+            shut_down: AtomicBool::new(false),
+            live: AtomicUsize::new(0),
+            sockets_open: AtomicUsize::new(0),
+            idle: Signal::new(),
+            moved: AtomicU64::new(0),
+            resolver: Resolver::new(),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this process made the context. A forked child must not touch it.
+    #[inline]
+    pub(crate) fn is_own_process(&self) -> bool {
+        self.pid == process::id()
+    }
+
+    /// The process that made the context.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(crate) fn with_options<T>(&self, look: impl FnOnce(&mut ContextOptions) -> T) -> T {
+        look(&mut self.inner().options)
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.shut_down.load(Ordering::Acquire)
+    }
+
+    // ---- sockets ---------------------------------------------------------------------------------------------------
+
+    /// Enters a new socket; starts the I/O threads with the first.
+    pub(crate) fn add_socket(self: &Arc<Self>, user: Weak<dyn ContextUser>) -> Result<usize> {
+        let mut inner = self.inner();
+        if self.is_shut_down() {
+            return Err(Error::new(ErrorKind::Terminated));
+        }
+        let limit = inner.options.max_sockets;
+        if self.sockets_open.load(Ordering::Relaxed) >= limit {
+            return Err(Error::with(
+                ErrorKind::TooManySockets,
+                format!("{limit} sockets are open in this context; close some or raise MAX_SOCKETS"),
+            ));
+        }
+        if !inner.threads_started {
+            self.start_threads(&mut inner)?;
+        }
+        self.sockets_open.fetch_add(1, Ordering::Relaxed);
+        Ok(inner.sockets.insert(user))
+    }
+
+    pub(crate) fn remove_socket(&self, key: usize) {
+        let mut inner = self.inner();
+        if inner.sockets.try_remove(key).is_some() {
+            self.sockets_open.fetch_sub(1, Ordering::Relaxed);
+        }
+        inner.bound.retain(|_, bound| bound.owner != key);
+    }
+
+    pub(crate) fn open_sockets(&self) -> usize {
+        self.sockets_open.load(Ordering::Relaxed)
+    }
+
+    fn start_threads(&self, inner: &mut Inner) -> Result<()> {
+        for index in 0..inner.options.io_threads {
+            let (handle, join) = io_thread::spawn(inner.options.thread_settings(index))?;
+            inner.threads.push(IoThread { handle, join: Some(join), load: Arc::new(AtomicUsize::new(0)) });
+        }
+        inner.threads_started = true;
+        Ok(())
+    }
+
+    /// The least loaded I/O thread among those that `affinity` allows (0 = any).
+    pub(crate) fn choose_io(self: &Arc<Self>, affinity: u64) -> Result<(IoHandle, LiveGuard)> {
+        let inner = self.inner();
+        let allowed = |index: usize| affinity == 0 || (index < 64 && affinity >> index & 1 == 1);
+        let threads = inner.threads.iter().enumerate().filter(|(index, _)| allowed(*index));
+        let Some((_, chosen)) = threads.min_by_key(|(_, thread)| thread.load.load(Ordering::Relaxed)) else {
+            return Err(Error::with(
+                ErrorKind::NoThread,
+                "no I/O thread may serve this: the context has none (IO_THREADS=0) or AFFINITY excludes all",
+            ));
+        };
+        chosen.load.fetch_add(1, Ordering::Relaxed);
+        let (handle, load) = (chosen.handle.clone(), chosen.load.clone());
+        drop(inner);
+        let mut guard = self.enter();
+        guard.load = Some(load);
+        Ok((handle, guard))
+    }
+
+    // ---- life and death --------------------------------------------------------------------------------------------
+
+    /// Something that must end before the context may.
+    pub(crate) fn enter(self: &Arc<Self>) -> LiveGuard {
+        self.live.fetch_add(1, Ordering::SeqCst);
+        LiveGuard { registry: self.clone(), undelivered: None, load: None }
+    }
+
+    /// Makes every call on every socket fail from now on.
+    pub(crate) fn shut_down(&self) {
+        self.shut_down.store(true, Ordering::Release);
+        for user in self.users() {
+            user.on_context_shutdown();
+        }
+        // Pipes that wait for a name nobody will bind any more.
+        let waiting = std::mem::take(&mut self.inner().waiting);
+        drop(waiting);
+    }
+
+    /// Closes every socket, each with its own LINGER.
+    pub(crate) fn close_sockets(&self) {
+        for user in self.users() {
+            user.on_context_end();
+        }
+    }
+
+    fn users(&self) -> Vec<Arc<dyn ContextUser>> {
+        self.inner().sockets.iter().filter_map(|(_, user)| user.upgrade()).collect()
+    }
+
+    /// Waits until nothing is alive any more, or the deadline passes.
+    pub(crate) fn wait_idle(&self, deadline: Option<Instant>) -> Woken {
+        loop {
+            let ticket = self.idle.ticket();
+            if self.live.load(Ordering::SeqCst) == 0 {
+                return Woken::Notified;
+            }
+            match self.idle.wait(ticket, deadline) {
+                Woken::Notified => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
+    pub(crate) fn stop_threads(&self) {
+        let threads = std::mem::take(&mut self.inner().threads);
+        for thread in &threads {
+            thread.handle.stop();
+        }
+        for join in threads.into_iter().filter_map(|thread| thread.join) {
+            // A panic outside all handlers has already been printed by the thread itself.
+            let _ = join.join();
+        }
+    }
+
+    /// Whether the I/O threads were ended.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let inner = self.inner();
+        inner.threads_started && inner.threads.is_empty() && inner.options.io_threads > 0
+    }
+
+    /// Bytes are still going out: implicit termination is patient while this grows.
+    pub(crate) fn note_progress(&self) {
+        self.moved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn progress(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// What has not left yet, by endpoint.
+    pub(crate) fn undelivered(&self) -> Vec<(String, u64)> {
+        let holders: Vec<_> = self.inner().undelivered.iter().filter_map(|(_, holder)| holder.upgrade()).collect();
+        holders.iter().map(|holder| holder.undelivered()).filter(|(_, count)| *count > 0).collect()
+    }
+
+    // ---- inproc ----------------------------------------------------------------------------------------------------
+
+    /// Binds an inproc name and returns the pipe ends that were waiting for it.
+    pub(crate) fn bind_name(&self, name: &str, bound: Bound) -> Result<Vec<Waiting>> {
+        let mut inner = self.inner();
+        if inner.bound.contains_key(name) {
+            return Err(Error::with(
+                ErrorKind::AddressInUse,
+                format!("inproc://{name} is bound already in this context"),
+            ));
+        }
+        inner.bound.insert(name.to_owned(), bound);
+        Ok(inner.waiting.remove(name).unwrap_or_default())
+    }
+
+    /// Frees an inproc name that `owner` bound.
+    pub(crate) fn unbind_name(&self, name: &str, owner: usize) -> bool {
+        let mut inner = self.inner();
+        if inner.bound.get(name).is_some_and(|bound| bound.owner == owner) {
+            inner.bound.remove(name);
+            return true;
+        }
+        false
+    }
+
+    /// Calls `found` with what is bound to `name`, or keeps what `missing` returns until somebody binds it. Both run
+    /// under the registry's lock, so that no bind comes in between.
+    pub(crate) fn connect_name<T>(
+        &self,
+        name: &str,
+        found: impl FnOnce(&Bound) -> T,
+        missing: impl FnOnce() -> (Waiting, T),
+    ) -> T {
+        let mut inner = self.inner();
+        if let Some(bound) = inner.bound.get(name) {
+            return found(bound);
+        }
+        let (waiting, result) = missing();
+        let queue = inner.waiting.entry(name.to_owned()).or_default();
+        // Ends whose socket has gone away meanwhile would pile up under a name that is never bound.
+        queue.retain(|waiting| !waiting.pipe.is_far_closed());
+        queue.push(waiting);
+        result
+    }
+}
+
+impl LiveGuard {
+    /// Lets the context ask this holder what it has not delivered.
+    pub(crate) fn report(&mut self, holder: Weak<dyn Undelivered>) {
+        self.undelivered = Some(self.registry.inner().undelivered.insert(holder));
+    }
+}
+
+impl Drop for LiveGuard {
+    fn drop(&mut self) {
+        if let Some(key) = self.undelivered {
+            self.registry.inner().undelivered.try_remove(key);
+        }
+        if let Some(load) = &self.load {
+            load.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.registry.live.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.registry.idle.notify();
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! A session: one endpoint's or one accepted peer's connection, joined to the socket by a pipe.
+//!
+//! Engine and stream are one object behind one lock, driven by whoever holds it. The I/O thread is the default driver.
+//! A thread that sends on an idle connection writes to the wire itself ([`Session::send_inline`]) and so saves two
+//! thread hand-offs; when messages come faster than that, the I/O thread takes over and batches.
+//!
+//! On the connecting side the session and its pipe outlive connections; on the accepting side they end with theirs.
+//!
+//! | state of the link | what ends it |
+//! |---|---|
+//! | `Idle` | start; on the connecting side the first round of addresses |
+//! | `Resolving` | the resolver's answer |
+//! | `Waiting` | the delay between two rounds |
+//! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
+//! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
+//! | `Draining` | the peer's kernel has everything, the peer closed, or a second passed: the end |
+
+mod link;
+mod traffic;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::engine::{Engine, EngineConfig};
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::connecter::Connecter;
+use crate::error::Result;
+use crate::io_thread::IoHandle;
+use crate::monitor::{EventKind, MonitorEvent};
+use crate::options::Options;
+use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+use crate::port::SocketPort;
+use crate::reactor::{EventHandler, Reactor, Token};
+use crate::registry::{LiveGuard, Registry, Undelivered};
+use crate::sys::epoll::Readiness;
+use crate::transports::{Stream, Target, Transport};
+
+/// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
+const INLINE_GAP: Duration = Duration::from_micros(15);
+
+/// See the module text.
+pub(crate) struct Session {
+    me: Weak<Session>,
+    io: IoHandle,
+    registry: Arc<Registry>,
+    port: Arc<dyn SocketPort>,
+    options: Arc<Options>,
+    socket_type: SocketType,
+    endpoint: String,
+    source: u64,
+    wake_posted: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    token: Option<Token>,
+    pipe: Option<Pipe>,
+    link: Link,
+    /// Present on the connecting side.
+    connecter: Option<Connecter>,
+    /// The resolver's answer, until the I/O thread takes it.
+    resolved: Option<Result<Vec<Target>>>,
+    /// Since when the socket's end is closed, and until when to go on delivering (`None` inside = for ever).
+    closing: Option<Option<Instant>>,
+    /// The earliest timer that the reactor holds for this session.
+    armed: Option<Instant>,
+    last_output: Instant,
+    guard: Option<LiveGuard>,
+    done: bool,
+}
+
+enum Link {
+    Idle,
+    Resolving,
+    Waiting { until: Instant },
+    Connecting { stream: Stream, deadline: Option<Instant> },
+    Up(Box<Connection>),
+    Draining { stream: Stream, until: Instant },
+}
+
+struct Connection {
+    engine: Engine,
+    stream: Stream,
+    readable: bool,
+    writable: bool,
+    /// The peer finished or the connection broke: only a read of nothing says that everything was read.
+    hung_up: bool,
+    /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
+    given: u64,
+    accounted: u64,
+}
+
+impl Session {
+    /// A session for an accepted stream; it attaches a pipe to the socket once the handshake is done.
+    pub(crate) fn accepted(seed: Seed, stream: Stream) -> Arc<Session> {
+        Session::build(seed, None, None, Some(stream))
+    }
+
+    /// A session that connects to `address`, for ever. Returns the socket's end of its pipe, unless IMMEDIATE asks
+    /// for one per connection.
+    pub(crate) fn connecting(
+        seed: Seed,
+        transport: &'static dyn Transport,
+        address: &str,
+    ) -> (Arc<Session>, Option<Pipe>) {
+        let connecter = Connecter::new(transport, address, &seed.options, RandomState::new().build_hasher().finish());
+        let (near, far) = if seed.options.immediate {
+            (None, None)
+        } else {
+            let (socket_end, session_end) = seed.pipe_pair();
+            (Some(session_end), Some(socket_end))
+        };
+        (Session::build(seed, Some(connecter), near, None), far)
+    }
+
+    fn build(seed: Seed, connecter: Option<Connecter>, pipe: Option<Pipe>, stream: Option<Stream>) -> Arc<Session> {
+        let now = Instant::now();
+        let link = match stream {
+            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
+            None => Link::Idle,
+        };
+        let session = Arc::new_cyclic(|me: &Weak<Session>| Session {
+            me: me.clone(),
+            io: seed.io,
+            registry: seed.registry,
+            port: seed.port,
+            options: seed.options,
+            socket_type: seed.socket_type,
+            endpoint: seed.endpoint,
+            source: seed.source,
+            wake_posted: AtomicBool::new(false),
+            state: Mutex::new(State {
+                token: None,
+                pipe: None,
+                link,
+                connecter,
+                resolved: None,
+                closing: None,
+                armed: None,
+                last_output: now,
+                guard: Some(seed.guard),
+                done: false,
+            }),
+        });
+        let mut state = session.lock();
+        if let Some(pipe) = pipe {
+            session.adopt(&mut state, pipe);
+        }
+        if let Some(guard) = &mut state.guard {
+            let holder: Weak<Session> = session.me.clone();
+            guard.report(holder);
+        }
+        drop(state);
+        session
+    }
+
+    /// Hands the session to its I/O thread.
+    pub(crate) fn start(self: &Arc<Self>) {
+        self.io.start(self.clone());
+    }
+
+    /// Ends the session once what it still holds was delivered, or `linger` is over (`None` = for ever).
+    pub(crate) fn close(&self, linger: Option<Duration>) {
+        let mut state = self.lock();
+        if state.closing.is_none() {
+            state.closing = Some(linger.and_then(|linger| Instant::now().checked_add(linger)));
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Ends the session unless the socket has a pipe of it.
+    pub(crate) fn abandon(&self) {
+        if self.lock().pipe.is_none() {
+            self.close(Some(Duration::ZERO));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under this lock makes `on_panic` end the session; what is left is only ever dropped.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn adopt(&self, state: &mut State, pipe: Pipe) {
+        if let Some(me) = self.me.upgrade() {
+            pipe.set_owner(me, PipeId(0));
+        }
+        state.pipe = Some(pipe);
+    }
+
+    fn wake(&self) {
+        if !self.wake_posted.swap(true, Ordering::AcqRel)
+            && let Some(me) = self.me.upgrade()
+        {
+            self.io.wake(me);
+        }
+    }
+
+    /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. False when the I/O
+    /// thread has to do it.
+    fn send_inline(&self) -> bool {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
+        };
+        let now = Instant::now();
+        if now.duration_since(state.last_output) < INLINE_GAP || state.closing.is_some() {
+            return false;
+        }
+        let idle = match &state.link {
+            Link::Up(up) => up.engine.is_ready() && up.writable && !up.engine.has_transmit(),
+            _ => false,
+        };
+        idle && self.output(&mut state, now)
+    }
+
+    fn emit(&self, kind: EventKind, value: u64) {
+        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+    }
+
+    fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
+        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+    }
+}
+
+/// What a session is made of.
+pub(crate) struct Seed {
+    pub(crate) io: IoHandle,
+    pub(crate) guard: LiveGuard,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) port: Arc<dyn SocketPort>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) socket_type: SocketType,
+    pub(crate) endpoint: String,
+    /// Whether CONFLATE has an effect on this socket type.
+    pub(crate) conflate: bool,
+    /// Numbers the bind or connect call behind this session, for the socket.
+    pub(crate) source: u64,
+}
+
+impl Seed {
+    fn pipe_pair(&self) -> (Pipe, Pipe) {
+        pipe_pair(&self.options, self.conflate && self.options.conflate)
+    }
+
+    fn engine(&self, now: Instant) -> Engine {
+        Engine::new(engine_config(&self.options, self.socket_type), now)
+    }
+}
+
+/// The socket's end first.
+fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
+    Pipe::pair(
+        PipeConfig { hwm_out: options.sndhwm, conflate },
+        PipeConfig { hwm_out: options.rcvhwm, conflate },
+    )
+}
+
+fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
+    let mut config = EngineConfig::new(socket_type);
+    config.routing_id = options.routing_id.clone();
+    config.handshake_ivl = options.handshake_ivl;
+    config.heartbeat_ivl = options.heartbeat_ivl;
+    config.heartbeat_ttl = options.heartbeat_ttl;
+    config.heartbeat_timeout = options.heartbeat_timeout;
+    config.max_msg_size = options.max_msg_size;
+    config.raw = socket_type == SocketType::Stream;
+    config
+}
+
+impl Connection {
+    fn new(engine: Engine, stream: Stream) -> Connection {
+        Connection { engine, stream, readable: true, writable: true, hung_up: false, given: 0, accounted: 0 }
+    }
+}
+
+impl PipeOwner for Session {
+    fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+        match event {
+            PipeEvent::Readable => {
+                if !self.send_inline() {
+                    self.wake();
+                }
+            }
+            PipeEvent::Writable | PipeEvent::Closed => self.wake(),
+            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent => {}
+        }
+    }
+}
+
+impl Undelivered for Session {
+    fn undelivered(&self) -> (String, u64) {
+        let mut state = self.lock();
+        let begun = match &state.link {
+            Link::Up(up) => up.given - up.engine.messages_transmitted(),
+            _ => 0,
+        };
+        let queued = state.pipe.as_ref().map_or(0, Pipe::queued_in);
+        (self.endpoint.clone(), begun + queued)
+    }
+}
+
+impl EventHandler for Session {
+    fn on_start(&self, io: &mut Reactor, token: Token) {
+        let mut state = self.lock();
+        state.token = Some(token);
+        if let Link::Up(up) = &state.link
+            && let Err(error) = io.watch(token, up.stream.fd())
+        {
+            self.emit_because(EventKind::AcceptFailed, error.errno() as u64, error);
+            return self.finish(&mut state, io);
+        }
+        self.drive(&mut state, io);
+    }
+
+    fn on_ready(&self, io: &mut Reactor, ready: Readiness) {
+        let mut state = self.lock();
+        match &mut state.link {
+            Link::Up(up) => {
+                up.readable |= ready.is_readable();
+                up.writable |= ready.is_writable();
+                up.hung_up |= ready.is_hangup();
+            }
+            Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
+            _ => {}
+        }
+        self.drive(&mut state, io);
+    }
+
+    fn on_wake(&self, io: &mut Reactor) {
+        self.wake_posted.store(false, Ordering::Release);
+        let mut state = self.lock();
+        self.drive(&mut state, io);
+    }
+
+    fn on_timeout(&self, io: &mut Reactor) {
+        let mut state = self.lock();
+        let now = io.now();
+        if state.armed.is_some_and(|at| at <= now) {
+            state.armed = None;
+        }
+        if let Link::Up(up) = &mut state.link {
+            up.engine.handle_timeout(now);
+        }
+        self.drive(&mut state, io);
+    }
+
+    fn on_panic(&self, io: &mut Reactor) {
+        let mut state = self.lock();
+        self.emit_because(EventKind::Disconnected, 0, "internal error in this connection");
+        self.finish(&mut state, io);
+    }
+}

@@ -1,0 +1,338 @@
+//! The life of a session's link: connecting, losing the connection, coming back, and the end.
+
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::engine::Engine;
+use zeroxide_proto::error::CloseReason;
+
+use super::traffic::Input;
+use super::{Connection, Link, Session, State, engine_config};
+use crate::error::Result;
+use crate::monitor::EventKind;
+use crate::patterns;
+use crate::reactor::Reactor;
+use crate::transports::{Opening, Stream, Target, Targets};
+
+/// How long a finished connection may wait for the peer's kernel to take what was written.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How much unwanted input it throws away in one go.
+const SINK_MAX: usize = 16 * 1024;
+/// How often it looks meanwhile.
+const DRAIN_STEP: Duration = Duration::from_millis(5);
+
+/// Linux errnos that monitor events carry.
+const ETIMEDOUT: u64 = 110;
+
+impl Session {
+    /// Does whatever can be done now. Runs in the I/O thread only.
+    pub(super) fn drive(&self, state: &mut State, io: &mut Reactor) {
+        if state.done {
+            return;
+        }
+        self.notice_close(state, io);
+        match &state.link {
+            Link::Idle => self.start_round(state, io),
+            Link::Resolving => self.take_resolved(state, io),
+            Link::Waiting { until } if *until <= io.now() => self.start_round(state, io),
+            Link::Connecting { deadline: Some(deadline), .. } if *deadline <= io.now() => {
+                self.emit_because(EventKind::Closed, ETIMEDOUT, "the connection attempt took too long");
+                self.drop_stream(state, io);
+                self.try_next(state, io);
+            }
+            _ => {}
+        }
+        if let Link::Up(_) = state.link {
+            self.traffic(state, io);
+        }
+        if let Link::Draining { .. } = state.link {
+            self.drain(state, io);
+        }
+        self.check_closing(state, io);
+        self.arm_timer(state, io);
+    }
+
+    fn traffic(&self, state: &mut State, io: &mut Reactor) {
+        let input = self.input(state, io);
+        if !self.output(state, io.now()) {
+            // The write side broke: read what is left of the other one.
+            if let Some(token) = state.token {
+                io.defer(token);
+            }
+        }
+        match input {
+            Input::Idle => {}
+            Input::More => {
+                if let Some(token) = state.token {
+                    io.defer(token);
+                }
+            }
+            Input::Closed(reason) => self.lost(state, io, &reason),
+        }
+    }
+
+    /// The socket closed its end of the pipe: from now on only what is queued counts.
+    fn notice_close(&self, state: &mut State, io: &mut Reactor) {
+        if state.closing.is_some() {
+            return;
+        }
+        if let Some(pipe) = &state.pipe
+            && pipe.is_far_closed()
+        {
+            let deadline = pipe.far_linger().and_then(|linger| io.now().checked_add(linger));
+            state.closing = Some(deadline);
+        }
+    }
+
+    fn check_closing(&self, state: &mut State, io: &mut Reactor) {
+        let Some(deadline) = state.closing else { return };
+        if state.done || matches!(state.link, Link::Draining { .. }) {
+            return;
+        }
+        let drained = state.pipe.as_mut().is_none_or(|pipe| pipe.is_finished())
+            && match &state.link {
+                Link::Up(up) => !up.engine.is_ready() || !up.engine.has_transmit(),
+                _ => true,
+            };
+        if !drained {
+            if deadline.is_some_and(|at| at <= io.now()) {
+                self.finish(state, io);
+            }
+            return;
+        }
+        match std::mem::replace(&mut state.link, Link::Idle) {
+            Link::Up(up) if up.engine.is_ready() => {
+                // What the kernel still holds would be thrown away by a close with unread input.
+                up.stream.shutdown_write();
+                let until = io.now() + DRAIN_MAX;
+                state.link = Link::Draining { stream: up.stream, until };
+                self.drain(state, io);
+            }
+            other => {
+                state.link = other;
+                self.finish(state, io);
+            }
+        }
+    }
+
+    fn drain(&self, state: &mut State, io: &mut Reactor) {
+        let Link::Draining { stream, until } = &state.link else { return };
+        let mut sink = Vec::new();
+        let ended = loop {
+            sink.clear();
+            sink.reserve(SINK_MAX);
+            match stream.recv(&mut sink) {
+                Ok(0) => break true,
+                Ok(_) => {}
+                Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        };
+        if ended || stream.unsent() == 0 || *until <= io.now() {
+            self.emit(EventKind::Closed, stream.id());
+            self.finish(state, io);
+        }
+    }
+
+    // ---- connecting ------------------------------------------------------------------------------------------------
+
+    fn start_round(&self, state: &mut State, io: &mut Reactor) {
+        let Some(connecter) = &mut state.connecter else { return };
+        match connecter.transport.targets(&connecter.address, &self.options) {
+            Ok(Targets::Ready(targets)) => {
+                connecter.set_targets(targets);
+                self.try_next(state, io);
+            }
+            Ok(Targets::Resolve(job)) => {
+                state.link = Link::Resolving;
+                let me = self.me.clone();
+                self.registry.resolver.submit(job, move |answer| {
+                    if let Some(session) = me.upgrade() {
+                        session.lock().resolved = Some(answer);
+                        session.wake();
+                    }
+                });
+            }
+            Err(error) => {
+                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                self.wait_for_next_round(state, io);
+            }
+        }
+    }
+
+    fn take_resolved(&self, state: &mut State, io: &mut Reactor) {
+        match state.resolved.take() {
+            None => {}
+            Some(Ok(targets)) => {
+                if let Some(connecter) = &mut state.connecter {
+                    connecter.set_targets(targets);
+                }
+                self.try_next(state, io);
+            }
+            Some(Err(error)) => {
+                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                self.wait_for_next_round(state, io);
+            }
+        }
+    }
+
+    /// Tries the addresses of this round one after the other until one connects or hangs on.
+    fn try_next(&self, state: &mut State, io: &mut Reactor) {
+        loop {
+            let Some(connecter) = &mut state.connecter else { return };
+            let Some(target) = connecter.next_target() else {
+                return self.wait_for_next_round(state, io);
+            };
+            match self.open(connecter.transport, &target, state, io) {
+                Ok(()) => return,
+                Err(error) => self.emit_because(EventKind::Closed, error.errno() as u64, &error),
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        transport: &dyn crate::transports::Transport,
+        target: &Target,
+        state: &mut State,
+        io: &mut Reactor,
+    ) -> Result<()> {
+        let Some(token) = state.token else { return Ok(()) };
+        let Opening { stream, connected } = transport.open(target, &self.options)?;
+        io.watch(token, stream.fd())?;
+        if connected {
+            self.up(state, io, stream);
+        } else {
+            self.emit(EventKind::ConnectDelayed, 0);
+            let deadline = self.options.connect_timeout.and_then(|limit| io.now().checked_add(limit));
+            state.link = Link::Connecting { stream, deadline };
+        }
+        Ok(())
+    }
+
+    /// The connecting stream became writable: either it is up or it failed.
+    pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
+        let Link::Connecting { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else { return };
+        match stream.take_error() {
+            Ok(()) => self.up(state, io, stream),
+            Err(error) => {
+                self.emit_because(EventKind::Closed, error.raw_os_error().unwrap_or(0) as u64, &error);
+                io.unwatch(stream.fd());
+                drop(stream);
+                self.try_next(state, io);
+            }
+        }
+    }
+
+    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream) {
+        self.emit(EventKind::Connected, stream.id());
+        let engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
+        state.link = Link::Up(Box::new(Connection::new(engine, stream)));
+        self.traffic(state, io);
+    }
+
+    fn wait_for_next_round(&self, state: &mut State, io: &mut Reactor) {
+        let delay = state.connecter.as_mut().and_then(|connecter| connecter.next_delay());
+        match delay {
+            Some(delay) if !state.done => {
+                self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
+                state.link = Link::Waiting { until: io.now() + delay };
+            }
+            _ => self.finish(state, io),
+        }
+    }
+
+    // ---- losing it -------------------------------------------------------------------------------------------------
+
+    fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
+        match std::mem::replace(&mut state.link, Link::Idle) {
+            Link::Up(up) => io.unwatch(up.stream.fd()),
+            Link::Connecting { stream, .. } | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
+            Link::Idle | Link::Resolving | Link::Waiting { .. } => {}
+        }
+    }
+
+    /// The connection is over.
+    fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
+        let Link::Up(up) = &state.link else { return };
+        let fd = up.stream.id();
+        let was_ready = up.engine.is_ready();
+        let stranded = up.given - up.engine.messages_transmitted();
+        if !was_ready {
+            self.emit_handshake_failure(reason);
+        }
+        self.emit_because(EventKind::Disconnected, fd, reason);
+        self.drop_stream(state, io);
+        if let Some(pipe) = &mut state.pipe {
+            pipe.rollback();
+            pipe.flush();
+            if stranded > 0 {
+                pipe.account(0, stranded);
+            }
+        }
+        if state.connecter.is_none() || (self.options.immediate && state.closing.is_some()) {
+            return self.finish(state, io);
+        }
+        if self.options.immediate {
+            state.pipe = None;
+        } else if was_ready && let Some(pipe) = &state.pipe {
+            pipe.announce_disconnected();
+        }
+        self.wait_for_next_round(state, io);
+    }
+
+    fn emit_handshake_failure(&self, reason: &CloseReason) {
+        match reason {
+            CloseReason::Protocol(error) => {
+                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(error.code()), reason);
+            }
+            CloseReason::AuthFailed(status) => {
+                self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
+            }
+            CloseReason::HandshakeTimeout => {
+                self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);
+            }
+            _ => self.emit_because(EventKind::HandshakeFailedNoDetail, 0, reason),
+        }
+    }
+
+    /// The end: lets go of the stream, the pipe, the reactor and the context.
+    pub(super) fn finish(&self, state: &mut State, io: &mut Reactor) {
+        if state.done {
+            return;
+        }
+        state.done = true;
+        self.drop_stream(state, io);
+        if let Some(token) = state.token.take() {
+            io.remove(token);
+        }
+        state.pipe = None;
+        state.guard = None;
+    }
+
+    // ---- time ------------------------------------------------------------------------------------------------------
+
+    fn arm_timer(&self, state: &mut State, io: &mut Reactor) {
+        let Some(token) = state.token else { return };
+        let link = match &state.link {
+            Link::Up(up) => up.engine.poll_timeout(),
+            Link::Waiting { until } => Some(*until),
+            Link::Connecting { deadline, .. } => *deadline,
+            Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
+            Link::Idle | Link::Resolving => None,
+        };
+        let closing = state.closing.flatten();
+        let next: Option<Instant> = match (link, closing) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(at) = next
+            && state.armed.is_none_or(|armed| at < armed)
+        {
+            io.set_timer(token, at);
+            state.armed = Some(at);
+        }
+    }
+
+    pub(super) fn conflates(&self) -> bool {
+        self.options.conflate && patterns::spec(self.socket_type).is_some_and(|spec| spec.conflates)
+    }
+}

@@ -1,0 +1,204 @@
+//! Bytes in, bytes out: what a driver of a session does with its connection.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use zeroxide_proto::engine::{Engine, Event, PeerInfo};
+use zeroxide_proto::error::CloseReason;
+
+use super::{Link, Session, State, pipe_pair};
+use crate::monitor::EventKind;
+use crate::patterns::Side;
+use crate::pipe::Pipe;
+use crate::port::Origin;
+use crate::reactor::Reactor;
+
+/// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
+const READ_BUDGET: usize = 1 << 20;
+
+/// How much is handed to one `sendmsg`.
+const WRITE_MAX: usize = 1 << 20;
+
+/// How many separate pieces one `sendmsg` takes.
+const SLICES_MAX: usize = 64;
+
+/// How an input turn ended.
+pub(super) enum Input {
+    /// Nothing more to do until the descriptor or the pipe says so.
+    Idle,
+    /// The budget is used up; there is more.
+    More,
+    /// The connection is over, with the reason in words.
+    Closed(CloseReason),
+}
+
+impl Session {
+    /// Reads and decodes until the descriptor is empty, the pipe is full, or the budget is used up.
+    pub(super) fn input(&self, state: &mut State, io: &mut Reactor) -> Input {
+        let now = io.now();
+        let mut budget = READ_BUDGET;
+        let result = loop {
+            match self.decode(state) {
+                Decoded::Starved => {}
+                Decoded::Stalled => break Input::Idle,
+                Decoded::Closed(reason) => break Input::Closed(reason),
+            }
+            let Link::Up(up) = &mut state.link else { break Input::Idle };
+            if !up.readable || !up.engine.wants_input() {
+                break Input::Idle;
+            }
+            if budget == 0 {
+                break Input::More;
+            }
+            let buffer = up.engine.input();
+            let room = buffer.capacity() - buffer.len();
+            match up.stream.recv(buffer) {
+                Ok(0) => {
+                    up.readable = false;
+                    up.engine.handle_eof(now);
+                }
+                Ok(n) => {
+                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
+                    up.readable = n >= room || up.hung_up;
+                    budget = budget.saturating_sub(n);
+                    up.engine.handle_input(now);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A reset means what end of stream means: what was received before it counts.
+                Err(_) => {
+                    up.readable = false;
+                    up.engine.handle_eof(now);
+                }
+            }
+        };
+        if let Some(pipe) = &mut state.pipe
+            && !pipe.in_message()
+        {
+            pipe.flush();
+        }
+        result
+    }
+
+    /// Moves what the engine can decode into the pipe.
+    fn decode(&self, state: &mut State) -> Decoded {
+        loop {
+            let Link::Up(up) = &mut state.link else { return Decoded::Stalled };
+            if let Some(pipe) = &mut state.pipe
+                && !pipe.in_message()
+                && !pipe.is_far_closed()
+                && !pipe.check_write()
+            {
+                return Decoded::Stalled;
+            }
+            match up.engine.poll_event() {
+                None => return Decoded::Starved,
+                Some(Event::Closed(reason)) => return Decoded::Closed(reason),
+                Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
+                Some(Event::Frame(frame)) => {
+                    // Once the socket has closed its end nobody will read this any more.
+                    if let Some(pipe) = &mut state.pipe
+                        && !pipe.is_far_closed()
+                    {
+                        pipe.write_frame(frame);
+                        // Published in runs, so that a long read wakes the socket while it goes on.
+                        if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
+                            pipe.flush();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn handshake_done(&self, state: &mut State, peer: &Arc<PeerInfo>) {
+        self.emit(EventKind::HandshakeSucceeded, 0);
+        let Link::Up(up) = &state.link else { return };
+        let mut info = PeerInfo::clone(peer);
+        info.properties.push(("Peer-Address".to_owned(), Bytes::from(up.stream.peer_address())));
+        let info = Arc::new(info);
+        if let Some(connecter) = &mut state.connecter {
+            connecter.succeeded();
+        }
+        if let Some(pipe) = &state.pipe {
+            pipe.announce_ready(info);
+        } else {
+            let (socket_end, session_end) = pipe_pair(&self.options, self.conflates());
+            session_end.set_far_peer(info);
+            self.adopt(state, session_end);
+            let side = if state.connecter.is_some() { Side::Connecting } else { Side::Accepting };
+            let origin = Origin { source: self.source, local: false, side };
+            self.port.attach(socket_end, &self.endpoint, origin);
+        }
+    }
+
+    /// Encodes and writes until there is nothing more or the descriptor is full. Returns false when the connection
+    /// broke, which is the I/O thread's to clean up.
+    pub(super) fn output(&self, state: &mut State, now: Instant) -> bool {
+        let State { link: Link::Up(up), pipe, last_output, .. } = state else { return true };
+        loop {
+            if let Some(pipe) = pipe {
+                fill(&mut up.engine, pipe, &mut up.given);
+            }
+            if !up.engine.has_transmit() || !up.writable {
+                break;
+            }
+            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
+            up.engine.poll_transmit(&mut slices, WRITE_MAX);
+            let sent = up.stream.send(&slices);
+            drop(slices);
+            match sent {
+                Ok(n) => {
+                    up.engine.transmitted(n, now);
+                    *last_output = now;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    // What the peer sent before it went can still be read; end of stream ends the connection then.
+                    up.writable = false;
+                    up.readable = true;
+                    return false;
+                }
+            }
+        }
+        let transmitted = up.engine.messages_transmitted();
+        if transmitted != up.accounted {
+            if let Some(pipe) = pipe {
+                pipe.account(transmitted - up.accounted, 0);
+            }
+            up.accounted = transmitted;
+            if state.closing.is_some() {
+                self.registry.note_progress();
+            }
+        }
+        true
+    }
+}
+
+/// Inbound messages are published in runs of this many frames.
+const FLUSH_RUN: usize = 256;
+
+/// How decoding ended.
+enum Decoded {
+    /// The engine needs more bytes.
+    Starved,
+    /// The pipe is full: the peer has to wait.
+    Stalled,
+    Closed(CloseReason),
+}
+
+fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
+    while engine.can_send() && pipe.check_read() {
+        while let Some(frame) = pipe.read_frame() {
+            let more = frame.more();
+            engine.send(frame);
+            if !more {
+                *given += 1;
+                break;
+            }
+        }
+    }
+}

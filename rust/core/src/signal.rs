@@ -1,0 +1,112 @@
+//! What a blocked call waits on, and the descriptor that other event loops watch.
+//!
+//! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
+//! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
+//! none when nobody waits. The descriptor is made only when somebody asks for it, and is level-true: readable for as
+//! long as there is something to do.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+use crate::error::Result;
+use crate::sys::eventfd::EventFd;
+use crate::sys::futex::{self, Wait};
+
+/// See the module text.
+pub(crate) struct Signal {
+    generation: AtomicU32,
+    waiters: AtomicU32,
+    raised: AtomicBool,
+    fd: OnceLock<EventFd>,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Woken {
+    /// Something happened since the ticket was taken.
+    Notified,
+    /// The deadline passed.
+    TimedOut,
+    /// A signal handler ran in this thread.
+    Interrupted,
+}
+
+impl Signal {
+    pub(crate) fn new() -> Signal {
+        Signal {
+            generation: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            raised: AtomicBool::new(false),
+            fd: OnceLock::new(),
+        }
+    }
+
+    /// Taken before looking for work; stale once something happened after it.
+    #[inline]
+    pub(crate) fn ticket(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Something happened: wakes every waiter and raises the descriptor.
+    pub(crate) fn notify(&self) {
+        // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            futex::wake_all(&self.generation);
+        }
+        self.raise();
+    }
+
+    /// Waits until the ticket is stale.
+    pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let woken = loop {
+            if self.generation.load(Ordering::SeqCst) != ticket {
+                break Woken::Notified;
+            }
+            match futex::wait(&self.generation, ticket, deadline) {
+                Wait::Woken => {}
+                Wait::TimedOut => break Woken::TimedOut,
+                Wait::Interrupted => break Woken::Interrupted,
+            }
+        };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        woken
+    }
+
+    /// The descriptor, made at the first call. The caller brings it to the right level afterwards.
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        if let Some(fd) = self.fd.get() {
+            return Ok(fd.as_fd());
+        }
+        let fresh = EventFd::new()?;
+        Ok(self.fd.get_or_init(|| fresh).as_fd())
+    }
+
+    /// Whether anybody asked for the descriptor.
+    #[inline]
+    pub(crate) fn has_descriptor(&self) -> bool {
+        self.fd.get().is_some()
+    }
+
+    /// Makes the descriptor readable, if there is one.
+    pub(crate) fn raise(&self) {
+        if let Some(fd) = self.fd.get()
+            && !self.raised.swap(true, Ordering::AcqRel)
+        {
+            fd.signal();
+        }
+    }
+
+    /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
+    /// there is some: a notification that came just before this one would be forgotten otherwise.
+    pub(crate) fn lower(&self) {
+        if let Some(fd) = self.fd.get()
+            && self.raised.swap(false, Ordering::AcqRel)
+        {
+            fd.drain();
+        }
+    }
+}

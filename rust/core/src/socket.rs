@@ -1,0 +1,406 @@
+//! Sockets: the application's side of pipes and patterns.
+//!
+//! Any thread may use any socket. A call holds the socket's lock only while it looks at queues; a blocked call holds
+//! nothing and waits on the socket's [`Signal`](crate::signal::Signal). Whole messages are atomic. Parts sent with
+//! `more` gather per thread and enter the pattern with the last one; the frames that remain of a message belong to the
+//! thread that took its first.
+//!
+//! What happens to pipes arrives in the socket's own mailbox. Whoever posts something that must not wait for the
+//! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
+//! is free, and otherwise leaves it to the holder, who looks again after unlocking.
+
+mod close;
+mod core;
+mod endpoints;
+mod flush;
+mod monitoring;
+mod parts;
+mod settings;
+mod stats;
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::Rejected;
+use crate::pipe::PipeId;
+use crate::registry::Registry;
+use crate::signal::Woken;
+use crate::socket::core::{Core, State};
+pub use crate::socket::flush::FlushError;
+pub use crate::socket::stats::{PeerStats, SocketStats};
+
+/// How long a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all: `Again` if it would have to.
+    Dont,
+    /// As SNDTIMEO or RCVTIMEO says.
+    Default,
+    /// Until a point in time, then `Again`.
+    Until(Instant),
+    /// For ever.
+    Forever,
+}
+
+/// What a socket is ready for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// A message can be received without waiting.
+    pub readable: bool,
+    /// A message can be sent without waiting.
+    pub writable: bool,
+}
+
+/// A message that was not sent, given back with the reason.
+#[derive(Debug)]
+pub struct SendError {
+    /// The message as it was handed in.
+    pub message: Message,
+    /// Why.
+    pub error: Error,
+}
+
+impl From<SendError> for Error {
+    fn from(failed: SendError) -> Error {
+        failed.error
+    }
+}
+
+/// How an attempt ended that may not wait, not even for another thread to leave the socket.
+#[derive(Debug)]
+pub enum Attempt<T, M = ()> {
+    /// Done.
+    Done(T),
+    /// It would have to wait for a peer; for a send, the message comes back.
+    WouldBlock(M),
+    /// Another thread is inside the socket: let go of whatever it may be waiting for, then make the ordinary call.
+    Contended(M),
+    /// It failed.
+    Failed(Error),
+}
+
+/// A socket. Clones are the same socket; it closes with [`close`](Self::close) or with its last clone.
+#[derive(Clone)]
+pub struct Socket {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    core: Arc<Core>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.core.close(None);
+    }
+}
+
+impl Socket {
+    pub(crate) fn new(registry: &Arc<Registry>, socket_type: SocketType) -> Result<Socket> {
+        Ok(Socket { handle: Arc::new(Handle { core: Core::new(registry, socket_type)? }) })
+    }
+
+    #[inline]
+    fn core(&self) -> &Core {
+        &self.handle.core
+    }
+
+    /// A number that is the same for all clones and no other socket.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.handle) as usize
+    }
+
+    /// Its type.
+    pub fn socket_type(&self) -> SocketType {
+        self.core().spec().socket_type
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.core().is_closed()
+    }
+
+    // ---- messages --------------------------------------------------------------------------------------------------
+
+    /// Sends a whole message.
+    ///
+    /// # Errors
+    /// The message comes back with the reason: `Again` when no peer can take it in time, `Interrupted` when a signal
+    /// handler ran (call again), `Terminated`, `NotSocket` after close, `NotSupported` and `Fsm` by the pattern's rules,
+    /// `HostUnreachable` for an unknown routing id where that is an error.
+    pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
+        let core = self.core();
+        let mut message = message;
+        let mut deadline = None;
+        loop {
+            let ticket = core.signal.ticket();
+            {
+                let mut state = match core.lock_open() {
+                    Ok(state) => state,
+                    Err(error) => return Err(SendError { message, error }),
+                };
+                match core.send_now(&mut state, message) {
+                    Ok(()) => return Ok(()),
+                    Err(Rejected { message: back, error }) => {
+                        if error.kind() != ErrorKind::Again || wait == Wait::Dont {
+                            return Err(SendError { message: back, error });
+                        }
+                        message = back;
+                    }
+                }
+                if deadline.is_none() {
+                    deadline = Some(limit(wait, state.options.sndtimeo));
+                }
+            }
+            if let Err(error) = self.wait(ticket, deadline.flatten()) {
+                return Err(SendError { message, error });
+            }
+        }
+    }
+
+    /// Receives a whole message.
+    ///
+    /// # Errors
+    /// `Again` when none came in time; otherwise as [`send`](Self::send).
+    pub fn recv(&self, wait: Wait) -> Result<Message> {
+        self.recv_with(wait, |_, message, _| message)
+    }
+
+    /// Receives a whole message and learns who it is from, as far as that is known.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_from(&self, wait: Wait) -> Result<(Message, Option<Arc<PeerInfo>>)> {
+        self.recv_with(wait, |state, message, id| (message, Core::peer_of(state, id)))
+    }
+
+    fn recv_with<T>(
+        &self,
+        wait: Wait,
+        finish: impl FnOnce(&mut State, Message, Option<PipeId>) -> T,
+    ) -> Result<T> {
+        let core = self.core();
+        let mut deadline = None;
+        loop {
+            let ticket = core.signal.ticket();
+            {
+                let mut state = core.lock_open()?;
+                match core.recv_now(&mut state) {
+                    Ok((message, id)) => return Ok(finish(&mut state, message, id)),
+                    Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {}
+                    Err(error) => return Err(error),
+                }
+                if deadline.is_none() {
+                    deadline = Some(limit(wait, state.options.rcvtimeo));
+                }
+            }
+            self.wait(ticket, deadline.flatten())?;
+        }
+    }
+
+    /// Sends without waiting for a peer or for another thread.
+    #[inline]
+    pub fn try_send(&self, message: Message) -> Attempt<(), Message> {
+        let core = self.core();
+        let Some(mut state) = core.try_lock() else { return Attempt::Contended(message) };
+        if let Err(error) = core.check_open() {
+            return Attempt::Failed(error);
+        }
+        match core.send_now(&mut state, message) {
+            Ok(()) => Attempt::Done(()),
+            Err(Rejected { message, error }) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(message),
+            Err(Rejected { error, .. }) => Attempt::Failed(error),
+        }
+    }
+
+    /// Receives without waiting for a message or for another thread.
+    #[inline]
+    pub fn try_recv(&self) -> Attempt<Message> {
+        let core = self.core();
+        let Some(mut state) = core.try_lock() else { return Attempt::Contended(()) };
+        if let Err(error) = core.check_open() {
+            return Attempt::Failed(error);
+        }
+        match core.recv_now(&mut state) {
+            Ok((message, _)) => Attempt::Done(message),
+            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    /// Sends messages in order until one would have to wait longer than `wait`; whatever was sent is published at
+    /// once. Returns how many were sent and, unless all were, the message that was not and the reason.
+    pub fn send_batch(
+        &self,
+        messages: impl IntoIterator<Item = Message>,
+        wait: Wait,
+    ) -> (usize, Option<SendError>) {
+        let core = self.core();
+        let mut sent = 0;
+        let mut messages = messages.into_iter();
+        let mut next = messages.next();
+        while let Some(message) = next {
+            let failed = {
+                let mut state = match core.lock_open() {
+                    Ok(state) => state,
+                    Err(error) => return (sent, Some(SendError { message, error })),
+                };
+                let (count, failed) = core.send_run(&mut state, message, &mut messages);
+                sent += count;
+                failed
+            };
+            next = match failed {
+                None => None,
+                Some(Rejected { message, error }) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {
+                    match self.send(message, wait) {
+                        Ok(()) => sent += 1,
+                        Err(failed) => return (sent, Some(failed)),
+                    }
+                    messages.next()
+                }
+                Some(Rejected { message, error }) => return (sent, Some(SendError { message, error })),
+            };
+        }
+        (sent, None)
+    }
+
+    /// Receives up to `max` messages: waits for the first as `wait` says, then takes what is there.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), for the first message.
+    pub fn recv_batch(&self, max: usize, wait: Wait) -> Result<Vec<Message>> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let mut batch = vec![self.recv(wait)?];
+        let core = self.core();
+        let mut state = core.lock();
+        core.recv_run(&mut state, max, &mut batch);
+        Ok(batch)
+    }
+
+    /// Waits until the socket is ready for something of `wanted`. An empty answer means that the time is over.
+    ///
+    /// # Errors
+    /// `Interrupted`, `Terminated`, `NotSocket`.
+    pub fn poll(&self, wanted: Events, timeout: Option<Duration>) -> Result<Events> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let ticket = self.core().signal.ticket();
+            let ready = self.events()?;
+            let hit =
+                Events { readable: ready.readable && wanted.readable, writable: ready.writable && wanted.writable };
+            if hit != Events::default() || timeout.is_some_and(|timeout| timeout.is_zero()) {
+                return Ok(hit);
+            }
+            match self.core().signal.wait(ticket, deadline) {
+                Woken::Notified => {}
+                Woken::TimedOut => return Ok(Events::default()),
+                Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
+            }
+        }
+    }
+
+    /// What the socket is ready for now.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    pub fn events(&self) -> Result<Events> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        Ok(core.events_now(&mut state))
+    }
+
+    /// A descriptor that is readable for as long as the socket has something to receive, or has become able to send
+    /// since [`events`](Self::events) was last asked. For other event loops; do not read, write or close it.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be made; `Terminated`, `NotSocket`.
+    pub fn fd(&self) -> Result<RawFd> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        let fd = core.signal.descriptor()?.as_raw_fd();
+        state.out_event = true;
+        core.level(&mut state);
+        Ok(fd)
+    }
+
+    // ---- parts -----------------------------------------------------------------------------------------------------
+
+    /// Sends one part; the message goes with the part that has no `more`. Parts gather per calling thread.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); on `Again` and `Interrupted` of the last part, all parts are kept but that one, so
+    /// that it can be sent again.
+    pub fn send_part(&self, frame: Frame, more: bool, wait: Wait) -> std::result::Result<(), SendError> {
+        self.core().check_open().map_err(|error| SendError { message: Message::single(frame.clone()), error })?;
+        if more {
+            self.core().parts().gather(frame);
+            return Ok(());
+        }
+        let Some(mut message) = self.core().parts().take() else {
+            return self.send(Message::single(frame), wait);
+        };
+        message.push(frame);
+        self.send(message, wait).map_err(|failed| self.core().parts().give_back(failed))
+    }
+
+    /// Receives one part: the next of the message that this thread is in, else the first of the next message.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_part(&self, wait: Wait) -> Result<Frame> {
+        self.core().check_open()?;
+        if let Some((frame, _)) = self.next_part() {
+            return Ok(frame);
+        }
+        let message = self.recv(wait)?;
+        Ok(self.begin_parts(message, None))
+    }
+
+    /// The next part of the message that this thread is in, if it is in one, and who the message is from.
+    pub fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
+        self.core().parts().next()
+    }
+
+    /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
+    /// thread.
+    pub fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
+        self.core().parts().begin(message, peer)
+    }
+
+    /// Whether more parts follow the last one that this thread received.
+    pub fn rcvmore(&self) -> bool {
+        self.core().parts().rcvmore()
+    }
+
+    /// Whether this thread has begun to send a message in parts.
+    pub fn is_sending_parts(&self) -> bool {
+        self.core().parts().is_gathering()
+    }
+
+    fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Result<()> {
+        match self.core().signal.wait(ticket, deadline) {
+            Woken::Notified => Ok(()),
+            Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
+            Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
+        }
+    }
+}
+
+/// The point in time until which a call may wait; `None` = for ever.
+fn limit(wait: Wait, default: Option<Duration>) -> Option<Instant> {
+    match wait {
+        Wait::Dont => Some(Instant::now()),
+        Wait::Default => default.and_then(|timeout| Instant::now().checked_add(timeout)),
+        Wait::Until(at) => Some(at),
+        Wait::Forever => None,
+    }
+}

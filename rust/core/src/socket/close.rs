@@ -1,0 +1,49 @@
+//! The end of a socket.
+
+use std::time::Duration;
+
+use super::Socket;
+use super::core::Core;
+
+impl Socket {
+    /// Closes the socket for all its handles. Messages that were sent go on being delivered for LINGER, or for
+    /// `linger` if given (`Some(None)` = for ever); the context's termination waits for that, this does not. Calls
+    /// that are blocked in the socket fail with `NotSocket`.
+    pub fn close(&self, linger: Option<Option<Duration>>) {
+        self.core().close(linger);
+    }
+}
+
+impl Core {
+    pub(super) fn close(&self, linger: Option<Option<Duration>>) {
+        if !self.registry.is_own_process() || !self.begin_close() {
+            return;
+        }
+        self.stop_monitor();
+        let guard = {
+            let mut state = self.lock();
+            if let Some(linger) = linger {
+                state.options.linger = linger;
+            }
+            self.process(&mut state);
+            self.leave_all(&mut state);
+            // Whatever came in by another way, such as a pipe of a context that has been shut down.
+            for id in state.pipes.ids() {
+                let linger = state.options.linger;
+                if let Some(pipe) = state.pipes.get(id) {
+                    pipe.set_linger(linger);
+                }
+                self.detach_now(&mut state, id);
+            }
+            self.level(&mut state);
+            state.guard.take()
+        };
+        self.parts().clear();
+        if let Some(key) = self.key.get() {
+            self.registry.remove_socket(*key);
+        }
+        self.signal.notify();
+        self.signal.raise();
+        drop(guard);
+    }
+}

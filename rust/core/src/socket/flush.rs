@@ -1,0 +1,72 @@
+//! Waiting until what was sent has left this process.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use super::Socket;
+use super::core::{Core, State};
+use crate::error::{Error, ErrorKind, Result};
+use crate::signal::Woken;
+
+/// What had not left when a flush gave up.
+#[derive(Debug)]
+pub struct FlushError {
+    /// Why: `Again` when the time was over, otherwise as any call.
+    pub error: Error,
+    /// Messages that have not left, by endpoint.
+    pub remaining: Vec<(String, u64)>,
+}
+
+impl Socket {
+    /// Returns when every message that was accepted so far has been handed to its peers' kernels. What goes over
+    /// inproc has arrived when it is sent. Messages lost with a connection do not keep it waiting; `stats` counts them.
+    ///
+    /// # Errors
+    /// What is left, by endpoint, with the reason: `Again` when the time is over, `Interrupted` when a signal handler
+    /// ran (call again), `Terminated`, `NotSocket`.
+    pub fn flush(&self, timeout: Option<Duration>) -> std::result::Result<(), FlushError> {
+        let core = self.core();
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let ticket = core.signal.ticket();
+            let remaining = match core.remaining() {
+                Ok(remaining) if remaining.is_empty() => return Ok(()),
+                Ok(remaining) => remaining,
+                Err(error) => return Err(FlushError { error, remaining: Vec::new() }),
+            };
+            let error = match core.signal.wait(ticket, deadline) {
+                Woken::Notified => continue,
+                Woken::TimedOut => Error::new(ErrorKind::Again),
+                Woken::Interrupted => Error::new(ErrorKind::Interrupted),
+            };
+            return Err(FlushError { error, remaining });
+        }
+    }
+}
+
+impl Core {
+    /// Messages that have not left, by endpoint; asks to be told when that changes.
+    fn remaining(&self) -> Result<Vec<(String, u64)>> {
+        let mut state = self.lock_open()?;
+        self.process(&mut state);
+        self.settle(&mut state);
+        let State { pipes, origins, .. } = &*state;
+        let mut remaining: Vec<(String, u64)> = Vec::new();
+        pipes.for_each(|id, pipe, endpoint, _| {
+            if origins.get(&id).is_some_and(|origin| origin.local) {
+                return ControlFlow::Continue(());
+            }
+            pipe.wait_sent();
+            let (sent, lost) = pipe.sent_and_lost();
+            let left = pipe.written().0.saturating_sub(sent + lost);
+            if left > 0 && !pipe.is_far_closed() {
+                match remaining.iter_mut().find(|(name, _)| name == endpoint) {
+                    Some((_, count)) => *count += left,
+                    None => remaining.push((endpoint.to_owned(), left)),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        Ok(remaining)
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading and changing a socket's options.
+
+use super::Socket;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{PatternOption, Value, ids, pattern_option};
+
+impl Socket {
+    /// Changes an option by its number in `zmq.h`. Most concern only what is bound and connected later; those marked
+    /// live in [`SOCKET_OPTIONS`](crate::SOCKET_OPTIONS) take effect at once.
+    ///
+    /// # Errors
+    /// `Invalid`: there is no such option for this socket type, it cannot be written, or not with this value;
+    /// `Terminated`, `NotSocket`.
+    pub fn set_option(&self, id: i32, value: &Value) -> Result<()> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        core.process(&mut state);
+        state.options.set(id, value)?;
+        if let Some(option) = pattern_option(id, value) {
+            let option = option?;
+            let state = &mut *state;
+            state.pattern.set(&mut state.pipes, &option)?;
+            // Subscriptions are waited for at the other end.
+            if matches!(option, PatternOption::Subscribe(_) | PatternOption::Unsubscribe(_)) {
+                core.settle(state);
+            }
+        }
+        match id {
+            ids::SNDHWM | ids::RCVHWM => {
+                let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
+                for pipe_id in state.pipes.ids() {
+                    if state.origins.get(&pipe_id).is_some_and(|origin| origin.local) {
+                        continue;
+                    }
+                    if let Some(pipe) = state.pipes.get(pipe_id) {
+                        if id == ids::SNDHWM {
+                            pipe.set_hwm_out(sndhwm);
+                        } else {
+                            pipe.set_hwm_in(rcvhwm);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        core.settle(&mut state);
+        core.level(&mut state);
+        Ok(())
+    }
+
+    /// The value of an option by its number in `zmq.h`.
+    ///
+    /// # Errors
+    /// `Invalid`: there is no such option, or it cannot be read; `Terminated`, `NotSocket`.
+    pub fn get_option(&self, id: i32) -> Result<Value> {
+        let core = self.core();
+        match id {
+            ids::RCVMORE => {
+                core.check_open()?;
+                Ok(Value::Int(i64::from(self.rcvmore())))
+            }
+            ids::EVENTS => {
+                let events = self.events()?;
+                Ok(Value::Int(i64::from(events.readable) | i64::from(events.writable) << 1))
+            }
+            ids::FD => Ok(Value::Int(i64::from(self.fd()?))),
+            ids::ROUTING_ID => {
+                let state = core.lock_open()?;
+                match state.pattern.newest_routing_id() {
+                    Some(id) => Ok(Value::Bytes(id.to_vec())),
+                    None => state.options.get(id),
+                }
+            }
+            _ => core.lock_open()?.options.get(id),
+        }
+    }
+
+    /// The value of a numeric option.
+    ///
+    /// # Errors
+    /// As [`get_option`](Self::get_option); `Invalid` when it is not a number.
+    pub fn get_int(&self, id: i32) -> Result<i64> {
+        match self.get_option(id)? {
+            Value::Int(number) => Ok(number),
+            Value::Bytes(_) => Err(Error::new(ErrorKind::Invalid)),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where every message went: counters per socket and per peer.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::Socket;
+use super::core::State;
+use crate::error::Result;
+use crate::patterns::{Counters, DropReason};
+use crate::pipe::Pipe;
+
+/// A snapshot of a socket's counters. Messages are whole messages; subscriptions and other traffic of the pattern
+/// itself count as messages of its pipes.
+#[derive(Clone, Debug, Default)]
+pub struct SocketStats {
+    /// Messages written for peers.
+    pub sent: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Messages read from peers.
+    pub received: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Messages that wait to go out.
+    pub queued_out: u64,
+    /// Messages that wait to be received.
+    pub queued_in: u64,
+    /// Messages dropped, by reason.
+    pub dropped: Counters,
+    /// The peers connected now, and the endpoints that are being connected.
+    pub peers: Vec<PeerStats>,
+}
+
+/// The counters of one pipe.
+#[derive(Clone, Debug, Default)]
+pub struct PeerStats {
+    /// The endpoint that was bound or connected.
+    pub endpoint: String,
+    /// The peer's address, where the transport knows one.
+    pub address: String,
+    /// The routing id that the peer announced.
+    pub routing_id: Bytes,
+    /// Whether its handshake was ever finished.
+    pub connected: bool,
+    /// Messages written for it.
+    pub sent: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Messages read from it.
+    pub received: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// Messages for it that wait to go out.
+    pub queued_out: u64,
+    /// Messages from it that wait to be received.
+    pub queued_in: u64,
+    /// Messages dropped, by reason.
+    pub dropped: Counters,
+}
+
+/// What is left of pipes that are gone.
+#[derive(Default)]
+pub(super) struct Totals {
+    sent: u64,
+    sent_bytes: u64,
+    received: u64,
+    received_bytes: u64,
+    dropped: Counters,
+}
+
+impl Totals {
+    /// Takes over the counters of a pipe that leaves. What the far end has not read of it is lost, unless the far end
+    /// is a socket that can still read it.
+    pub(super) fn retire(&mut self, pipe: &Pipe, local: bool) {
+        let (sent, sent_bytes) = pipe.written();
+        let (received, received_bytes) = pipe.read_so_far();
+        self.sent += sent;
+        self.sent_bytes += sent_bytes;
+        self.received += received;
+        self.received_bytes += received_bytes;
+        if pipe.is_far_closed() {
+            let (_, lost) = pipe.sent_and_lost();
+            let unread = pipe.queued_out();
+            self.dropped.add(DropReason::PeerGone, unread + if local { 0 } else { lost });
+        }
+    }
+}
+
+impl Socket {
+    /// A snapshot of the counters.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    pub fn stats(&self) -> Result<SocketStats> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        core.process(&mut state);
+        Ok(snapshot(&state))
+    }
+}
+
+fn snapshot(state: &State) -> SocketStats {
+    let totals = &state.totals;
+    let mut stats = SocketStats {
+        sent: totals.sent,
+        sent_bytes: totals.sent_bytes,
+        received: totals.received,
+        received_bytes: totals.received_bytes,
+        dropped: totals.dropped,
+        ..SocketStats::default()
+    };
+    stats.dropped.merge(&state.pipes.counters());
+    state.pipes.for_each(|_, pipe, endpoint, counters| {
+        let peer = peer_stats(pipe, endpoint, counters);
+        stats.sent += peer.sent;
+        stats.sent_bytes += peer.sent_bytes;
+        stats.received += peer.received;
+        stats.received_bytes += peer.received_bytes;
+        stats.queued_out += peer.queued_out;
+        stats.queued_in += peer.queued_in;
+        stats.dropped.add(DropReason::PeerGone, peer.dropped.dropped(DropReason::PeerGone));
+        stats.peers.push(peer);
+        ControlFlow::Continue(())
+    });
+    stats
+}
+
+fn peer_stats(pipe: &Pipe, endpoint: &str, counters: &Counters) -> PeerStats {
+    let (sent, sent_bytes) = pipe.written();
+    let (received, received_bytes) = pipe.read_so_far();
+    let peer = pipe.peer();
+    let mut dropped = *counters;
+    dropped.add(DropReason::PeerGone, pipe.sent_and_lost().1);
+    let address = peer.as_ref().and_then(|peer| peer.properties.iter().find(|(name, _)| name == "Peer-Address"));
+    PeerStats {
+        endpoint: endpoint.to_owned(),
+        address: address.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default(),
+        routing_id: peer.as_ref().map(|peer| peer.routing_id.clone()).unwrap_or_default(),
+        connected: peer.is_some(),
+        sent,
+        sent_bytes,
+        received,
+        received_bytes,
+        queued_out: pipe.queued_out(),
+        queued_in: pipe.queued_in(),
+        dropped,
+    }
+}

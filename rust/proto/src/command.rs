@@ -1,0 +1,247 @@
+//! Commands: their names, their data, and the properties two peers exchange in the handshake.
+
+use crate::error::{CloseReason, ProtocolError};
+use bytes::Bytes;
+
+/// The longest handshake command, and the longest command of a peer that cannot subscribe.
+pub(crate) const MAX_COMMAND: u64 = 64 * 1024;
+/// The most properties one peer may send; each becomes a heap block.
+const MAX_PROPERTIES: usize = 256;
+/// The longest context of a PING.
+const MAX_CONTEXT: usize = 16;
+
+/// READY with its length byte, as it starts a frame.
+pub(crate) const READY: &[u8] = b"\x05READY";
+/// ERROR with its length byte.
+pub(crate) const ERROR: &[u8] = b"\x05ERROR";
+/// PING with its length byte.
+pub(crate) const PING: &[u8] = b"\x04PING";
+/// PONG with its length byte.
+pub(crate) const PONG: &[u8] = b"\x04PONG";
+/// SUBSCRIBE with its length byte.
+pub(crate) const SUBSCRIBE: &[u8] = b"\x09SUBSCRIBE";
+/// CANCEL with its length byte.
+pub(crate) const CANCEL: &[u8] = b"\x06CANCEL";
+/// JOIN with its length byte.
+pub(crate) const JOIN: &[u8] = b"\x04JOIN";
+/// LEAVE with its length byte.
+pub(crate) const LEAVE: &[u8] = b"\x05LEAVE";
+
+/// A command's name, including its length byte, and its data.
+pub(crate) fn split(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
+    match body.first() {
+        Some(&len) if len > 0 && body.len() > usize::from(len) => {
+            Ok(body.split_at(1 + usize::from(len)))
+        }
+        _ => Err(ProtocolError::CommandName),
+    }
+}
+
+/// A name from [`split`] in a form fit for an error text.
+pub(crate) fn printable(name: &[u8]) -> String {
+    name[1..].escape_ascii().to_string()
+}
+
+/// The data of a PING: its time to live in tenths of a second, and a context to send back.
+pub(crate) fn parse_ping(data: &[u8]) -> Result<(u16, &[u8]), ProtocolError> {
+    let malformed = |problem| ProtocolError::Malformed {
+        command: "PING",
+        problem,
+    };
+    let Some((ttl, context)) = data.split_first_chunk() else {
+        return Err(malformed("shorter than its time to live"));
+    };
+    if context.len() > MAX_CONTEXT {
+        return Err(malformed("a context of more than 16 bytes"));
+    }
+    Ok((u16::from_be_bytes(*ttl), context))
+}
+
+/// The reason in the data of an ERROR.
+pub(crate) fn parse_error(data: &[u8]) -> Result<&[u8], ProtocolError> {
+    match data.split_first() {
+        Some((&len, reason)) if reason.len() >= usize::from(len) => Ok(&reason[..usize::from(len)]),
+        _ => Err(ProtocolError::Malformed {
+            command: "ERROR",
+            problem: "a reason that does not fit the frame",
+        }),
+    }
+}
+
+/// What the peer's ERROR means: a status of its authenticator, or a text.
+pub(crate) fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
+    Ok(match parse_error(data)? {
+        b"300" => CloseReason::AuthFailed(300),
+        b"400" => CloseReason::AuthFailed(400),
+        b"500" => CloseReason::AuthFailed(500),
+        reason => CloseReason::Refused(reason.escape_ascii().to_string()),
+    })
+}
+
+/// The data of an ERROR command; a long reason is cut.
+pub(crate) fn error_data(reason: &str) -> Vec<u8> {
+    let reason = &reason.as_bytes()[..reason.len().min(255)];
+    let mut data = vec![reason.len() as u8];
+    data.extend_from_slice(reason);
+    data
+}
+
+/// Adds one property to a READY (or INITIATE) under construction.
+///
+/// A property whose name or value does not fit its length field is left out.
+pub(crate) fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
+    if let (Ok(name_len), Ok(value_len)) = (u8::try_from(name.len()), u32::try_from(value.len())) {
+        body.push(name_len);
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(&value_len.to_be_bytes());
+        body.extend_from_slice(value);
+    }
+}
+
+/// The properties in the data of a READY (or INITIATE), in the order they came.
+pub(crate) fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+    let mut properties: Vec<(String, Bytes)> = Vec::new();
+    while let Some((&name_len, rest)) = data.split_first() {
+        let cut = ProtocolError::Metadata("a property that does not fit the command");
+        let Some((name, rest)) = rest.split_at_checked(usize::from(name_len)) else {
+            return Err(cut);
+        };
+        let Some((value_len, rest)) = rest.split_first_chunk() else {
+            return Err(cut);
+        };
+        let value_len = u32::from_be_bytes(*value_len);
+        let Some((value, rest)) = usize::try_from(value_len)
+            .ok()
+            .and_then(|len| rest.split_at_checked(len))
+        else {
+            return Err(cut);
+        };
+        let name = match std::str::from_utf8(name) {
+            Ok(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                name
+            }
+            _ => {
+                return Err(ProtocolError::Metadata(
+                    "a property name that is not a word",
+                ));
+            }
+        };
+        if find_property(&properties, name).is_some() {
+            return Err(ProtocolError::Metadata("a property that comes twice"));
+        }
+        if properties.len() == MAX_PROPERTIES {
+            return Err(ProtocolError::Metadata("more than 256 properties"));
+        }
+        properties.push((name.to_owned(), Bytes::copy_from_slice(value)));
+        data = rest;
+    }
+    Ok(properties)
+}
+
+/// The value of a property; names differ neither by case nor by order.
+pub(crate) fn find_property<'a>(
+    properties: &'a [(String, Bytes)],
+    name: &str,
+) -> Option<&'a Bytes> {
+    properties
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_off_with_their_length() {
+        assert_eq!(split(b"\x05READYrest"), Ok((READY, &b"rest"[..])));
+        assert_eq!(split(b"\x04PING"), Ok((PING, &b""[..])));
+        for body in [&b""[..], b"\0", b"\0READY", b"\x05READ", b"\xff"] {
+            assert_eq!(split(body), Err(ProtocolError::CommandName));
+        }
+        assert_eq!(printable(b"\x03A\xffB"), "A\\xffB");
+    }
+
+    #[test]
+    fn length_bytes_fit_the_names() {
+        for name in [READY, ERROR, PING, PONG, SUBSCRIBE, CANCEL, JOIN, LEAVE] {
+            assert_eq!(split(name), Ok((name, &b""[..])));
+        }
+    }
+
+    #[test]
+    fn a_ping_has_a_ttl_and_up_to_16_bytes_of_context() {
+        assert_eq!(parse_ping(b"\xff\xff"), Ok((65535, &b""[..])));
+        assert_eq!(parse_ping(b"\0\x0aabc"), Ok((10, &b"abc"[..])));
+        assert_eq!(
+            parse_ping(&[0; 18]).map(|(_, context)| context.len()),
+            Ok(16)
+        );
+        for data in [&b""[..], b"\0", &[0; 19]] {
+            assert!(parse_ping(data).is_err());
+        }
+    }
+
+    #[test]
+    fn an_error_has_a_reason() {
+        assert_eq!(parse_error(b"\x03400"), Ok(&b"400"[..]));
+        assert_eq!(parse_error(b"\0"), Ok(&b""[..]));
+        for data in [&b""[..], b"\x04400"] {
+            assert!(parse_error(data).is_err());
+        }
+        assert_eq!(error_data("no"), b"\x02no");
+        let long = error_data(&"x".repeat(300));
+        assert_eq!(parse_error(&long).map(<[u8]>::len), Ok(255));
+    }
+
+    #[test]
+    fn properties_have_the_form_of_the_rfc() {
+        let mut body = Vec::new();
+        put_property(&mut body, "Socket-Type", b"REQ");
+        put_property(&mut body, "Identity", b"");
+        assert_eq!(body, b"\x0bSocket-Type\0\0\0\x03REQ\x08Identity\0\0\0\0");
+        let properties = parse_properties(&body).unwrap();
+        assert_eq!(properties.len(), 2);
+        assert_eq!(find_property(&properties, "socket-type").unwrap(), "REQ");
+        assert_eq!(find_property(&properties, "Identity").unwrap(), "");
+        assert!(find_property(&properties, "Resource").is_none());
+    }
+
+    #[test]
+    fn a_property_that_does_not_fit_is_left_out() {
+        let mut body = Vec::new();
+        put_property(&mut body, &"x".repeat(256), b"");
+        assert!(body.is_empty());
+    }
+
+    #[test]
+    fn broken_properties_are_refused() {
+        let cases: &[&[u8]] = &[
+            b"\x05",
+            b"\x02ab",
+            b"\x02ab\0\0\0",
+            b"\x02ab\0\0\0\x01",
+            b"\x02ab\xff\xff\xff\xff1",
+            b"\0\0\0\0\0",
+            b"\x01 \0\0\0\0",
+            b"\x01\xff\0\0\0\0",
+            b"\x01a\0\0\0\0\x01A\0\0\0\0",
+        ];
+        for data in cases {
+            assert!(parse_properties(data).is_err(), "{}", data.escape_ascii());
+        }
+        assert_eq!(parse_properties(b""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn the_number_of_properties_is_bounded() {
+        let mut body = Vec::new();
+        for index in 0..256 {
+            put_property(&mut body, &format!("X-{index}"), b"");
+        }
+        assert_eq!(parse_properties(&body).unwrap().len(), 256);
+        put_property(&mut body, "X-more", b"");
+        assert!(parse_properties(&body).is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! Frames in, batches out: [`Encoder`] packs small frames into one reused buffer and keeps large bodies apart.
+//!
+//! A large body is not copied: the buffer is cut where it belongs, and what is sent is a list of slices, the
+//! buffer up to the cut, the body, the buffer up to the next cut, and so on.
+
+use crate::decoder::Framing;
+use crate::frame::Frame;
+use crate::legacy;
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+/// Bodies from this size on are sent from where they are.
+pub(crate) const GATHER_MIN: usize = 8 * 1024;
+
+/// The most pieces one system call takes on Linux.
+const SLICES_MAX: usize = 1024;
+
+const MORE: u8 = 0x01;
+const LONG: u8 = 0x02;
+const COMMAND: u8 = 0x04;
+
+/// The bytes that wait to be sent.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    framing: Framing,
+    /// Headers and small bodies; sent up to `sent`.
+    buffer: Vec<u8>,
+    sent: usize,
+    /// Large bodies, each with the place in `buffer` it goes to. The first may be sent in part.
+    bodies: VecDeque<(usize, Bytes)>,
+    /// Bytes in `buffer` and `bodies` not sent yet.
+    backlog: usize,
+    /// All bytes ever sent.
+    sent_total: u64,
+    /// For each whole message not sent yet, what `sent_total` will be at its end.
+    ends: VecDeque<u64>,
+    messages_sent: u64,
+    /// The last data frame announced another one.
+    in_message: bool,
+}
+
+impl Encoder {
+    pub(crate) fn new(framing: Framing) -> Encoder {
+        Encoder {
+            framing,
+            buffer: Vec::new(),
+            sent: 0,
+            bodies: VecDeque::new(),
+            backlog: 0,
+            sent_total: 0,
+            ends: VecDeque::new(),
+            messages_sent: 0,
+            in_message: false,
+        }
+    }
+
+    pub(crate) fn set_framing(&mut self, framing: Framing) {
+        self.framing = framing;
+    }
+
+    /// Bytes not sent yet.
+    #[inline]
+    pub(crate) fn backlog(&self) -> usize {
+        self.backlog
+    }
+
+    /// Whether a message has been begun but not finished; no command may go out now.
+    #[inline]
+    pub(crate) fn in_message(&self) -> bool {
+        self.in_message
+    }
+
+    /// Whole messages sent to their last byte.
+    pub(crate) fn messages_sent(&self) -> u64 {
+        self.messages_sent
+    }
+
+    /// Adds bytes as they are: greetings.
+    pub(crate) fn put_raw(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        self.backlog += bytes.len();
+    }
+
+    /// Adds a frame of a message. `flagged` goes on the wire; `more` says whether the message goes on, which
+    /// the wire does not show when the frame is wrapped.
+    #[inline]
+    pub(crate) fn put_data(&mut self, frame: Frame, flagged: bool, more: bool) {
+        self.put(if flagged { MORE } else { 0 }, &[], frame);
+        self.in_message = more;
+        if !more {
+            self.ends.push_back(self.sent_total + self.backlog as u64);
+        }
+    }
+
+    /// Adds a command: `name` with its length byte, then the body of `data`.
+    pub(crate) fn put_command(&mut self, name: &[u8], data: Frame) {
+        self.put(COMMAND, name, data);
+    }
+
+    /// Adds a message that is not the application's: `prefix`, then the body of `data`.
+    pub(crate) fn put_control(&mut self, prefix: &[u8], data: Frame) {
+        self.put(0, prefix, data);
+    }
+
+    #[inline]
+    fn put(&mut self, flags: u8, prefix: &[u8], body: Frame) {
+        let before = self.buffer.len();
+        let size = prefix.len() + body.len();
+        match self.framing {
+            Framing::V2 if size <= 255 => self.buffer.extend_from_slice(&[flags, size as u8]),
+            Framing::V2 => {
+                let mut header = [0; 9];
+                header[0] = flags | LONG;
+                header[1..].copy_from_slice(&(size as u64).to_be_bytes());
+                self.buffer.extend_from_slice(&header);
+            }
+            Framing::V1 => legacy::put_header(&mut self.buffer, flags & MORE != 0, size),
+            Framing::Raw => {}
+        }
+        self.buffer.extend_from_slice(prefix);
+        if body.len() < GATHER_MIN {
+            self.buffer.extend_from_slice(&body);
+        } else {
+            self.backlog += body.len();
+            self.bodies
+                .push_back((self.buffer.len(), body.into_bytes()));
+        }
+        self.backlog += self.buffer.len() - before;
+    }
+
+    /// Adds slices that are to be sent next, up to `max` bytes and [`SLICES_MAX`] pieces, and returns how many
+    /// bytes they are.
+    pub(crate) fn poll_transmit<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, max: usize) -> usize {
+        let mut bytes = 0;
+        let mut from = self.sent;
+        let cuts = self.bodies.iter().map(|(cut, body)| (*cut, &body[..]));
+        for (cut, body) in cuts.chain([(self.buffer.len(), &[][..])]) {
+            for part in [&self.buffer[from..cut], body] {
+                let part = &part[..part.len().min(max - bytes)];
+                if part.is_empty() {
+                    continue;
+                }
+                if slices.len() == SLICES_MAX {
+                    return bytes;
+                }
+                slices.push(IoSlice::new(part));
+                bytes += part.len();
+            }
+            from = cut;
+        }
+        bytes
+    }
+
+    /// Forgets the first `count` bytes, which have been sent.
+    pub(crate) fn transmitted(&mut self, count: usize) {
+        debug_assert!(count <= self.backlog, "sent more than there was");
+        let count = count.min(self.backlog);
+        self.sent_total += count as u64;
+        self.backlog -= count;
+        if self.backlog == 0 {
+            self.messages_sent += self.ends.len() as u64;
+            self.ends.clear();
+            self.buffer.clear();
+            self.sent = 0;
+            self.bodies.clear();
+            return;
+        }
+        while self.ends.front().is_some_and(|end| *end <= self.sent_total) {
+            self.ends.pop_front();
+            self.messages_sent += 1;
+        }
+        self.advance(count);
+        self.compact();
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        while count > 0 {
+            let Some((cut, body)) = self.bodies.front_mut() else {
+                self.sent += count;
+                return;
+            };
+            let before_cut = *cut - self.sent;
+            if count < before_cut {
+                self.sent += count;
+                return;
+            }
+            self.sent = *cut;
+            count -= before_cut;
+            if count < body.len() {
+                body.advance(count);
+                return;
+            }
+            count -= body.len();
+            self.bodies.pop_front();
+        }
+    }
+
+    /// Moves the unsent bytes to the front once more are sent than unsent, so that a peer that never takes
+    /// everything does not make the buffer grow, and no byte is moved more often than it is worth.
+    fn compact(&mut self) {
+        let unsent = self.buffer.len() - self.sent;
+        if self.sent < 4096 || self.sent < unsent {
+            return;
+        }
+        self.buffer.copy_within(self.sent.., 0);
+        self.buffer.truncate(unsent);
+        for (cut, _) in &mut self.bodies {
+            *cut -= self.sent;
+        }
+        self.sent = 0;
+    }
+
+    /// Drops what is not sent.
+    pub(crate) fn clear(&mut self) {
+        self.backlog = 0;
+        self.buffer = Vec::new();
+        self.sent = 0;
+        self.bodies.clear();
+        self.ends.clear();
+    }
+}

@@ -1,0 +1,378 @@
+//! [`Engine`]: one side of one connection, as a value.
+
+mod handshake;
+mod heartbeat;
+mod traffic;
+
+use crate::decoder::{Decoder, Framing, Limits};
+use crate::encoder::Encoder;
+use crate::frame::Frame;
+use crate::greeting::{self, Greeting};
+use crate::mechanisms::{Mechanism, MechanismConfig};
+use crate::socket_type::SocketType;
+use bytes::Bytes;
+use heartbeat::Heartbeat;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use traffic::Traffic;
+
+pub use crate::error::{CloseReason, ProtocolError};
+
+/// Everything an engine must know before the first byte.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Our socket type.
+    pub socket_type: SocketType,
+    /// Our routing id; told to the peer if our type does that. At most 255 bytes.
+    pub routing_id: Bytes,
+    /// The security mechanism and its settings.
+    pub mechanism: MechanismConfig,
+    /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
+    pub as_server: bool,
+    /// How long the handshake may take; `None` waits forever.
+    pub handshake_ivl: Option<Duration>,
+    /// How often to send a PING; `None` sends none.
+    pub heartbeat_ivl: Option<Duration>,
+    /// How long the peer should wait for a sign of life after our PING; zero leaves it to the peer.
+    pub heartbeat_ttl: Duration,
+    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval.
+    pub heartbeat_timeout: Option<Duration>,
+    /// The most bytes in a frame, and in all frames of a message together.
+    pub max_msg_size: Option<u64>,
+    /// The most frames in a message.
+    pub max_frames: usize,
+    /// The most bytes to read at a time.
+    pub in_batch: usize,
+    /// From how many unsent bytes on no more frames are taken.
+    pub out_batch: usize,
+    /// Further properties to tell the peer, such as `X-...`.
+    pub properties: Vec<(String, Bytes)>,
+    /// The resource to ask the peer for; empty names none.
+    pub resource: Bytes,
+    /// No ZMTP at all: every read is a frame, every frame is sent as it is.
+    pub raw: bool,
+}
+
+impl EngineConfig {
+    /// The defaults for a type of socket.
+    pub fn new(socket_type: SocketType) -> EngineConfig {
+        EngineConfig {
+            socket_type,
+            routing_id: Bytes::new(),
+            mechanism: MechanismConfig::default(),
+            as_server: false,
+            handshake_ivl: Some(Duration::from_secs(30)),
+            heartbeat_ivl: None,
+            heartbeat_ttl: Duration::ZERO,
+            heartbeat_timeout: None,
+            max_msg_size: None,
+            max_frames: 64 * 1024,
+            in_batch: 64 * 1024,
+            out_batch: 64 * 1024,
+            properties: Vec::new(),
+            resource: Bytes::new(),
+            raw: socket_type == SocketType::Stream,
+        }
+    }
+}
+
+/// What the handshake revealed about the peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Its socket type; a peer of ZMTP 1.0 does not say, a raw one has none.
+    pub socket_type: Option<SocketType>,
+    /// Its routing id; empty when it has none.
+    pub routing_id: Bytes,
+    /// The version spoken with it, major and minor; zero for a raw peer.
+    pub version: (u8, u8),
+    /// The security mechanism; empty for a raw peer.
+    pub mechanism: &'static str,
+    /// Who it is, if somebody vouched for it.
+    pub user_id: Option<String>,
+    /// The properties it sent, in order.
+    pub properties: Vec<(String, Bytes)>,
+}
+
+/// What an engine reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is over; messages may pass.
+    Ready(Arc<PeerInfo>),
+    /// A frame of a message, or a subscription or its end. The frames of a message come in order with nothing
+    /// in between.
+    Frame(Frame),
+    /// The connection is to be closed. Always the last event.
+    Closed(CloseReason),
+}
+
+/// One side of one ZMTP connection: bytes and a clock in, bytes and events out.
+///
+/// The methods come in three families. *Inputs* are [`handle_input`](Engine::handle_input),
+/// [`handle_eof`](Engine::handle_eof), [`handle_timeout`](Engine::handle_timeout) and [`send`](Engine::send).
+/// *Outputs* are [`poll_event`](Engine::poll_event), [`poll_transmit`](Engine::poll_transmit) (answered with
+/// [`transmitted`](Engine::transmitted)) and [`poll_timeout`](Engine::poll_timeout); after any input they are
+/// to be drained in this order. The rest are questions.
+///
+/// Decoding happens in `poll_event`, one frame per call. A driver whose pipe is full stops polling; the bytes
+/// stay where they are, and [`wants_input`](Engine::wants_input) says not to read more. That is how
+/// back-pressure reaches the peer.
+///
+/// # Examples
+///
+/// Two engines joined by hand:
+///
+/// ```
+/// use std::time::Instant;
+/// use zeroxide_proto::{Engine, EngineConfig, Event, Frame, SocketType};
+///
+/// fn carry(from: &mut Engine, to: &mut Engine, now: Instant) {
+///     let mut slices = Vec::new();
+///     let count = from.poll_transmit(&mut slices, 64);
+///     for slice in slices {
+///         to.input().extend_from_slice(&slice);
+///     }
+///     from.transmitted(count, now);
+///     to.handle_input(now);
+/// }
+///
+/// let now = Instant::now();
+/// let mut push = Engine::new(EngineConfig::new(SocketType::Push), now);
+/// let mut pull = Engine::new(EngineConfig::new(SocketType::Pull), now);
+/// while push.has_transmit() || pull.has_transmit() {
+///     carry(&mut push, &mut pull, now);
+///     carry(&mut pull, &mut push, now);
+/// }
+/// assert!(matches!(push.poll_event(), Some(Event::Ready(_))));
+/// assert!(matches!(pull.poll_event(), Some(Event::Ready(_))));
+///
+/// push.send(Frame::from("hello"));
+/// carry(&mut push, &mut pull, now);
+/// assert_eq!(pull.poll_event(), Some(Event::Frame(Frame::from("hello"))));
+/// assert_eq!(push.messages_transmitted(), 1);
+/// ```
+pub struct Engine {
+    config: EngineConfig,
+    decoder: Decoder,
+    encoder: Encoder,
+    state: State,
+    /// Events that do not come straight out of the decoder; at most three.
+    events: VecDeque<Event>,
+    peer: Option<Arc<PeerInfo>>,
+    traffic: Traffic,
+    heartbeat: Heartbeat,
+    handshake_deadline: Option<Instant>,
+    /// The last time anybody told us.
+    now: Instant,
+    /// The peer will send no more.
+    eof: bool,
+    /// Everything received has been decoded, down to an incomplete frame.
+    dry: bool,
+}
+
+/// How far a connection is.
+///
+/// ```text
+/// Greeting --> Mechanism --> Traffic --> Closed      ZMTP 3
+///    |  `----> RoutingId -----^                      ZMTP 1.0 and 2.0
+///    `-- raw connections start in Traffic            any state may go to Closed
+/// ```
+enum State {
+    Greeting(Greeting),
+    RoutingId(greeting::Peer),
+    Mechanism(Box<dyn Mechanism>, u8),
+    Traffic,
+    Closed,
+}
+
+impl Engine {
+    /// A new connection. Its greeting is ready to be sent.
+    pub fn new(config: EngineConfig, now: Instant) -> Engine {
+        let framing = if config.raw {
+            Framing::Raw
+        } else {
+            Framing::V2
+        };
+        let mut encoder = Encoder::new(framing);
+        let mut events = VecDeque::new();
+        let mut peer = None;
+        let mut handshake_deadline = None;
+        let mut limits = Limits::handshake();
+        let state = if config.raw {
+            let info = Arc::new(PeerInfo::default());
+            peer = Some(info.clone());
+            events.push_back(Event::Ready(info));
+            limits = traffic::limits(&config);
+            State::Traffic
+        } else {
+            handshake_deadline = config.handshake_ivl.map(|after| now + after);
+            State::Greeting(Greeting::new(
+                config.socket_type,
+                config.mechanism.spec.name,
+                &config.routing_id,
+                &mut encoder,
+            ))
+        };
+        Engine {
+            decoder: Decoder::new(framing, limits, config.in_batch),
+            encoder,
+            state,
+            events,
+            peer,
+            traffic: Traffic::new(config.socket_type),
+            heartbeat: Heartbeat::new(&config),
+            handshake_deadline,
+            now,
+            eof: false,
+            dry: true,
+            config,
+        }
+    }
+
+    /// The buffer to append received bytes to; it has room for a read.
+    ///
+    /// Call [`handle_input`](Engine::handle_input) when something has been appended.
+    pub fn input(&mut self) -> &mut Vec<u8> {
+        self.decoder.input()
+    }
+
+    /// Bytes have been appended to [`input`](Engine::input).
+    pub fn handle_input(&mut self, now: Instant) {
+        self.now = now;
+        self.decoder.note_read();
+        self.dry = false;
+        match self.state {
+            State::Traffic => self.heartbeat.handle_input(),
+            State::Closed => self.decoder.clear(),
+            _ => self.advance_handshake(),
+        }
+    }
+
+    /// The peer will send no more. [`Event::Closed`] follows the frames that have been received.
+    pub fn handle_eof(&mut self, now: Instant) {
+        self.now = now;
+        self.eof = true;
+        if !matches!(self.state, State::Traffic) {
+            self.close(CloseReason::PeerClosed);
+        }
+    }
+
+    /// The time that [`poll_timeout`](Engine::poll_timeout) named has come. Harmless at any other time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        match self.state {
+            State::Closed => {}
+            State::Traffic => self.handle_heartbeat(),
+            _ => {
+                if self
+                    .handshake_deadline
+                    .is_some_and(|deadline| deadline <= now)
+                {
+                    self.close(CloseReason::HandshakeTimeout);
+                }
+            }
+        }
+    }
+
+    /// The next event, or `None` when more bytes are needed.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if !self.events.is_empty() {
+            return self.events.pop_front();
+        }
+        match self.state {
+            State::Traffic => self.poll_traffic(),
+            _ => None,
+        }
+    }
+
+    /// Whether the driver should read: everything received so far has been decoded.
+    #[inline]
+    pub fn wants_input(&self) -> bool {
+        self.dry && !self.eof && !self.is_closed()
+    }
+
+    /// Whether [`send`](Engine::send) may be called: the handshake is over and the backlog is short.
+    #[inline]
+    pub fn can_send(&self) -> bool {
+        self.is_ready() && self.encoder.backlog() < self.config.out_batch
+    }
+
+    /// Queues a frame. The frames of a message come in order, with nothing in between, `more` set on all but
+    /// the last. Frames for a connection that is not [ready](Engine::is_ready) go nowhere.
+    #[inline]
+    pub fn send(&mut self, frame: Frame) {
+        if self.is_ready() {
+            self.send_traffic(frame);
+        }
+    }
+
+    /// Adds slices to be sent next, up to `max` bytes and no more than one system call takes, and returns how
+    /// many bytes they are.
+    ///
+    /// After [`Event::Closed`] this may still offer a last word to the peer, why it is refused; it is worth
+    /// one attempt to send.
+    pub fn poll_transmit<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, max: usize) -> usize {
+        self.encoder.poll_transmit(slices, max)
+    }
+
+    /// The first `count` bytes that [`poll_transmit`](Engine::poll_transmit) offered have been sent.
+    pub fn transmitted(&mut self, count: usize, now: Instant) {
+        self.now = now;
+        self.encoder.transmitted(count);
+        if self.traffic.owes() && self.is_ready() {
+            self.send_owed();
+        }
+    }
+
+    /// Whether there is anything to send.
+    #[inline]
+    pub fn has_transmit(&self) -> bool {
+        self.encoder.backlog() > 0
+    }
+
+    /// Whole messages of the application sent to their last byte; subscriptions and commands do not count.
+    pub fn messages_transmitted(&self) -> u64 {
+        self.encoder.messages_sent()
+    }
+
+    /// When [`handle_timeout`](Engine::handle_timeout) wants to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Closed => None,
+            State::Traffic => self.heartbeat.poll_timeout(),
+            _ => self.handshake_deadline,
+        }
+    }
+
+    /// The peer, once the handshake is over.
+    pub fn peer(&self) -> Option<&Arc<PeerInfo>> {
+        self.peer.as_ref()
+    }
+
+    /// Whether the handshake is over and the connection is not closed.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, State::Traffic)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    /// Ends the connection; nothing more is sent.
+    fn close(&mut self, reason: CloseReason) {
+        if !self.is_closed() {
+            self.encoder.clear();
+            self.close_politely(reason);
+        }
+    }
+
+    /// Ends the connection, leaving in the encoder what the peer should still hear.
+    fn close_politely(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.decoder.clear();
+        self.events.push_back(Event::Closed(reason));
+    }
+}

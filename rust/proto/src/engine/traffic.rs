@@ -1,0 +1,296 @@
+//! After the handshake: messages, subscriptions and heartbeats, in and out.
+
+use super::heartbeat::Beat;
+use super::{Engine, EngineConfig, Event};
+use crate::command::{self, MAX_COMMAND};
+use crate::decoder::{Limits, Meter};
+use crate::error::{CloseReason, ProtocolError};
+use crate::frame::{Frame, Kind};
+use crate::mechanisms::Cipher;
+use crate::socket_type::SocketType;
+
+/// What traffic has to remember.
+pub(super) struct Traffic {
+    /// We send to subscribers, so subscriptions are for us.
+    publishes: bool,
+    version: (u8, u8),
+    cipher: Option<Box<dyn Cipher>>,
+    /// The message under way, as far as the decoder cannot see it.
+    opened: Meter,
+    /// The message under way came in parts and is one of subscriptions.
+    upstream_more: bool,
+    upstream_subscribes: bool,
+    /// A PING to send as soon as it may go out.
+    owed_ping: bool,
+    /// The context of the last PING not answered yet. One is enough: a peer that sends more without reading
+    /// the answers learns nothing from them, and must not make us store them.
+    owed_pong: Option<Frame>,
+}
+
+/// What a peer may send after the handshake.
+pub(super) fn limits(config: &EngineConfig) -> Limits {
+    let message = config.max_msg_size.unwrap_or(u64::MAX);
+    Limits {
+        message,
+        frames: config.max_frames,
+        // A topic may be as long as a message.
+        command: if subscribers_may_call(config.socket_type) {
+            message
+                .saturating_add(command::SUBSCRIBE.len() as u64)
+                .max(MAX_COMMAND)
+        } else {
+            MAX_COMMAND
+        },
+        commands_only: false,
+    }
+}
+
+fn subscribers_may_call(socket_type: SocketType) -> bool {
+    matches!(socket_type, SocketType::Pub | SocketType::Xpub)
+}
+
+impl Traffic {
+    pub(super) fn new(socket_type: SocketType) -> Traffic {
+        Traffic {
+            publishes: subscribers_may_call(socket_type),
+            version: (0, 0),
+            cipher: None,
+            opened: Meter::default(),
+            upstream_more: false,
+            upstream_subscribes: false,
+            owed_ping: false,
+            owed_pong: None,
+        }
+    }
+
+    pub(super) fn start(&mut self, version: (u8, u8), cipher: Option<Box<dyn Cipher>>) {
+        self.version = version;
+        self.cipher = cipher;
+    }
+
+    pub(super) fn publishes(&self) -> bool {
+        self.publishes
+    }
+
+    /// Whether a heartbeat waits to be sent.
+    #[inline]
+    pub(super) fn owes(&self) -> bool {
+        self.owed_ping || self.owed_pong.is_some()
+    }
+}
+
+impl Engine {
+    #[inline]
+    pub(super) fn poll_traffic(&mut self) -> Option<Event> {
+        loop {
+            let accepted = match self.decoder.decode() {
+                Ok(Some(frame)) => {
+                    if frame.kind() == Kind::Data
+                        && !self.traffic.publishes
+                        && self.traffic.cipher.is_none()
+                    {
+                        return Some(Event::Frame(frame));
+                    }
+                    self.accept(frame)
+                }
+                Ok(None) => {
+                    self.dry = true;
+                    if !self.eof {
+                        return None;
+                    }
+                    Err(CloseReason::PeerClosed)
+                }
+                Err(reason) => Err(reason),
+            };
+            match accepted {
+                Ok(Some(frame)) => return Some(Event::Frame(frame)),
+                Ok(None) => {}
+                Err(reason) => {
+                    self.close(reason);
+                    return self.events.pop_front();
+                }
+            }
+        }
+    }
+
+    /// A frame on its way to the application, or `None` when it was for us.
+    fn accept(&mut self, frame: Frame) -> Result<Option<Frame>, CloseReason> {
+        let mut in_message = self.decoder.in_message();
+        let mut frame = frame;
+        if let Some(cipher) = &mut self.traffic.cipher {
+            frame = cipher.open(frame)?;
+            in_message = self.traffic.opened.in_message();
+            if frame.kind() == Kind::Data {
+                let size = frame.len() as u64;
+                self.traffic.opened.check(size, &limits(&self.config))?;
+                self.traffic.opened.count(size, frame.more());
+            }
+        }
+        if frame.kind() == Kind::Command {
+            return self.handle_command(frame, in_message);
+        }
+        if self.traffic.publishes {
+            return Ok(Some(self.read_upstream(frame)));
+        }
+        Ok(Some(frame))
+    }
+
+    /// A message to a publisher: before ZMTP 3.1 that is how subscriptions travel, and it is still allowed.
+    fn read_upstream(&mut self, mut frame: Frame) -> Frame {
+        let traffic = &mut self.traffic;
+        let first = !std::mem::replace(&mut traffic.upstream_more, frame.more());
+        let kind = match frame.first() {
+            Some(1) => Kind::Subscribe,
+            Some(0) => Kind::Cancel,
+            _ => Kind::Data,
+        };
+        if first {
+            traffic.upstream_subscribes = kind != Kind::Data;
+        }
+        if !traffic.upstream_subscribes {
+            return frame;
+        }
+        // The parts of such a message are subscriptions each, so nothing of it continues.
+        frame.set_more(false);
+        match kind {
+            Kind::Data => frame,
+            kind => topic(frame, 1, kind),
+        }
+    }
+
+    fn handle_command(
+        &mut self,
+        frame: Frame,
+        in_message: bool,
+    ) -> Result<Option<Frame>, CloseReason> {
+        let (name, data) = command::split(&frame)?;
+        let unexpected = |expected| ProtocolError::UnexpectedCommand {
+            expected,
+            got: command::printable(name),
+        };
+        if self.traffic.version.0 < 3 {
+            return Err(unexpected("messages of ZMTP 2.0").into());
+        }
+        match name {
+            command::PING => {
+                let (ttl, context) = command::parse_ping(data)?;
+                self.traffic.owed_pong = Some(Frame::copy_from(context));
+                self.heartbeat.handle_ping(ttl, self.now);
+                self.send_owed();
+            }
+            command::SUBSCRIBE | command::CANCEL if self.traffic.publishes => {
+                if in_message {
+                    return Err(unexpected("the next frame of a message").into());
+                }
+                let kind = if name == command::SUBSCRIBE {
+                    Kind::Subscribe
+                } else {
+                    Kind::Cancel
+                };
+                let prefix = name.len();
+                return Ok(Some(topic(frame, prefix, kind)));
+            }
+            command::READY => return Err(unexpected("messages").into()),
+            command::ERROR => return Err(command::refusal(data)?),
+            // A PONG did its work by arriving. What we do not know, a later version may.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    pub(super) fn handle_heartbeat(&mut self) {
+        match self.heartbeat.handle_timeout(self.now, self.dry) {
+            Beat::Rest => {}
+            Beat::Ping => {
+                self.traffic.owed_ping = true;
+                self.send_owed();
+            }
+            Beat::Expired => self.close(CloseReason::HeartbeatTimeout),
+        }
+    }
+
+    /// Sends heartbeats, unless a message is under way or the peer does not read.
+    pub(super) fn send_owed(&mut self) {
+        if self.encoder.in_message() || self.encoder.backlog() >= self.config.out_batch {
+            return;
+        }
+        if let Some(context) = self.traffic.owed_pong.take() {
+            self.send_command(command::PONG, context);
+        }
+        if std::mem::take(&mut self.traffic.owed_ping) {
+            let tenths = self.config.heartbeat_ttl.as_millis() / 100;
+            let ttl = u16::try_from(tenths).unwrap_or(u16::MAX);
+            self.send_command(command::PING, Frame::from(&ttl.to_be_bytes()));
+        }
+    }
+
+    #[inline]
+    pub(super) fn send_traffic(&mut self, mut frame: Frame) {
+        match frame.kind() {
+            Kind::Data => {
+                if self.config.raw {
+                    frame.set_more(false);
+                }
+                let more = frame.more();
+                match &mut self.traffic.cipher {
+                    None => self.encoder.put_data(frame, more, more),
+                    Some(cipher) => self.encoder.put_data(cipher.seal(frame), false, more),
+                }
+                if !more && self.traffic.owes() {
+                    self.send_owed();
+                }
+            }
+            _ => self.send_control(frame),
+        }
+    }
+
+    fn send_control(&mut self, frame: Frame) {
+        if self.config.raw {
+            return;
+        }
+        debug_assert!(!self.encoder.in_message(), "inside a message");
+        let commands = self.traffic.version >= (3, 1);
+        match frame.kind() {
+            Kind::Subscribe if commands => self.send_command(command::SUBSCRIBE, frame),
+            Kind::Cancel if commands => self.send_command(command::CANCEL, frame),
+            Kind::Subscribe => self.send_subscription(1, frame),
+            Kind::Cancel => self.send_subscription(0, frame),
+            Kind::Join if commands => self.send_command(command::JOIN, frame),
+            Kind::Leave if commands => self.send_command(command::LEAVE, frame),
+            Kind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
+            // Peers that never heard of groups and commands.
+            Kind::Join | Kind::Leave | Kind::Command | Kind::Data => {}
+        }
+    }
+
+    fn send_subscription(&mut self, byte: u8, topic: Frame) {
+        match &mut self.traffic.cipher {
+            None => self.encoder.put_control(&[byte], topic),
+            Some(cipher) => {
+                let plain = Frame::from([&[byte], &topic[..]].concat());
+                self.encoder.put_control(&[], cipher.seal(plain));
+            }
+        }
+    }
+
+    fn send_command(&mut self, name: &[u8], data: Frame) {
+        match &mut self.traffic.cipher {
+            None => self.encoder.put_command(name, data),
+            Some(cipher) => {
+                let plain = Frame::with_kind(Kind::Command, &[name, &data[..]].concat());
+                self.encoder.put_control(&[], cipher.seal(plain));
+            }
+        }
+    }
+}
+
+/// The topic that starts at `prefix` of a frame.
+fn topic(frame: Frame, prefix: usize, kind: Kind) -> Frame {
+    let mut topic = if frame.is_inline() {
+        Frame::copy_from(&frame[prefix..])
+    } else {
+        Frame::from_bytes(frame.into_bytes().slice(prefix..))
+    };
+    topic.set_kind(kind);
+    topic
+}

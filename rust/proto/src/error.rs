@@ -1,0 +1,190 @@
+//! Why a connection ends: [`CloseReason`], and what a peer can do wrong: [`ProtocolError`].
+
+use crate::socket_type::SocketType;
+
+/// Why an engine is done. Always the last thing it reports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The peer closed its side; everything it sent before has been reported.
+    #[error("the peer closed the connection")]
+    PeerClosed,
+    /// The peer did not complete the handshake in time.
+    #[error("expected the handshake to be over within the handshake interval, it is not")]
+    HandshakeTimeout,
+    /// The peer owed a sign of life, either as answer to a PING or because of the TTL it announced.
+    #[error("expected a sign of life within the heartbeat timeout, none came")]
+    HeartbeatTimeout,
+    /// The peer broke the protocol.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The peer's authenticator refused us with this status code (300, 400 or 500).
+    #[error("the peer refused us with status {0}")]
+    AuthFailed(u16),
+    /// The peer sent an ERROR command with this reason.
+    #[error("the peer refused the connection: {0:?}")]
+    Refused(String),
+    /// A frame, or the frames of a message together, exceed the limit.
+    #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
+    MessageTooBig {
+        /// Bytes the message has at least, going by the frame header that broke the limit.
+        size: u64,
+        /// The limit it broke.
+        limit: u64,
+    },
+}
+
+/// What a peer did wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// The peer speaks a version that knows no security, and ours is switched on.
+    #[error("expected ZMTP 3 because of mechanism {mechanism}, the peer speaks ZMTP {version}")]
+    VersionTooOld {
+        /// The mechanism we insist on.
+        mechanism: &'static str,
+        /// The major version of the peer.
+        version: u8,
+    },
+    /// The two sides are set to different security mechanisms.
+    #[error("expected mechanism {ours}, the peer uses {theirs:?}")]
+    MechanismMismatch {
+        /// Our mechanism.
+        ours: &'static str,
+        /// What the peer's greeting says.
+        theirs: String,
+    },
+    /// The two socket types may not talk to each other.
+    #[error("a {ours} socket cannot talk to a {theirs:?} socket")]
+    SocketType {
+        /// Our type.
+        ours: SocketType,
+        /// What the peer says it is.
+        theirs: String,
+    },
+    /// The first byte of a frame has bits set that no version defines.
+    #[error("expected the flag bits a frame may have, got {0:#04x}")]
+    FrameFlags(u8),
+    /// A frame of ZMTP 1.0 counts its flags byte, so it cannot have length zero.
+    #[error("expected a frame of at least its flags byte, got length zero")]
+    FrameEmpty,
+    /// Lengths have 63 bits.
+    #[error("expected a frame length below 2^63, got {0}")]
+    FrameLength(u64),
+    /// A message with more frames than allowed.
+    #[error("expected a message of at most {0} frames, the peer sends more")]
+    TooManyFrames(usize),
+    /// A command longer than any command can be.
+    #[error("expected a command of at most {limit} bytes, the peer sends {size}")]
+    CommandTooBig {
+        /// Length in the frame header.
+        size: u64,
+        /// Longest command we read.
+        limit: u64,
+    },
+    /// A command frame without a whole name.
+    #[error("expected a command with a name, got a frame that does not hold one")]
+    CommandName,
+    /// A known command whose data does not have its form.
+    #[error("malformed {command}: {problem}")]
+    Malformed {
+        /// The command.
+        command: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A command that has no place here.
+    #[error("expected {expected}, got {got}")]
+    UnexpectedCommand {
+        /// What may come at this point.
+        expected: &'static str,
+        /// What came.
+        got: String,
+    },
+    /// The properties in a handshake command are wrong.
+    #[error("malformed metadata: {0}")]
+    Metadata(&'static str),
+    /// Something about an encrypted command does not fit the keys.
+    #[error("cryptographic failure in {0}")]
+    Cryptographic(&'static str),
+}
+
+impl ProtocolError {
+    /// The value of a monitor's HANDSHAKE_FAILED_PROTOCOL event, as `zmq.h` numbers them.
+    pub fn code(&self) -> u32 {
+        const UNSPECIFIED: u32 = 0x1000_0000;
+        const UNEXPECTED_COMMAND: u32 = 0x1000_0001;
+        const MALFORMED_COMMAND: u32 = 0x1000_0011;
+        const INVALID_METADATA: u32 = 0x1000_0018;
+        const CRYPTOGRAPHIC: u32 = 0x1100_0001;
+        const MECHANISM_MISMATCH: u32 = 0x1100_0002;
+        match self {
+            ProtocolError::VersionTooOld { .. }
+            | ProtocolError::FrameFlags(_)
+            | ProtocolError::FrameEmpty
+            | ProtocolError::FrameLength(_)
+            | ProtocolError::TooManyFrames(_) => UNSPECIFIED,
+            ProtocolError::MechanismMismatch { .. } => MECHANISM_MISMATCH,
+            ProtocolError::SocketType { .. } | ProtocolError::Metadata(_) => INVALID_METADATA,
+            ProtocolError::CommandTooBig { .. } | ProtocolError::CommandName => MALFORMED_COMMAND,
+            ProtocolError::Malformed { command, .. } => match *command {
+                "MESSAGE" => 0x1000_0012,
+                "HELLO" => 0x1000_0013,
+                "INITIATE" => 0x1000_0014,
+                "ERROR" => 0x1000_0015,
+                "READY" => 0x1000_0016,
+                "WELCOME" => 0x1000_0017,
+                _ => MALFORMED_COMMAND,
+            },
+            ProtocolError::UnexpectedCommand { .. } => UNEXPECTED_COMMAND,
+            ProtocolError::Cryptographic(_) => CRYPTOGRAPHIC,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_say_what_was_expected_and_what_came() {
+        let shown = [
+            (
+                CloseReason::MessageTooBig {
+                    size: 11,
+                    limit: 10,
+                }
+                .to_string(),
+                "expected a message of at most 10 bytes, the peer sends 11",
+            ),
+            (
+                CloseReason::from(ProtocolError::SocketType {
+                    ours: SocketType::Push,
+                    theirs: "PUB".to_owned(),
+                })
+                .to_string(),
+                "a PUSH socket cannot talk to a \"PUB\" socket",
+            ),
+        ];
+        for (got, expected) in shown {
+            assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn codes_are_those_of_the_monitor_events() {
+        let malformed = |command| ProtocolError::Malformed {
+            command,
+            problem: "",
+        };
+        assert_eq!(malformed("READY").code(), 0x1000_0016);
+        assert_eq!(malformed("ERROR").code(), 0x1000_0015);
+        assert_eq!(malformed("PING").code(), 0x1000_0011);
+        assert_eq!(ProtocolError::Metadata("").code(), 0x1000_0018);
+        let mismatch = ProtocolError::MechanismMismatch {
+            ours: "NULL",
+            theirs: "CURVE".to_owned(),
+        };
+        assert_eq!(mismatch.code(), 0x1100_0002);
+    }
+}

@@ -1,0 +1,407 @@
+//! Two engines, a clock that only moves when told, and a wire that cuts bytes anywhere.
+
+mod wire;
+
+use std::time::Duration;
+use wire::{Cut, Pair, config, data, frames, message};
+use zeroxide_proto::{CloseReason, Event, Frame, Kind, ProtocolError, SocketType};
+
+const CUTS: [Cut; 4] = [Cut::Whole, Cut::Every(1), Cut::Every(7), Cut::Random(42)];
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn every_allowed_pair_shakes_hands_and_no_other() {
+    for ours in SocketType::ALL {
+        for theirs in SocketType::ALL {
+            if [*ours, *theirs].contains(&SocketType::Stream) {
+                continue;
+            }
+            let mut pair = Pair::new(config(*ours), config(*theirs), Cut::Every(5));
+            pair.run();
+            let (a, b) = (pair.a.events(), pair.b.events());
+            if ours.compatible(*theirs) {
+                let [Event::Ready(peer)] = &a[..] else {
+                    panic!("{ours} {theirs}: {a:?}");
+                };
+                assert_eq!(peer.socket_type, Some(*theirs));
+                assert_eq!(peer.version, (3, 1));
+                assert_eq!(peer.mechanism, "NULL");
+                assert!(matches!(&b[..], [Event::Ready(_)]), "{b:?}");
+            } else {
+                for events in [a, b] {
+                    assert!(
+                        matches!(
+                            &events[..],
+                            [Event::Closed(
+                                CloseReason::Protocol(ProtocolError::SocketType { .. })
+                                    | CloseReason::Refused(_)
+                            )]
+                        ),
+                        "{ours} {theirs}: {events:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_arrive_whole_and_in_order_however_the_wire_cuts_them() {
+    for cut in CUTS {
+        let mut pair = Pair::ready(config(SocketType::Dealer), config(SocketType::Dealer), cut);
+        let mut expected = Vec::new();
+        for len in [0, 1, 69, 70, 254, 255, 256, 257, 8191, 8192, 70_000] {
+            let parts = [vec![len as u8; len], Vec::new(), vec![0xff; len / 2]];
+            expected.push(parts.to_vec());
+            expected.push(vec![vec![3; len]]);
+        }
+        for parts in &expected {
+            pair.send_a(message(parts));
+        }
+        pair.run();
+        assert_eq!(data(&pair.b.events()), expected, "{cut:?}");
+        assert_eq!(pair.a.engine.messages_transmitted(), expected.len() as u64);
+        assert!(!pair.a.engine.has_transmit());
+    }
+}
+
+#[test]
+fn no_message_goes_out_before_the_peer_is_ready() {
+    let mut pair = Pair::new(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    while !pair.a.engine.is_ready() {
+        assert!(!pair.a.engine.can_send());
+        pair.a.engine.send(Frame::from("too early"));
+        assert!(pair.step());
+    }
+    pair.run();
+    assert_eq!(data(&pair.b.events()), Vec::<Vec<Vec<u8>>>::new());
+    assert_eq!(pair.a.engine.messages_transmitted(), 0);
+}
+
+#[test]
+fn routing_ids_come_from_req_dealer_and_router_only() {
+    for (ours, theirs, told) in [
+        (SocketType::Dealer, SocketType::Router, true),
+        (SocketType::Req, SocketType::Rep, true),
+        (SocketType::Router, SocketType::Router, true),
+        (SocketType::Push, SocketType::Pull, false),
+        (SocketType::Rep, SocketType::Dealer, false),
+    ] {
+        let mut a = config(ours);
+        a.routing_id = "me".into();
+        let pair = Pair::ready(a, config(theirs), Cut::Whole);
+        let peer = pair.b.engine.peer().unwrap();
+        assert_eq!(peer.routing_id, if told { "me" } else { "" });
+        let sent = peer.properties.iter().any(|(name, _)| name == "Identity");
+        assert_eq!(sent, told);
+    }
+}
+
+#[test]
+fn properties_of_the_application_travel() {
+    let mut a = config(SocketType::Pair);
+    a.resource = "shop".into();
+    a.properties = vec![("X-Colour".to_owned(), "red".into())];
+    let pair = Pair::ready(a, config(SocketType::Pair), Cut::Every(3));
+    let peer = pair.b.engine.peer().unwrap();
+    let names: Vec<_> = peer.properties.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["Socket-Type", "Resource", "X-Colour"]);
+    assert_eq!(peer.properties[2].1, "red");
+}
+
+#[test]
+fn subscriptions_reach_publishers_as_topics() {
+    for cut in CUTS {
+        let mut pair = Pair::ready(config(SocketType::Sub), config(SocketType::Xpub), cut);
+        let mut expected = Vec::new();
+        for len in [
+            0, 1, 59, 60, 69, 70, 244, 245, 246, 250, 254, 255, 256, 100_000,
+        ] {
+            for kind in [Kind::Subscribe, Kind::Cancel] {
+                expected.push(Frame::with_kind(kind, &vec![b't'; len]));
+            }
+        }
+        for frame in &expected {
+            pair.send_a([frame.clone()].into_iter());
+        }
+        pair.run();
+        assert_eq!(frames(&pair.b.events()), expected);
+        assert_eq!(pair.a.engine.messages_transmitted(), 0);
+    }
+}
+
+#[test]
+fn limits_hold_to_the_byte_for_a_frame_and_for_a_message() {
+    for (parts, fits) in [
+        (vec![999], true),
+        (vec![1000], true),
+        (vec![1001], false),
+        (vec![500, 500], true),
+        (vec![500, 501], false),
+        (vec![0, 1000, 0], true),
+        (vec![1000, 0, 1], false),
+    ] {
+        let mut b = config(SocketType::Pull);
+        b.max_msg_size = Some(1000);
+        let mut pair = Pair::ready(config(SocketType::Push), b, Cut::Whole);
+        let parts: Vec<_> = parts.into_iter().map(|len| vec![1; len]).collect();
+        for _ in 0..2 {
+            pair.send_a(message(&parts));
+        }
+        pair.run();
+        let events = pair.b.events();
+        if fits {
+            assert_eq!(data(&events), [parts.clone(), parts]);
+        } else {
+            let size = parts.iter().map(|part| part.len() as u64).sum();
+            let reason = CloseReason::MessageTooBig { size, limit: 1000 };
+            assert_eq!(events.last(), Some(&Event::Closed(reason)));
+        }
+    }
+}
+
+#[test]
+fn a_message_has_a_bounded_number_of_frames() {
+    for (count, fits) in [(8, true), (9, false)] {
+        let mut b = config(SocketType::Pull);
+        b.max_frames = 8;
+        let mut pair = Pair::ready(config(SocketType::Push), b, Cut::Whole);
+        pair.send_a(message(&vec![vec![1]; count]));
+        pair.run();
+        let events = pair.b.events();
+        let closed = Event::Closed(ProtocolError::TooManyFrames(8).into());
+        assert_eq!(events.last() == Some(&closed), !fits);
+    }
+}
+
+#[test]
+fn a_full_pipe_stops_decoding_and_reading() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    for index in 0..100u8 {
+        pair.send_a(message(&[vec![index; 100]]));
+    }
+    pair.b.polls = false;
+    pair.run();
+    assert!(!pair.b.engine.wants_input());
+    for index in 0..100 {
+        let Some(Event::Frame(frame)) = pair.b.engine.poll_event() else {
+            panic!("frame {index} is missing");
+        };
+        assert_eq!(frame[..], [index; 100]);
+        assert!(!pair.b.engine.wants_input());
+    }
+    assert_eq!(pair.b.engine.poll_event(), None);
+    assert!(pair.b.engine.wants_input());
+}
+
+#[test]
+fn eof_comes_after_what_was_received() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    pair.send_a(message(&[vec![1], vec![2]]));
+    pair.b.polls = false;
+    pair.run();
+    let now = pair.now;
+    pair.b.engine.handle_eof(now);
+    let events = pair.b.drain();
+    assert_eq!(data(&events[..2]), [[[1], [2]]]);
+    assert_eq!(events[2..], [Event::Closed(CloseReason::PeerClosed)]);
+    assert!(!pair.b.engine.wants_input());
+    assert!(!pair.b.engine.can_send());
+    assert_eq!(pair.b.engine.poll_timeout(), None);
+}
+
+#[test]
+fn the_handshake_has_a_deadline() {
+    let mut a = config(SocketType::Pair);
+    a.handshake_ivl = Some(SECOND);
+    let mut pair = Pair::new(a, config(SocketType::Pair), Cut::Whole);
+    let start = pair.now;
+    assert_eq!(pair.a.engine.poll_timeout(), Some(start + SECOND));
+    pair.a.engine.handle_timeout(start + SECOND / 2);
+    assert_eq!(pair.a.engine.poll_event(), None);
+    pair.a.engine.handle_timeout(start + SECOND);
+    assert_eq!(
+        pair.a.engine.poll_event(),
+        Some(Event::Closed(CloseReason::HandshakeTimeout))
+    );
+    assert_eq!(pair.a.engine.poll_event(), None);
+    assert!(!pair.a.engine.has_transmit());
+}
+
+#[test]
+fn heartbeats_keep_a_quiet_connection_and_silence_ends_it() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    a.heartbeat_ttl = SECOND * 3;
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Every(1));
+    for _ in 0..10 {
+        pair.advance(SECOND);
+        pair.run();
+    }
+    assert_eq!(pair.a.drain(), []);
+    assert_eq!(pair.b.drain(), []);
+    assert!(pair.a.engine.is_ready() && pair.b.engine.is_ready());
+
+    pair.connected = false;
+    pair.advance(SECOND);
+    pair.advance(SECOND);
+    let silence = CloseReason::HeartbeatTimeout;
+    assert_eq!(pair.a.drain(), [Event::Closed(silence.clone())]);
+    assert_eq!(pair.b.drain(), []);
+    pair.advance(SECOND);
+    assert_eq!(pair.b.drain(), [Event::Closed(silence)]);
+}
+
+#[test]
+fn heartbeats_wait_for_the_end_of_a_message() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    let mut part = Frame::from("first");
+    part.set_more(true);
+    pair.a.engine.send(part);
+    pair.run();
+    pair.advance(SECOND);
+    assert!(!pair.a.engine.has_transmit(), "no PING inside a message");
+    pair.a.engine.send(Frame::from("last"));
+    pair.run();
+    assert_eq!(
+        data(&pair.b.events()),
+        [[b"first".to_vec(), b"last".to_vec()]]
+    );
+    assert!(pair.a.engine.is_ready());
+}
+
+#[test]
+fn a_stalled_application_is_not_a_silent_peer() {
+    let mut a = config(SocketType::Pair);
+    a.heartbeat_ivl = Some(SECOND);
+    let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+    pair.send_b(message(&[vec![1]]));
+    pair.a.polls = false;
+    pair.run();
+    pair.connected = false;
+    for _ in 0..10 {
+        pair.advance(SECOND);
+    }
+    assert!(pair.a.engine.is_ready());
+    pair.a.polls = true;
+    assert_eq!(data(&pair.a.drain()), [[[1]]]);
+    pair.advance(SECOND);
+    pair.advance(SECOND);
+    assert!(!pair.a.engine.is_ready());
+}
+
+#[test]
+fn a_backlog_stops_sending_until_it_is_sent() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    let mut sent = 0;
+    while pair.a.engine.can_send() {
+        pair.a.engine.send(Frame::from(vec![7; 1000]));
+        sent += 1;
+    }
+    assert_eq!(sent, 65536usize.div_ceil(1009));
+    assert_eq!(pair.a.engine.messages_transmitted(), 0);
+    pair.run();
+    assert!(pair.a.engine.can_send());
+    assert_eq!(data(&pair.b.events()).len(), sent);
+    assert_eq!(pair.a.engine.messages_transmitted(), sent as u64);
+}
+
+#[test]
+fn transmitted_messages_are_counted_by_their_last_byte() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    let now = pair.now;
+    let engine = &mut pair.a.engine;
+    for frame in message(&[vec![1; 10], vec![2; 20_000]]) {
+        engine.send(frame);
+    }
+    engine.send(Frame::from("x"));
+    // 12 bytes, then 9 + 20,000, then 3.
+    for (count, done) in [(12, 0), (9, 0), (19_999, 0), (1, 1), (2, 1), (1, 2)] {
+        engine.transmitted(count, now);
+        assert_eq!(engine.messages_transmitted(), done);
+    }
+    assert!(!engine.has_transmit());
+}
+
+#[test]
+fn large_bodies_are_slices_of_one_read() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    for _ in 0..8 {
+        pair.send_a(message(&[vec![1; 1000]]));
+    }
+    pair.run();
+    let frames = frames(&pair.b.events());
+    assert_eq!(frames.len(), 8);
+    for pair in frames.windows(2) {
+        let distance = pair[1].as_ptr() as usize - pair[0].as_ptr() as usize;
+        assert_eq!(distance, 1009);
+    }
+}
+
+#[test]
+fn large_bodies_are_sent_from_where_they_are() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Whole,
+    );
+    let body = bytes::Bytes::from(vec![1; 100_000]);
+    pair.a.engine.send(Frame::from("small"));
+    pair.a.engine.send(Frame::from_bytes(body.clone()));
+    pair.a.engine.send(Frame::from("small"));
+    let mut slices = Vec::new();
+    let count = pair.a.engine.poll_transmit(&mut slices, usize::MAX);
+    assert_eq!(count, 7 + 9 + 100_000 + 7);
+    assert_eq!(slices.len(), 3);
+    assert_eq!(slices[1].as_ptr(), body.as_ptr());
+    let mut part = Vec::new();
+    assert_eq!(pair.a.engine.poll_transmit(&mut part, 1000), 1000);
+    assert_eq!(part[1].len(), 1000 - 16);
+}
+
+#[test]
+fn raw_connections_carry_bytes() {
+    let mut pair = Pair::new(
+        config(SocketType::Stream),
+        config(SocketType::Stream),
+        Cut::Whole,
+    );
+    assert!(matches!(pair.a.engine.poll_event(), Some(Event::Ready(_))));
+    assert!(matches!(pair.b.engine.poll_event(), Some(Event::Ready(_))));
+    assert!(!pair.a.engine.has_transmit());
+    pair.send_a(message(&[b"GET /".to_vec()]));
+    pair.run();
+    pair.send_a(message(&[vec![b'x'; 20_000]]));
+    pair.run();
+    let got: Vec<u8> = data(&pair.b.events()).concat().concat();
+    assert_eq!(got, [b"GET /".to_vec(), vec![b'x'; 20_000]].concat());
+    let now = pair.now;
+    pair.b.engine.handle_eof(now);
+    assert_eq!(pair.b.drain(), [Event::Closed(CloseReason::PeerClosed)]);
+}

@@ -1,0 +1,191 @@
+//! The test bench: two engines, a virtual clock, and a wire between them.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::time::{Duration, Instant};
+use zeroxide_proto::{Engine, EngineConfig, Event, Frame, Kind, SocketType};
+
+/// How the wire cuts what goes over it.
+#[derive(Clone, Copy, Debug)]
+pub enum Cut {
+    /// Not at all.
+    Whole,
+    /// Into pieces of this size.
+    Every(usize),
+    /// Into pieces of 1 to 300 bytes, by this seed.
+    Random(u64),
+}
+
+impl Cut {
+    pub fn next(&mut self) -> usize {
+        match self {
+            Cut::Whole => usize::MAX,
+            Cut::Every(size) => *size,
+            Cut::Random(state) => {
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                1 + (*state % 300) as usize
+            }
+        }
+    }
+}
+
+/// One end of the wire.
+pub struct End {
+    pub engine: Engine,
+    /// Whether the application takes events.
+    pub polls: bool,
+    events: Vec<Event>,
+}
+
+impl End {
+    /// The events since the last call, but for those left in the engine.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Polls the engine dry; all events since the last call.
+    pub fn drain(&mut self) -> Vec<Event> {
+        while let Some(event) = self.engine.poll_event() {
+            self.events.push(event);
+        }
+        self.events()
+    }
+
+    /// Feeds bytes as a driver does, and polls unless the application is stalled.
+    pub fn feed(&mut self, bytes: &[u8], now: Instant) {
+        self.engine.input().extend_from_slice(bytes);
+        self.engine.handle_input(now);
+        if self.polls {
+            while let Some(event) = self.engine.poll_event() {
+                self.events.push(event);
+            }
+        }
+    }
+
+    /// Everything the engine wants to send.
+    pub fn output(&mut self, now: Instant) -> Vec<u8> {
+        let mut slices = Vec::new();
+        let count = self.engine.poll_transmit(&mut slices, usize::MAX);
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+        assert_eq!(bytes.len(), count);
+        self.engine.transmitted(count, now);
+        bytes
+    }
+}
+
+/// Two engines and what is between them.
+pub struct Pair {
+    pub a: End,
+    pub b: End,
+    pub now: Instant,
+    /// While false, what is sent vanishes.
+    pub connected: bool,
+    cut: Cut,
+}
+
+impl Pair {
+    pub fn new(a: EngineConfig, b: EngineConfig, cut: Cut) -> Pair {
+        let now = Instant::now();
+        Pair {
+            a: end(a, now),
+            b: end(b, now),
+            now,
+            connected: true,
+            cut,
+        }
+    }
+
+    /// A pair whose handshake is over and whose Ready events are taken.
+    pub fn ready(a: EngineConfig, b: EngineConfig, cut: Cut) -> Pair {
+        let mut pair = Pair::new(a, b, cut);
+        pair.run();
+        assert!(matches!(&pair.a.events()[..], [Event::Ready(_)]));
+        assert!(matches!(&pair.b.events()[..], [Event::Ready(_)]));
+        pair
+    }
+
+    pub fn send_a(&mut self, frames: impl Iterator<Item = Frame>) {
+        frames.for_each(|frame| self.a.engine.send(frame));
+    }
+
+    pub fn send_b(&mut self, frames: impl Iterator<Item = Frame>) {
+        frames.for_each(|frame| self.b.engine.send(frame));
+    }
+
+    /// Carries bytes both ways once; false when there were none.
+    pub fn step(&mut self) -> bool {
+        let (from_a, from_b) = (self.a.output(self.now), self.b.output(self.now));
+        let moved = !from_a.is_empty() || !from_b.is_empty();
+        if self.connected {
+            carry(&from_a, &mut self.b, &mut self.cut, self.now);
+            carry(&from_b, &mut self.a, &mut self.cut, self.now);
+        }
+        moved
+    }
+
+    /// Carries bytes until nothing moves.
+    pub fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Lets time pass, in one go, and tells the engines.
+    pub fn advance(&mut self, by: Duration) {
+        self.now += by;
+        self.a.engine.handle_timeout(self.now);
+        self.b.engine.handle_timeout(self.now);
+    }
+}
+
+fn end(config: EngineConfig, now: Instant) -> End {
+    End {
+        engine: Engine::new(config, now),
+        polls: true,
+        events: Vec::new(),
+    }
+}
+
+fn carry(mut bytes: &[u8], to: &mut End, cut: &mut Cut, now: Instant) {
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(cut.next().min(bytes.len()));
+        to.feed(piece, now);
+        bytes = rest;
+    }
+}
+
+pub fn config(socket_type: SocketType) -> EngineConfig {
+    EngineConfig::new(socket_type)
+}
+
+/// The frames of a message with these bodies.
+pub fn message(parts: &[Vec<u8>]) -> impl Iterator<Item = Frame> + use<> {
+    let frames: Vec<Frame> = parts.iter().map(|part| Frame::from(&part[..])).collect();
+    zeroxide_proto::Message::from_frames(frames).into_iter()
+}
+
+/// The frames among the events.
+pub fn frames(events: &[Event]) -> Vec<Frame> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Frame(frame) => Some(frame.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The messages among the events, as bodies.
+pub fn data(events: &[Event]) -> Vec<Vec<Vec<u8>>> {
+    let mut messages = Vec::new();
+    let mut parts = Vec::new();
+    for frame in frames(events) {
+        assert_eq!(frame.kind(), Kind::Data);
+        parts.push(frame.to_vec());
+        if !frame.more() {
+            messages.push(std::mem::take(&mut parts));
+        }
+    }
+    assert!(parts.is_empty(), "a message without an end");
+    messages
+}
