@@ -19,7 +19,7 @@ use crate::options::ThreadSettings;
 use crate::sys::thread;
 
 /// How many names are looked up at a time.
-const THREADS_MAX: usize = 4;
+const THREADS_MAX: usize = 8;
 /// How many names may wait for a thread.
 const QUEUE_MAX: usize = 1024;
 /// How many askers may wait for an answer.

@@ -243,6 +243,7 @@ impl Rig {
                 PipeEvent::Closed => self.pattern.far_closed(&mut self.pipes, id),
                 PipeEvent::Ready => self.pattern.ready(&mut self.pipes, id),
                 PipeEvent::Disconnected => self.pattern.disconnected(&mut self.pipes, id),
+                PipeEvent::Sent => {}
             }
             self.finish_call();
         }
@@ -275,7 +276,7 @@ impl Rig {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pipes.is_empty()
+        self.pipes.ids().is_empty()
     }
 
     pub(super) fn dropped(&self, reason: DropReason) -> u64 {
@@ -301,4 +302,12 @@ pub(super) fn peer(routing_id: impl AsRef<[u8]> + Debug) -> PeerInfo {
         routing_id: Bytes::copy_from_slice(routing_id.as_ref()),
         ..PeerInfo::default()
     }
+}
+
+pub(super) fn subscribe(topic: &str) -> Message {
+    Message::single(Frame::with_kind(Kind::Subscribe, topic.as_bytes()))
+}
+
+pub(super) fn cancel(topic: &str) -> Message {
+    Message::single(Frame::with_kind(Kind::Cancel, topic.as_bytes()))
 }

@@ -183,22 +183,6 @@ impl Stream {
         }
     }
 
-    /// This end as an endpoint.
-    pub(crate) fn local_endpoint(&self) -> String {
-        SockRef::from(&self.fd)
-            .local_addr()
-            .map(|local| endpoint(&local))
-            .unwrap_or_default()
-    }
-
-    /// The peer's end as an endpoint.
-    pub(crate) fn peer_endpoint(&self) -> String {
-        SockRef::from(&self.fd)
-            .peer_addr()
-            .map(|peer| endpoint(&peer))
-            .unwrap_or_default()
-    }
-
     /// To wait for bytes or room.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -295,9 +295,11 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
         socket
             .bind_device(Some(device.as_bytes()))
             .map_err(|error| {
-                Error::from(error).about(format_args!(
-                    "BINDTODEVICE {device} (which needs CAP_NET_RAW)"
-                ))
+                let hint = match error.raw_os_error() {
+                    Some(libc::EPERM) => " needs CAP_NET_RAW",
+                    _ => "",
+                };
+                Error::from(error).about(format_args!("BINDTODEVICE {device}{hint}"))
             })?;
     }
     Ok(())
