@@ -148,7 +148,8 @@ pub struct PatternSpec {
     pub can_send: bool,
     /// Whether the type can receive at all; if not, receiving is `NotSupported`.
     pub can_recv: bool,
-    /// Whether CONFLATE has an effect on this type.
+    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
+    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,

@@ -156,8 +156,6 @@ pub struct Removed {
     pub pipe: Pipe,
     /// The endpoint it was bound to or connected with.
     pub endpoint: Box<str>,
-    /// What was dropped on it.
-    pub counters: Counters,
     /// Why the pattern wanted it gone, if it did.
     pub doomed: Option<DoomReason>,
 }
@@ -173,7 +171,6 @@ pub struct PipeSet {
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
-    live: usize,
 }
 
 impl PipeSet {
@@ -193,7 +190,6 @@ impl PipeSet {
             doomed: None,
             finished: false,
         };
-        self.live += 1;
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
@@ -218,12 +214,10 @@ impl PipeSet {
         let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;
         self.free.push(index as u32);
-        self.live -= 1;
         self.counters.merge(&entry.counters);
         Some(Removed {
             pipe: entry.pipe,
             endpoint: entry.endpoint,
-            counters: entry.counters,
             doomed: entry.doomed,
         })
     }
@@ -244,24 +238,9 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
-    /// The endpoint through which the pipe came to be.
-    pub fn endpoint(&mut self, id: PipeId) -> Option<&str> {
-        self.entry(id).map(|entry| &*entry.endpoint)
-    }
-
     /// Which side of the connection this socket is.
     pub fn side(&mut self, id: PipeId) -> Option<Side> {
         self.entry(id).map(|entry| entry.side)
-    }
-
-    /// How many pipes there are.
-    pub fn len(&self) -> usize {
-        self.live
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
     }
 
     /// The ids of all pipes.
@@ -400,11 +379,6 @@ impl PipeSet {
             Some(entry) => entry.counters.add(reason, 1),
             None => self.counters.add(reason, 1),
         }
-    }
-
-    /// Counts several, not attributed to a pipe.
-    pub fn count_drops(&mut self, reason: DropReason, n: u64) {
-        self.counters.add(reason, n);
     }
 
     /// The next pipe that has to be detached, either finished or doomed.

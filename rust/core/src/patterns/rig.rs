@@ -276,7 +276,7 @@ impl Rig {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pipes.is_empty()
+        self.pipes.ids().is_empty()
     }
 
     pub(super) fn dropped(&self, reason: DropReason) -> u64 {
