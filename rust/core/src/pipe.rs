@@ -523,7 +523,8 @@ impl Drop for Pipe {
     fn drop(&mut self) {
         self.rollback();
         self.own().closed.store(true, Ordering::Release);
-        self.tx.close();
+        // The far end is told below, asleep or not.
+        let _ = self.tx.close();
         self.far().notify(PipeEvent::Closed);
     }
 }

@@ -294,7 +294,7 @@ impl PipeOwner for Session {
 
 impl Undelivered for Session {
     fn undelivered(&self) -> (String, u64) {
-        let mut state = self.lock();
+        let state = self.lock();
         let begun = match &state.link {
             Link::Up(up) => up.given - up.engine.messages_transmitted(),
             _ => 0,

@@ -2,22 +2,29 @@
 //!
 //! The driver appends to a plain `Vec`. Small bodies are copied into their frames and the `Vec` is used again.
 //! The first large body turns a well-filled `Vec` into [`Bytes`]; from then on that read is only sliced, and
-//! what is left at its end, part of a frame, moves to the front of the next `Vec`.
+//! what is left at its end, part of a frame, moves to the front of the next `Vec`. A handle on the sliced block
+//! stays behind: once the application has let go of every slice, the block is read into again, because fresh
+//! blocks cost page faults.
 //!
 //! A buffer is never sized by what a peer announces. It holds what has come and room for one more read; only
 //! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
 //! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
 
 use crate::command::MAX_COMMAND;
+use crate::encoder::SMALL_BUFFER;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, INLINE_MAX, Kind};
 use crate::legacy;
 use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
 
 /// Room for the first read; it doubles while reads fill it, up to the batch size.
-const FIRST_READ: usize = 8 * 1024;
+const FIRST_READ: usize = SMALL_BUFFER / 2;
 /// The most room made ahead because the peer's last message was that large.
-const TRUST_MAX: usize = 1024 * 1024;
+const TRUST_MAX: usize = 4 * 1024 * 1024;
+/// How many blocks are kept for reading into them again, and how many bytes they may have together.
+const SPENT_MAX: usize = 4;
+const SPENT_BYTES: usize = 2 * 1024 * 1024;
 
 const MORE: u8 = 0x01;
 const LONG: u8 = 0x02;
@@ -68,6 +75,10 @@ pub(crate) struct Decoder {
     start: usize,
     /// A read whose bodies are handed out as slices. Comes before `buffer`, which is empty meanwhile.
     frozen: Bytes,
+    /// Handles on earlier blocks, oldest first, with their sizes.
+    spent: VecDeque<(Bytes, usize)>,
+    /// Frames of at most this many bytes need no check against a limit; `None` outside of plain traffic.
+    small: Option<u8>,
     /// Whole length of the incomplete frame at the front, once its header is there.
     partial: usize,
     /// Room for the next read, and the most it may become.
@@ -90,6 +101,8 @@ impl Decoder {
             buffer: Vec::new(),
             start: 0,
             frozen: Bytes::new(),
+            spent: VecDeque::new(),
+            small: None,
             partial: 0,
             read_size: FIRST_READ.min(batch),
             batch,
@@ -107,6 +120,13 @@ impl Decoder {
         self.limits = limits;
     }
 
+    /// From now on [`decode_small`](Decoder::decode_small) is allowed: its frames need no second look.
+    pub(crate) fn allow_small(&mut self) {
+        let plain = self.framing == Framing::V2 && self.limits.frames > 0;
+        let most = self.limits.message.min(INLINE_MAX as u64) as u8;
+        self.small = plain.then_some(most);
+    }
+
     /// Where the driver appends; there is room for a read.
     pub(crate) fn input(&mut self) -> &mut Vec<u8> {
         if !self.frozen.is_empty() {
@@ -117,11 +137,12 @@ impl Decoder {
         }
         let have = self.buffer.len();
         let room = self.room(have);
-        if have == 0 && self.buffer.capacity() > 4 * room {
-            // A buffer that once held a huge frame.
-            self.buffer = Vec::new();
-        }
-        if self.buffer.capacity() - have < room {
+        let capacity = self.buffer.capacity();
+        // A new block rather than a resized one: either there is nothing to keep, or a block that once held a
+        // huge frame is too large for what comes now.
+        if have == 0 && (capacity < room || capacity > 4 * room) {
+            self.buffer = self.block(room);
+        } else if capacity - have < room {
             self.buffer.reserve_exact(room);
         }
         &mut self.buffer
@@ -160,9 +181,24 @@ impl Decoder {
         }
     }
 
+    /// Whether an idle connection holds on to memory worth releasing.
+    pub(crate) fn holds_spare(&self) -> bool {
+        self.buffer.capacity() > SMALL_BUFFER || !self.spent.is_empty()
+    }
+
+    /// Releases memory that holds nothing undecoded.
+    pub(crate) fn trim(&mut self) {
+        self.spent = VecDeque::new();
+        if self.buffer.is_empty() {
+            self.buffer = Vec::new();
+            self.read_size = FIRST_READ.min(self.batch);
+        }
+    }
+
     /// Releases everything; nothing more will be decoded.
     pub(crate) fn clear(&mut self) {
         self.frozen = Bytes::new();
+        self.spent = VecDeque::new();
         self.buffer = Vec::new();
         self.start = 0;
     }
@@ -172,8 +208,39 @@ impl Decoder {
         self.meter.in_message()
     }
 
+    /// The next frame if it is the usual one: small, and not at the very end of a read. Otherwise `None`, and
+    /// it is up to [`decode`](Decoder::decode).
+    #[inline(always)]
+    pub(crate) fn decode_small(&mut self) -> Option<Frame> {
+        let small = self.small?;
+        let data = self.undecoded();
+        // One byte beyond the longest, so that the read is not used up by this frame.
+        let (&[flags, size], body) = data.split_first_chunk()?;
+        let (bytes, _) = body.split_first_chunk::<{ INLINE_MAX + 1 }>()?;
+        if flags > MORE || size > small {
+            return None;
+        }
+        let more = flags == MORE;
+        let end = 2 + usize::from(size);
+        let part = more || self.meter.in_message();
+        if part && !self.meter.fits(u64::from(size), &self.limits) {
+            return None;
+        }
+        let frame = Frame::from_array(bytes.first_chunk()?, size, more);
+        if self.frozen.is_empty() {
+            self.start += end;
+        } else {
+            self.frozen.advance(end);
+        }
+        if part {
+            self.count_part(u64::from(size), more, end);
+        } else {
+            self.last_message = end;
+        }
+        Some(frame)
+    }
+
     /// The next frame, or `None` when it is not complete.
-    #[inline]
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
         let data = self.undecoded();
         let header = match self.framing {
@@ -207,7 +274,7 @@ impl Decoder {
             frame.set_kind(Kind::Command);
         } else if header.more || self.meter.in_message() {
             frame.set_more(header.more);
-            self.count_part(&header, end);
+            self.count_part(header.size, header.more, end);
         } else {
             self.last_message = end;
         }
@@ -238,10 +305,10 @@ impl Decoder {
         self.meter.check(header.size, limits)
     }
 
-    fn count_part(&mut self, header: &Header, end: usize) {
-        self.meter.count(header.size, header.more);
+    fn count_part(&mut self, size: u64, more: bool, end: usize) {
+        self.meter.count(size, more);
         self.wire_bytes = self.wire_bytes.saturating_add(end);
-        if !header.more {
+        if !more {
             self.last_message = self.wire_bytes;
             self.wire_bytes = 0;
         }
@@ -282,18 +349,46 @@ impl Decoder {
     }
 
     fn freeze(&mut self) {
+        let size = self.buffer.capacity();
         self.frozen = Bytes::from(std::mem::take(&mut self.buffer));
         self.frozen.advance(self.start);
         self.start = 0;
+        if size <= SPENT_BYTES {
+            let held = |spent: &VecDeque<(Bytes, usize)>| {
+                spent.iter().map(|(_, size)| size).sum::<usize>()
+            };
+            while self.spent.len() >= SPENT_MAX || held(&self.spent) + size > SPENT_BYTES {
+                self.spent.pop_front();
+            }
+            // An empty slice would not hold the block.
+            self.spent.push_back((self.frozen.slice(..1), size));
+        }
+    }
+
+    /// An empty buffer of at least this capacity.
+    fn block(&mut self, capacity: usize) -> Vec<u8> {
+        if let Some((oldest, size)) = self.spent.front()
+            && oldest.is_unique()
+        {
+            let fits = (capacity..=4 * capacity).contains(size);
+            if let Some((oldest, _)) = self.spent.pop_front()
+                && fits
+            {
+                let mut block = Vec::from(oldest);
+                block.clear();
+                return block;
+            }
+        }
+        Vec::with_capacity(capacity)
     }
 
     /// Moves what is left of a read to the front of a new buffer.
     fn thaw(&mut self) {
         let rest = std::mem::take(&mut self.frozen);
         let room = self.room(rest.len());
-        let mut buffer = Vec::with_capacity(rest.len() + room);
-        buffer.extend_from_slice(&rest);
-        self.buffer = buffer;
+        let mut block = self.block(rest.len() + room);
+        block.extend_from_slice(&rest);
+        self.buffer = block;
         self.start = 0;
     }
 
@@ -395,9 +490,18 @@ impl Meter {
         self.frames != 0
     }
 
+    /// Whether the message may have another frame of `size` bytes.
+    #[inline]
+    pub(crate) fn fits(&self, size: u64, limits: &Limits) -> bool {
+        self.bytes.saturating_add(size) <= limits.message && self.frames < limits.frames
+    }
+
     /// Refuses a frame of `size` bytes that would make the message too large.
     #[inline]
     pub(crate) fn check(&self, size: u64, limits: &Limits) -> Result<(), CloseReason> {
+        if self.fits(size, limits) {
+            return Ok(());
+        }
         let size = self.bytes.saturating_add(size);
         if size > limits.message {
             return Err(CloseReason::MessageTooBig {
@@ -405,10 +509,7 @@ impl Meter {
                 limit: limits.message,
             });
         }
-        if self.frames >= limits.frames {
-            return Err(ProtocolError::TooManyFrames(limits.frames).into());
-        }
-        Ok(())
+        Err(ProtocolError::TooManyFrames(limits.frames).into())
     }
 
     /// Takes a frame into account.

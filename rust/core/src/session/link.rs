@@ -144,12 +144,16 @@ impl Session {
             Ok(Targets::Resolve(job)) => {
                 state.link = Link::Resolving;
                 let me = self.me.clone();
-                self.registry.resolver.submit(job, move |answer| {
+                let submitted = self.registry.resolver.submit(job, move |answer| {
                     if let Some(session) = me.upgrade() {
                         session.lock().resolved = Some(answer);
                         session.wake();
                     }
                 });
+                if let Err(error) = submitted {
+                    self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                    self.wait_for_next_round(state, io);
+                }
             }
             Err(error) => {
                 self.emit_because(EventKind::Closed, error.errno() as u64, &error);

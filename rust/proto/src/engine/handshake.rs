@@ -230,6 +230,9 @@ impl Engine {
         if info.version.0 >= 3 {
             self.heartbeat.start(self.now);
         }
+        if cipher.is_none() && !self.traffic.publishes() {
+            self.decoder.allow_small();
+        }
         self.traffic.start(info.version, cipher);
         let info = Arc::new(info);
         self.peer = Some(info.clone());
