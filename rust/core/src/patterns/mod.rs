@@ -182,17 +182,4 @@ pub static PATTERNS: &[&PatternSpec] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_type_has_its_row() {
-        for socket_type in SocketType::ALL {
-            assert_eq!(
-                spec(*socket_type).map(|spec| spec.socket_type),
-                Some(*socket_type)
-            );
-        }
-        assert_eq!(PATTERNS.len(), SocketType::ALL.len());
-    }
-}
+mod tests;

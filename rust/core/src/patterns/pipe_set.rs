@@ -146,8 +146,6 @@ struct Entry {
     dirty: bool,
     /// The pattern wants this pipe gone.
     doomed: Option<DoomReason>,
-    /// Drained after the far end closed, and already marked so.
-    finished: bool,
 }
 
 /// A pipe that left the set, with what there is to say about it.
@@ -188,7 +186,6 @@ impl PipeSet {
             counters: Counters::default(),
             dirty: false,
             doomed: None,
-            finished: false,
         };
         let index = match self.free.pop() {
             Some(index) => index as usize,
@@ -269,8 +266,7 @@ impl PipeSet {
         if entry.pipe.check_read() {
             return true;
         }
-        if !entry.finished && entry.pipe.is_finished() {
-            entry.finished = true;
+        if entry.pipe.is_finished() {
             self.finished.push(id);
         }
         false
@@ -381,10 +377,15 @@ impl PipeSet {
         }
     }
 
+    /// The pipes that were found closed and drained, and are still here.
+    pub(super) fn finished(&self) -> &[PipeId] {
+        &self.finished
+    }
+
     /// The next pipe that has to be detached, either finished or doomed.
     pub fn next_leaving(&mut self) -> Option<PipeId> {
         while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
-            // A pipe that is both finished and doomed leaves once.
+            // A pipe leaves once, however often it was found finished, or both finished and doomed.
             if self.entry(id).is_some() {
                 return Some(id);
             }
