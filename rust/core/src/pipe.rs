@@ -444,13 +444,7 @@ impl Pipe {
             .map(Duration::from_millis)
     }
 
-    /// Sets for how long the far end shall deliver what this end wrote, then closes by drop.
-    pub fn close(self, linger: Option<Duration>) {
-        self.set_linger(linger);
-        drop(self);
-    }
-
-    /// See [`far_linger`](Self::far_linger).
+    /// Sets for how long the far end shall deliver what this end wrote, once this end is dropped; `None` = for ever.
     pub fn set_linger(&self, linger: Option<Duration>) {
         let millis = linger.map_or(-1, |l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
         self.own().linger.store(millis, Ordering::Release);

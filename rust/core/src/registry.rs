@@ -172,10 +172,6 @@ impl Registry {
         inner.bound.retain(|_, bound| bound.owner != key);
     }
 
-    pub(crate) fn open_sockets(&self) -> usize {
-        self.sockets_open.load(Ordering::Relaxed)
-    }
-
     fn start_threads(&self, inner: &mut Inner) -> Result<()> {
         for index in 0..inner.options.io_threads {
             let (handle, join) = io_thread::spawn(inner.options.thread_settings(index))?;

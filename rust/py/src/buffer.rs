@@ -179,7 +179,7 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
         }
         return Ok(lend_bytes(object, false).frame);
     }
-    with_contiguous(data, |body| Frame::copy_from(body))
+    with_contiguous(data, Frame::copy_from)
 }
 
 /// Takes a body without copying it, if it has at least `threshold` bytes.
@@ -196,7 +196,7 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
     let buffer = view(data)?;
     if buffer.len_bytes() < threshold.max(1) {
         return Ok(Body {
-            frame: with_contiguous(data, |body| Frame::copy_from(body))?,
+            frame: with_contiguous(data, Frame::copy_from)?,
             release: None,
         });
     }

@@ -155,6 +155,7 @@ impl Socket {
 
     /// Sends one part; the message goes with the part that has no SNDMORE.
     #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send(
         &self,
         py: Python<'_>,

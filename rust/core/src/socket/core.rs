@@ -16,7 +16,7 @@ use super::parts::Parts;
 use super::stats::Totals;
 use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::MonitorEvent;
+use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
@@ -330,6 +330,10 @@ impl Core {
                 .retire(&removed.pipe, origin.is_some_and(|origin| origin.local));
             if let Some(linger) = state.options.linger {
                 removed.pipe.set_linger(Some(linger));
+            }
+            if let Some(reason) = removed.doomed {
+                let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
+                self.emit(event.because(reason));
             }
         }
     }

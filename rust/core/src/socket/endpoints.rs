@@ -475,7 +475,7 @@ fn inproc_peer(socket_type: SocketType, routing_id: &Bytes) -> PeerInfo {
         socket_type: Some(socket_type),
         routing_id: routing_id.clone(),
         version: (3, 1),
-        mechanism: "NULL".into(),
+        mechanism: "NULL",
         user_id: None,
         properties: vec![
             (
