@@ -13,8 +13,8 @@ use std::io::IoSlice;
 /// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
 
-/// A buffer of this size may stay when a connection falls silent.
-pub(crate) const SMALL_BUFFER: usize = 16 * 1024;
+/// The largest buffer that may stay when a connection falls silent.
+const QUIET_MAX: usize = 16 * 1024;
 
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
@@ -216,7 +216,7 @@ impl Encoder {
 
     /// Whether an idle connection holds on to memory worth releasing.
     pub(crate) fn holds_spare(&self) -> bool {
-        self.buffer.capacity() > SMALL_BUFFER
+        self.buffer.capacity() > QUIET_MAX
     }
 
     /// Releases memory, if nothing waits in it.

@@ -243,18 +243,18 @@ impl Engine {
     ///
     /// Call [`handle_input`](Engine::handle_input) when something has been appended.
     pub fn input(&mut self) -> &mut Vec<u8> {
-        self.decoder.input()
+        self.decoder.input().input()
     }
 
     /// Bytes have been appended to [`input`](Engine::input).
     pub fn handle_input(&mut self, now: Instant) {
         self.now = now;
-        self.decoder.note_read();
+        self.decoder.input().note_read();
         self.dry = false;
         self.note_moved();
         match self.state {
             State::Traffic => self.heartbeat.handle_input(),
-            State::Closed => self.decoder.clear(),
+            State::Closed => self.decoder.input().clear(),
             _ => self.advance_handshake(),
         }
     }
@@ -400,7 +400,7 @@ impl Engine {
             self.trim_at = self.now.checked_add(TRIM_AFTER);
         } else {
             self.trim_at = None;
-            self.decoder.trim();
+            self.decoder.input().trim();
             self.encoder.trim();
         }
     }
@@ -420,7 +420,7 @@ impl Engine {
     /// Ends the connection, leaving in the encoder what the peer should still hear.
     fn close_politely(&mut self, reason: CloseReason) {
         self.state = State::Closed;
-        self.decoder.clear();
+        self.decoder.input().clear();
         self.events.push_back(Event::Closed(reason));
     }
 }
