@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
+use zeroxide_proto::frame::Kind;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
@@ -213,15 +214,22 @@ enum Decoded {
     Closed(CloseReason),
 }
 
+/// Moves messages from the pipe to the engine while it takes some. What the engine does not count as messages (what
+/// SUB and XSUB subscribe to) has left, as far as the socket is concerned, once it is in the engine.
 fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
+    let mut uncounted = 0;
     while engine.can_send() && pipe.check_read() {
         while let Some(frame) = pipe.read_frame() {
-            let more = frame.more();
+            let (more, data) = (frame.more(), frame.kind() == Kind::Data);
             engine.send(frame);
             if !more {
-                *given += 1;
+                *given += u64::from(data);
+                uncounted += u64::from(!data);
                 break;
             }
         }
+    }
+    if uncounted > 0 {
+        pipe.account(uncounted, 0);
     }
 }
