@@ -63,10 +63,11 @@ impl<T: Default> Slab<T> {
         let place = word * 64 + bit;
         let chunk = &mut self.chunks[index];
         if chunk.len() == place * self.width {
-            // Doubling would leave the last of few chunks half empty; steps of an eighth do not.
             if chunk.capacity() == chunk.len() {
-                let step = place.clamp(1, CHUNK / 8).min(CHUNK - place);
-                chunk.reserve_exact(step * self.width);
+                // The first chunk doubles, as few items are all that most tables ever hold. Later ones are made
+                // whole: growing them would leave holes of every size in the heap.
+                let room = if index == 0 { place.max(1) } else { CHUNK };
+                chunk.reserve_exact(room * self.width);
             }
             chunk.extend(std::iter::repeat_with(T::default).take(self.width));
         }

@@ -6,8 +6,10 @@ use super::slab::Slab;
 
 const ROOT: u32 = 0;
 
-/// One edge of the tree and the topic that ends with it, if any.
+/// One edge of the tree and the topic that ends with it, if any: a cache line, and all that a search has to read of
+/// it but the id of the next.
 #[derive(Default)]
+#[repr(align(64))]
 struct Node {
     /// What this node adds to its parent's text. Empty for the root only.
     label: Label,
@@ -16,6 +18,8 @@ struct Node {
     value: u32,
     children: Children,
 }
+
+const _: () = assert!(size_of::<Node>() == 64);
 
 /// A compressed prefix tree.
 ///
@@ -92,7 +96,7 @@ impl Tree {
                 return;
             }
             let Some(&byte) = rest.first() else { return };
-            let Some(child) = self.maps.find(node.children, byte) else {
+            let Some(child) = self.maps.find(&node.children, byte) else {
                 return;
             };
             let Some(after) = rest.strip_prefix(self.node(child).label.as_slice()) else {
@@ -155,7 +159,7 @@ impl Tree {
             if node.value != 0 {
                 visit(&text);
             }
-            if let Some(child) = self.maps.find_from(node.children, 0) {
+            if let Some(child) = self.maps.find_from(&node.children, 0) {
                 id = child;
                 continue;
             }
@@ -182,7 +186,7 @@ impl Tree {
         }
         let (mut id, mut rest) = (ROOT, topic);
         while let Some(&byte) = rest.first() {
-            let child = self.maps.find(self.node(id).children, byte);
+            let child = self.maps.find(&self.node(id).children, byte);
             let label = child.map_or(&[][..], |child| self.node(child).label.as_slice());
             let shared = shared_prefix(label, rest);
             (id, rest) = match child {
@@ -263,7 +267,7 @@ impl Tree {
 
     /// The child of the same parent with the next higher byte.
     fn next_sibling(&self, id: u32) -> Option<u32> {
-        let siblings = self.node(self.node(id).parent).children;
+        let siblings = &self.node(self.node(id).parent).children;
         let from = self.first_byte(id).checked_add(1)?;
         self.maps
             .find_from(siblings, from)
