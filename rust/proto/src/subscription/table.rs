@@ -218,9 +218,13 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
 
     /// Takes the peer's number back; returns what it had to undo.
     fn forget(&mut self, key: K, number: u32) -> PeerTopics {
+        let topics = std::mem::take(&mut self.peers[number as usize].topics);
         self.numbers.remove(&key);
         self.vacant.push(number);
-        std::mem::take(&mut self.peers[number as usize].topics)
+        if self.numbers.is_empty() {
+            (self.peers, self.numbers, self.vacant) = Default::default();
+        }
+        topics
     }
 
     /// Takes a peer off a topic; the last one stays noted, as the topic itself is to be removed then.

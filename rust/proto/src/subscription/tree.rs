@@ -191,7 +191,13 @@ impl Tree {
             let shared = shared_prefix(label, rest);
             (id, rest) = match child {
                 Some(child) if shared == label.len() => (child, &rest[shared..]),
-                Some(child) if shared > 0 => (self.split(child, shared), &rest[shared..]),
+                Some(child) if shared > 0 => {
+                    let upper = self.split(child, shared);
+                    // Now that they are shorter, either may fit together with a neighbour.
+                    self.join_child(child);
+                    self.join_child(id);
+                    (upper, &rest[shared..])
+                }
                 // No child, or an only child at another byte.
                 _ => {
                     let (label, after) = rest.split_at(rest.len().min(LONGEST));
@@ -295,5 +301,68 @@ impl Tree {
 
     fn node_mut(&mut self, id: u32) -> &mut Node {
         &mut self.nodes.item_mut(id)[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every node is there for a reason, knows its parent, and is counted.
+    fn check(tree: &Tree) {
+        let (mut pending, mut seen) = (vec![ROOT], 0);
+        while let Some(id) = pending.pop() {
+            let node = tree.node(id);
+            let children: BTreeSet<u32> = (0..=u8::MAX)
+                .filter_map(|byte| tree.maps.find(&node.children, byte))
+                .collect();
+            for &child in &children {
+                assert_eq!(tree.node(child).parent, id);
+            }
+            if tree.is_idle(id) {
+                assert!(!children.is_empty());
+                if let Some(only) = node.children.as_only() {
+                    let lengths = [id, only].map(|id| tree.node(id).label.as_slice().len());
+                    assert!(lengths[0] + lengths[1] > LONGEST, "{lengths:?}");
+                }
+            }
+            seen += 1;
+            pending.extend(children);
+        }
+        assert_eq!(seen, tree.nodes.len());
+    }
+
+    /// Topics cut out of one long text anywhere, with one of three endings, in a scrambled order.
+    #[test]
+    fn no_node_outlives_its_reason() {
+        let text: Vec<u8> = (0..20_000_u32).map(|n| (n * n / 7) as u8).collect();
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let mut tree = Tree::new();
+        let mut topics: Vec<Vec<u8>> = Vec::new();
+        for round in 0..2000 {
+            let growing = round / 250 % 2 == 0;
+            if growing || topics.is_empty() {
+                let mut topic = text[..next(text.len())].to_vec();
+                topic.extend(&b"abc"[..next(3)]);
+                if tree.insert(&topic, 1).1 == 0 {
+                    topics.push(topic);
+                }
+            } else {
+                let topic = topics.swap_remove(next(topics.len()));
+                let id = tree.find(&topic).unwrap();
+                let mut spelled = Vec::new();
+                tree.topic(id, &mut spelled);
+                assert_eq!(spelled, topic);
+                tree.remove(id);
+            }
+            if !topics.is_empty() {
+                check(&tree);
+            }
+        }
     }
 }
