@@ -124,9 +124,8 @@ impl Tree {
             self.nodes.remove(id);
             id = parent;
         }
-        let lower = self.join_child(id).unwrap_or(id);
-        let parent = self.node(lower).parent;
-        self.join_child(parent);
+        // What is above it needs no look: this label has not become shorter.
+        self.join_child(id);
     }
 
     /// Replaces what is in `topic` by the text of a topic.
@@ -244,15 +243,14 @@ impl Tree {
     }
 
     /// Joins a node with its only child when the node is there for nothing else; the child keeps its id.
-    fn join_child(&mut self, upper: u32) -> Option<u32> {
-        if !self.is_idle(upper) {
-            return None;
-        }
-        let lower = self.node(upper).children.as_only()?;
+    fn join_child(&mut self, upper: u32) {
+        let Some(lower) = self.node(upper).children.as_only() else {
+            return;
+        };
         let head = self.node(upper).label.as_slice();
         let tail = self.node(lower).label.as_slice();
-        if head.len() + tail.len() > LONGEST {
-            return None;
+        if !self.is_idle(upper) || head.len() + tail.len() > LONGEST {
+            return;
         }
         let label = Label::joined(head, tail);
         let parent = self.node(upper).parent;
@@ -260,7 +258,6 @@ impl Tree {
         (node.label, node.parent) = (label, parent);
         self.replace_child(parent, lower);
         self.nodes.remove(upper);
-        Some(lower)
     }
 
     /// Makes `child` the child of `parent` in place of the one that began with the same byte.
@@ -320,6 +317,7 @@ mod tests {
             for &child in &children {
                 assert_eq!(tree.node(child).parent, id);
             }
+            assert!(node.label.as_slice().len() <= LONGEST);
             if tree.is_idle(id) {
                 assert!(!children.is_empty());
                 if let Some(only) = node.children.as_only() {
