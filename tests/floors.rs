@@ -20,22 +20,23 @@ const CORE: &[&[&str]] = &[
     &["error"],
     &["options"],
     &["sys"],
-    &["timer", "signal"],
+    &["timer", "signal", "resolver"],
     &["reactor"],
     &["pipe"],
+    &["transports", "patterns"], // blind to each other
     &["monitor"],
     &["port"],
     &["command"],
     &["mailbox"],
-    &["io_thread", "resolver"],
+    &["io_thread"],
     &["registry"],
     &["auth"],
-    &["transports", "patterns"], // blind to each other
     &["connecter"],
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller", "proxy"],
+    &["reaper", "poller"],
+    &["proxy"],
     &["context"],
 ];
 

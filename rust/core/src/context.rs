@@ -32,14 +32,14 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let registry = self.registry.clone();
-        if !registry.is_own_process() || registry.has_stopped() {
+        if !registry.is_own_process() || registry.has_ended() {
             return;
         }
         let settings = ThreadSettings { name: "zeroxide/reaper".to_owned(), ..ThreadSettings::default() };
         // Without the thread the I/O threads simply stay, which does no harm.
         let _ = thread::spawn(settings, move || {
             while registry.wait_idle(None) == Woken::Interrupted {}
-            registry.stop_threads();
+            registry.end();
         });
     }
 }
@@ -118,15 +118,29 @@ impl Context {
     /// # Errors
     /// `Interrupted` when a signal handler ran: call again. `Forked`.
     pub fn term(&self) -> Result<()> {
+        self.term_until(None)
+    }
+
+    /// As [`term`](Self::term), but waits no longer than until `deadline` (`None` = for ever).
+    ///
+    /// # Errors
+    /// As [`term`](Self::term), and `Again` when the deadline passed: call again.
+    pub fn term_until(&self, deadline: Option<Instant>) -> Result<()> {
         self.check_process()?;
         self.registry().shut_down();
-        match self.registry().wait_idle(None) {
+        match self.registry().wait_idle(deadline) {
             Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
-            Woken::Notified | Woken::TimedOut => {
-                self.registry().stop_threads();
+            Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
+            Woken::Notified => {
+                self.registry().end();
                 Ok(())
             }
         }
+    }
+
+    /// Whether the context has ended: a termination was successful, or gave up.
+    pub fn has_ended(&self) -> bool {
+        self.registry().has_ended()
     }
 
     /// The end that an exiting program gets which did not terminate the context itself: closes every socket with its
@@ -145,7 +159,7 @@ impl Context {
         loop {
             match registry.wait_idle(Some(Instant::now() + PROGRESS_STEP)) {
                 Woken::Notified => {
-                    registry.stop_threads();
+                    registry.end();
                     return Ok(Vec::new());
                 }
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
@@ -156,7 +170,7 @@ impl Context {
                 since = Instant::now();
             } else if since.elapsed() >= patience {
                 let left = registry.undelivered();
-                registry.stop_threads();
+                registry.end();
                 return Ok(left);
             }
         }

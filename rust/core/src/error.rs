@@ -113,12 +113,7 @@ impl Error {
 
     /// Whether the system ran out of descriptors or memory: trying again at once is in vain, later is not.
     pub const fn is_exhausted(&self) -> bool {
-        matches!(
-            self.kind,
-            ErrorKind::TooManySockets
-                | ErrorKind::NoMemory
-                | ErrorKind::Os(libc::ENFILE | libc::ENOBUFS)
-        )
+        matches!(self.kind, ErrorKind::TooManySockets | ErrorKind::NoMemory)
     }
 
     /// The same kind, said of something more particular, usually an endpoint. What was said before is kept behind it.

@@ -74,7 +74,7 @@ impl Listener {
             }
         };
         let endpoint = listen.endpoint();
-        let descriptor = listen.id();
+        let fd = listen.id();
         let listener = Arc::new_cyclic(|me| Listener {
             me: me.clone(),
             io,
@@ -93,7 +93,7 @@ impl Listener {
                 sessions: Vec::new(),
             }),
         });
-        listener.emit(EventKind::Listening, descriptor);
+        listener.emit(EventKind::Listening, fd);
         listener.io.start(listener.clone());
         Ok(listener)
     }
@@ -117,10 +117,10 @@ impl Listener {
             session.abandon();
         }
         if let Some(mut listen) = listen {
-            let descriptor = listen.id();
+            let fd = listen.id();
             // Closing the descriptor also takes it out of the reactor.
             listen.close();
-            self.emit(EventKind::Closed, descriptor);
+            self.emit(EventKind::Closed, fd);
         }
         if let Some(me) = self.me.upgrade() {
             self.io.wake(me);

@@ -89,7 +89,9 @@ struct End {
     owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
     /// Limit on what this end may have outstanding; live-changeable from either side.
     hwm: AtomicUsize,
-    /// Whole messages this end has read; its only writer is this end.
+    /// Whole messages this end has written, kept ones of a conflating pipe only.
+    written: AtomicU64,
+    /// Whole messages this end has read. Both counts have one writer: this end.
     read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
@@ -115,6 +117,7 @@ impl End {
         End {
             owner: OnceLock::new(),
             hwm: AtomicUsize::new(config.hwm_out),
+            written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             wants_room: Doorbell::new(),
             closed: AtomicBool::new(false),
@@ -242,11 +245,13 @@ impl Pipe {
         if let Some(slot) = &self.own().slot {
             let replaced = lock(&slot.newest).replace(message);
             if replaced.is_some() {
-                // Conflated away: it counts as read, or the depth would grow without bound.
+                // Conflated away: the depth must not grow without bound.
                 self.written -= 1;
             }
+            self.own().written.store(self.written, Ordering::Release);
             return;
         }
+        self.own().written.store(self.written, Ordering::Release);
         for frame in message {
             self.tx.push(frame);
         }
@@ -266,6 +271,7 @@ impl Pipe {
         } else {
             self.open_frames = 0;
             self.written += 1;
+            self.own().written.store(self.written, Ordering::Release);
         }
         self.tx.push(frame);
     }
@@ -503,11 +509,8 @@ impl Pipe {
     }
 
     /// Messages the far end wrote that have not been read here yet.
-    pub fn queued_in(&mut self) -> u64 {
-        match &self.far().slot {
-            Some(slot) => u64::from(lock(&slot.newest).is_some()),
-            None => self.rx.len() as u64,
-        }
+    pub fn queued_in(&self) -> u64 {
+        self.far().written.load(Ordering::Acquire).saturating_sub(self.read)
     }
 
     /// Messages written here that the far end has not read yet.
@@ -520,7 +523,8 @@ impl Drop for Pipe {
     fn drop(&mut self) {
         self.rollback();
         self.own().closed.store(true, Ordering::Release);
-        self.tx.close();
+        // The far end is told below, asleep or not.
+        let _ = self.tx.close();
         self.far().notify(PipeEvent::Closed);
     }
 }

@@ -1,6 +1,7 @@
 //! Moves messages between two sockets, both ways, without looking at them.
 
 use std::result;
+use std::time::Instant;
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -62,9 +63,20 @@ impl Proxy {
     /// `Interrupted` when a signal handler ran: call again, nothing is lost. `Terminated` and `NotSocket` when a socket
     /// can no longer be used.
     pub fn run(&mut self) -> Result<()> {
+        self.run_until(None)
+    }
+
+    /// As [`run`](Self::run), but no longer than until `deadline` (`None` = for ever).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Again` when the deadline passed: call again.
+    pub fn run_until(&mut self, deadline: Option<Instant>) -> Result<()> {
         let same = self.front.id() == self.back.id();
         loop {
-            let ready = self.wait_in()?;
+            if deadline.is_some_and(|at| at <= Instant::now()) {
+                return Err(Error::new(ErrorKind::Again));
+            }
+            let ready = self.wait_in(deadline)?;
             if ready.control && self.obey()? {
                 return Ok(());
             }
@@ -81,7 +93,7 @@ impl Proxy {
     }
 
     /// Waits until something came that can be passed on.
-    fn wait_in(&self) -> Result<Ready> {
+    fn wait_in(&self, deadline: Option<Instant>) -> Result<Ready> {
         // A side that cannot take messages is waited for, instead of the side that has some: no busy loop.
         let front = self.front.events()?;
         let back = self.back.events()?;
@@ -100,7 +112,7 @@ impl Proxy {
         if let Some(control) = &self.control {
             items.push(item(control, POLLIN));
         }
-        poll(&mut items, None)?;
+        poll(&mut items, deadline)?;
         Ok(Ready {
             front: items[0].revents & POLLIN != 0,
             back: items[1].revents & POLLIN != 0,

@@ -26,6 +26,7 @@ pub(crate) struct Registry {
     pid: u32,
     inner: Mutex<Inner>,
     shut_down: AtomicBool,
+    ended: AtomicBool,
     /// Everything that must end before the context may: open sockets, sessions, listeners.
     live: AtomicUsize,
     sockets_open: AtomicUsize,
@@ -107,6 +108,7 @@ impl Registry {
                 waiting: HashMap::new(),
             }),
             shut_down: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             live: AtomicUsize::new(0),
             sockets_open: AtomicUsize::new(0),
             idle: Signal::new(),
@@ -245,7 +247,8 @@ impl Registry {
     }
 
     /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
-    pub(crate) fn stop_threads(&self) {
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
         let threads = std::mem::take(&mut self.inner().threads);
         for thread in &threads {
             thread.handle.stop();
@@ -256,10 +259,9 @@ impl Registry {
         }
     }
 
-    /// Whether the I/O threads were ended.
-    pub(crate) fn has_stopped(&self) -> bool {
-        let inner = self.inner();
-        inner.threads_started && inner.threads.is_empty() && inner.options.io_threads > 0
+    /// Whether the context has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Bytes are still going out: implicit termination is patient while this grows.

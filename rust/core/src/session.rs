@@ -87,6 +87,8 @@ struct Connection {
     stream: Stream,
     readable: bool,
     writable: bool,
+    /// The peer finished or the connection broke: only a read of nothing says that everything was read.
+    hung_up: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -118,7 +120,7 @@ impl Session {
     fn build(seed: Seed, connecter: Option<Connecter>, pipe: Option<Pipe>, stream: Option<Stream>) -> Arc<Session> {
         let now = Instant::now();
         let link = match stream {
-            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(true, now), stream))),
+            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
             None => Link::Idle,
         };
         let session = Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -245,8 +247,8 @@ impl Seed {
         pipe_pair(&self.options, self.conflate && self.options.conflate)
     }
 
-    fn engine(&self, as_server: bool, now: Instant) -> Engine {
-        Engine::new(engine_config(&self.options, self.socket_type, as_server), now)
+    fn engine(&self, now: Instant) -> Engine {
+        Engine::new(engine_config(&self.options, self.socket_type), now)
     }
 }
 
@@ -258,9 +260,8 @@ fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
     )
 }
 
-fn engine_config(options: &Options, socket_type: SocketType, as_server: bool) -> EngineConfig {
+fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     let mut config = EngineConfig::new(socket_type);
-    config.as_server = as_server;
     config.routing_id = options.routing_id.clone();
     config.handshake_ivl = options.handshake_ivl;
     config.heartbeat_ivl = options.heartbeat_ivl;
@@ -273,7 +274,7 @@ fn engine_config(options: &Options, socket_type: SocketType, as_server: bool) ->
 
 impl Connection {
     fn new(engine: Engine, stream: Stream) -> Connection {
-        Connection { engine, stream, readable: true, writable: true, given: 0, accounted: 0 }
+        Connection { engine, stream, readable: true, writable: true, hung_up: false, given: 0, accounted: 0 }
     }
 }
 
@@ -293,12 +294,12 @@ impl PipeOwner for Session {
 
 impl Undelivered for Session {
     fn undelivered(&self) -> (String, u64) {
-        let mut state = self.lock();
+        let state = self.lock();
         let begun = match &state.link {
             Link::Up(up) => up.given - up.engine.messages_transmitted(),
             _ => 0,
         };
-        let queued = state.pipe.as_mut().map_or(0, Pipe::queued_in);
+        let queued = state.pipe.as_ref().map_or(0, Pipe::queued_in);
         (self.endpoint.clone(), begun + queued)
     }
 }
@@ -322,6 +323,7 @@ impl EventHandler for Session {
             Link::Up(up) => {
                 up.readable |= ready.is_readable();
                 up.writable |= ready.is_writable();
+                up.hung_up |= ready.is_hangup();
             }
             Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
             _ => {}

@@ -22,15 +22,17 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
+use crate::pipe::PipeId;
 use crate::registry::Registry;
 use crate::signal::Woken;
-use crate::socket::core::Core;
+use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::stats::{PeerStats, SocketStats};
 
@@ -168,6 +170,22 @@ impl Socket {
     /// # Errors
     /// `Again` when none came in time; otherwise as [`send`](Self::send).
     pub fn recv(&self, wait: Wait) -> Result<Message> {
+        self.recv_with(wait, |_, message, _| message)
+    }
+
+    /// Receives a whole message and learns who it is from, as far as that is known.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_from(&self, wait: Wait) -> Result<(Message, Option<Arc<PeerInfo>>)> {
+        self.recv_with(wait, |state, message, id| (message, Core::peer_of(state, id)))
+    }
+
+    fn recv_with<T>(
+        &self,
+        wait: Wait,
+        finish: impl FnOnce(&mut State, Message, Option<PipeId>) -> T,
+    ) -> Result<T> {
         let core = self.core();
         let mut deadline = None;
         loop {
@@ -175,8 +193,9 @@ impl Socket {
             {
                 let mut state = core.lock_open()?;
                 match core.recv_now(&mut state) {
+                    Ok((message, id)) => return Ok(finish(&mut state, message, id)),
                     Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {}
-                    done => return done,
+                    Err(error) => return Err(error),
                 }
                 if deadline.is_none() {
                     deadline = Some(limit(wait, state.options.rcvtimeo));
@@ -210,7 +229,7 @@ impl Socket {
             return Attempt::Failed(error);
         }
         match core.recv_now(&mut state) {
-            Ok(message) => Attempt::Done(message),
+            Ok((message, _)) => Attempt::Done(message),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
             Err(error) => Attempt::Failed(error),
         }
@@ -339,11 +358,22 @@ impl Socket {
     /// As [`recv`](Self::recv).
     pub fn recv_part(&self, wait: Wait) -> Result<Frame> {
         self.core().check_open()?;
-        if let Some(frame) = self.core().parts().next() {
+        if let Some((frame, _)) = self.next_part() {
             return Ok(frame);
         }
         let message = self.recv(wait)?;
-        Ok(self.core().parts().begin(message))
+        Ok(self.begin_parts(message, None))
+    }
+
+    /// The next part of the message that this thread is in, if it is in one, and who the message is from.
+    pub fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
+        self.core().parts().next()
+    }
+
+    /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
+    /// thread.
+    pub fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
+        self.core().parts().begin(message, peer)
     }
 
     /// Whether more parts follow the last one that this thread received.

@@ -10,8 +10,11 @@ use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Bodies from this size on are sent from where they are.
+/// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
+
+/// The largest buffer that may stay when a connection falls silent.
+const QUIET_MAX: usize = 16 * 1024;
 
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
@@ -209,6 +212,20 @@ impl Encoder {
             *cut -= self.sent;
         }
         self.sent = 0;
+    }
+
+    /// Whether an idle connection holds on to memory worth releasing.
+    pub(crate) fn holds_spare(&self) -> bool {
+        self.buffer.capacity() > QUIET_MAX
+    }
+
+    /// Releases memory, if nothing waits in it.
+    pub(crate) fn trim(&mut self) {
+        if self.backlog == 0 {
+            self.buffer = Vec::new();
+            self.bodies = VecDeque::new();
+            self.ends = VecDeque::new();
+        }
     }
 
     /// Drops what is not sent.

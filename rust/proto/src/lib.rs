@@ -13,6 +13,7 @@ mod greeting;
 mod legacy;
 pub mod mechanisms;
 pub mod message;
+mod read_buffer;
 pub mod socket_type;
 pub mod subscription;
 

@@ -152,8 +152,13 @@ fn check_table(steps: &[Step]) {
         }
         assert_eq!(real.topics(), model.len());
         for peer in 0..4 {
-            let wanted = model.values().filter(|peers| peers.contains(&peer));
-            assert_eq!(real.topics_of(peer), wanted.count());
+            let wanted = model.iter().filter(|(_, peers)| peers.contains(&peer));
+            let wanted: Vec<_> = wanted.map(|(topic, _)| topic.clone()).collect();
+            assert_eq!(real.topics_of(peer), wanted.len());
+            let mut listed = Vec::new();
+            real.for_each_topic_of(peer, |topic| listed.push(topic.to_vec()));
+            listed.sort();
+            assert_eq!(listed, wanted);
         }
     }
     let mut listed = Vec::new();

@@ -156,7 +156,7 @@ impl<T> Spare<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Producer: the spare chunk, or a new one. Its links are null, its slots are empty.
+    /// Producer: the spare chunk, or a new one. Its slots are empty, and nothing is linked behind it.
     pub(crate) fn take_or_allocate(&self) -> *mut Chunk<T> {
         // Acquire pairs with the Release in `give`: what the consumer read from the slots, it has read before
         // we write there again.
@@ -174,10 +174,7 @@ impl<T> Spare<T> {
     /// Only the consumer still knows `chunk`, and its slots are empty.
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk<T>) {
         // SAFETY: alive, and ours alone until the swap below.
-        unsafe {
-            (*chunk).set_prev(ptr::null_mut());
-            (*chunk).set_next(ptr::null_mut());
-        }
+        unsafe { (*chunk).set_next(ptr::null_mut()) };
         // Release: see `take_or_allocate`. No Acquire: the chunk that comes back is one that we put there.
         let unused = self.0.swap(chunk, Ordering::Release);
         if !unused.is_null() {

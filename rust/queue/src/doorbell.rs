@@ -64,8 +64,9 @@ impl Doorbell {
     /// [`disarm`](Self::disarm) when there are any.
     #[inline]
     pub fn arm(&self) {
-        // Relaxed: the fence behind it gives the store its place.
-        self.armed.store(true, Ordering::Relaxed);
+        // Relaxed: the fence behind it does the work. A store would do, too; but every other change of the bit is
+        // a swap, and loom puts swaps in one order, where it allows more for a store than the language does.
+        self.armed.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 

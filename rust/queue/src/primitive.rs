@@ -5,6 +5,8 @@
 //! stale read that the memory model allows. The cfg carries our name because the usual `--cfg loom` also
 //! switches every dependency in the build that has heard of it.
 
+use std::ops::Deref;
+
 #[cfg(zeroxide_loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
@@ -57,3 +59,12 @@ impl<T> UnsafeCell<T> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);
+
+impl<T> Deref for OwnLine<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -6,7 +6,6 @@
 
 mod context;
 mod filter;
-pub(crate) mod ids;
 mod pattern;
 mod table;
 
@@ -22,7 +21,7 @@ pub(crate) use context::ThreadSettings;
 pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow};
 pub use filter::{AddressFilter, CredentialFilter};
 pub use pattern::{PatternOption, pattern_option};
-pub use table::SOCKET_OPTIONS;
+pub use table::{SOCKET_OPTIONS, ids};
 
 /// The value of an option on its way in or out.
 #[derive(Clone, PartialEq, Eq, Debug)]

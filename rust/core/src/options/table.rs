@@ -89,93 +89,107 @@ impl Access {
 
 const INT: i64 = i32::MAX as i64;
 
-/// Sorted by number.
-pub static SOCKET_OPTIONS: &[OptionRow] = &[
-    row(4, "AFFINITY", Kind::Uint64, "The I/O threads that may serve new connections, one bit each; 0 = all.")
+/// One row each makes the table and the numbers by name, see [`ids`].
+macro_rules! options_table {
+    ($($id:literal $name:ident: $kind:ident, $doc:literal $(.$set:ident($($arg:expr),*))*,)*) => {
+        /// The numbers of the options, as in `zmq.h`.
+        pub mod ids {
+            $(#[doc = $doc] pub const $name: i32 = $id;)*
+        }
+
+        /// Every option, sorted by number.
+        pub static SOCKET_OPTIONS: &[OptionRow] = &[
+            $(row($id, stringify!($name), Kind::$kind, $doc)$(.$set($($arg),*))*,)*
+        ];
+    };
+}
+
+options_table! {
+    4 AFFINITY: Uint64, "The I/O threads that may serve new connections, one bit each; 0 = all."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.affinity as i64, |o, v| o.affinity = v as u64),
-    row(5, "ROUTING_ID", Kind::Bytes, "The name under which ROUTER peers address this socket.")
+    5 ROUTING_ID: Bytes, "The name under which ROUTER peers address this socket."
         .aliases(&["IDENTITY"])
         .length(1, 255)
         .bytes(|o| &o.routing_id, |o, v| o.routing_id = Bytes::copy_from_slice(v)),
-    row(6, "SUBSCRIBE", Kind::Bytes, "Receive messages that begin with these bytes, too; empty = all.")
+    6 SUBSCRIBE: Bytes, "Receive messages that begin with these bytes, too; empty = all."
         .of(&[Sub, Xpub])
         .pattern(|v| PatternOption::Subscribe(octets(v))),
-    row(7, "UNSUBSCRIBE", Kind::Bytes, "Take one SUBSCRIBE of the same bytes back.")
+    7 UNSUBSCRIBE: Bytes, "Take one SUBSCRIBE of the same bytes back."
         .of(&[Sub, Xpub])
         .pattern(|v| PatternOption::Unsubscribe(octets(v))),
-    row(8, "RATE", Kind::Int, "The limit of multicast transports in kbit/s.")
+    8 RATE: Int, "The limit of multicast transports in kbit/s."
         .range(1, INT)
         .int(|o| o.rate.into(), |o, v| o.rate = v as u32),
-    row(9, "RECOVERY_IVL", Kind::Int, "How long a multicast receiver may be away without loss, in ms.")
+    9 RECOVERY_IVL: Int, "How long a multicast receiver may be away without loss, in ms."
         .range(0, INT)
         .int(|o| millis(Some(o.recovery_ivl), 0), |o, v| o.recovery_ivl = span(v)),
-    row(11, "SNDBUF", Kind::Int, "The kernel's send buffer in bytes; -1 = the system's default.")
+    11 SNDBUF: Int, "The kernel's send buffer in bytes; -1 = the system's default."
         .range(-1, INT)
         .int(|o| optional(o.sndbuf), |o, v| o.sndbuf = usize::try_from(v).ok()),
-    row(12, "RCVBUF", Kind::Int, "The kernel's receive buffer in bytes; -1 = the system's default.")
+    12 RCVBUF: Int, "The kernel's receive buffer in bytes; -1 = the system's default."
         .range(-1, INT)
         .int(|o| optional(o.rcvbuf), |o, v| o.rcvbuf = usize::try_from(v).ok()),
-    row(13, "RCVMORE", Kind::Bool, "Whether further frames follow the one received last.").socket(),
-    row(14, "FD", Kind::Fd, "A descriptor that is readable when the socket may have become ready.").socket(),
-    row(15, "EVENTS", Kind::Int, "What the socket is ready for: POLLIN, POLLOUT.").socket(),
-    row(16, "TYPE", Kind::Int, "The socket's type.").only_int(|o| o.socket_type.id().into()),
-    row(17, "LINGER", Kind::Int, "How long closing goes on sending, in ms; -1 = without limit.")
+    13 RCVMORE: Bool, "Whether further frames follow the one received last." .socket(),
+    14 FD: Fd, "A descriptor that is readable when the socket may have become ready." .socket(),
+    15 EVENTS: Int, "What the socket is ready for: POLLIN, POLLOUT." .socket(),
+    16 TYPE: Int, "The socket's type." .only_int(|o| o.socket_type.id().into()),
+    17 LINGER: Int, "How long closing goes on sending, in ms; -1 = without limit."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.linger, -1), |o, v| o.linger = duration(v, -1)),
-    row(18, "RECONNECT_IVL", Kind::Int, "The delay before the next connection attempt in ms; -1 = no further attempt.")
+    18 RECONNECT_IVL: Int, "The delay before the next connection attempt in ms; -1 = no further attempt."
         .range(-1, INT)
         .int(|o| millis(o.reconnect_ivl, -1), |o, v| o.reconnect_ivl = duration(v, -1)),
-    row(19, "BACKLOG", Kind::Int, "How many connections may wait to be accepted.")
+    19 BACKLOG: Int, "How many connections may wait to be accepted."
         .range(0, INT)
         .int(|o| o.backlog.into(), |o, v| o.backlog = v as i32),
-    row(21, "RECONNECT_IVL_MAX", Kind::Int, "Delays between attempts double up to this many ms; 0 = they do not.")
+    21 RECONNECT_IVL_MAX: Int, "Delays between attempts double up to this many ms; 0 = they do not."
         .range(0, INT)
         .int(|o| millis(o.reconnect_ivl_max, 0), |o, v| o.reconnect_ivl_max = duration(v, 0)),
-    row(22, "MAXMSGSIZE", Kind::Int64, "A larger message from a peer ends its connection; bytes, -1 = no limit.")
+    22 MAXMSGSIZE: Int64, "A larger message from a peer ends its connection; bytes, -1 = no limit."
         .range(-1, i64::MAX)
         .int(|o| o.max_msg_size.map_or(-1, |v| v as i64), |o, v| o.max_msg_size = u64::try_from(v).ok()),
-    row(23, "SNDHWM", Kind::Int, "How many messages queue per peer on the way out; 0 = no limit.")
+    23 SNDHWM: Int, "How many messages queue per peer on the way out; 0 = no limit."
         .live()
         .range(0, INT)
         .int(|o| o.sndhwm as i64, |o, v| o.sndhwm = v as usize),
-    row(24, "RCVHWM", Kind::Int, "How many messages queue per peer on the way in; 0 = no limit.")
+    24 RCVHWM: Int, "How many messages queue per peer on the way in; 0 = no limit."
         .live()
         .range(0, INT)
         .int(|o| o.rcvhwm as i64, |o, v| o.rcvhwm = v as usize),
-    row(25, "MULTICAST_HOPS", Kind::Int, "How many routers a multicast packet may pass.")
+    25 MULTICAST_HOPS: Int, "How many routers a multicast packet may pass."
         .range(1, INT)
         .int(|o| o.multicast_hops.into(), |o, v| o.multicast_hops = v as u32),
-    row(27, "RCVTIMEO", Kind::Int, "How long receiving waits, in ms; -1 = for ever.")
+    27 RCVTIMEO: Int, "How long receiving waits, in ms; -1 = for ever."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.rcvtimeo, -1), |o, v| o.rcvtimeo = duration(v, -1)),
-    row(28, "SNDTIMEO", Kind::Int, "How long sending waits, in ms; -1 = for ever.")
+    28 SNDTIMEO: Int, "How long sending waits, in ms; -1 = for ever."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.sndtimeo, -1), |o, v| o.sndtimeo = duration(v, -1)),
-    row(31, "IPV4ONLY", Kind::Bool, "The opposite of IPV6, for old programs.")
+    31 IPV4ONLY: Bool, "The opposite of IPV6, for old programs."
         .int(|o| (!o.ipv6).into(), |o, v| o.ipv6 = v == 0),
-    row(32, "LAST_ENDPOINT", Kind::Str, "What was bound or connected last, wildcards filled in.")
+    32 LAST_ENDPOINT: Str, "What was bound or connected last, wildcards filled in."
         .only_bytes(|o| o.last_endpoint.as_bytes()),
-    row(33, "ROUTER_MANDATORY", Kind::Bool, "A message to an unknown peer is an error instead of dropped.")
+    33 ROUTER_MANDATORY: Bool, "A message to an unknown peer is an error instead of dropped."
         .aliases(&["ROUTER_BEHAVIOR", "FAIL_UNROUTABLE"])
         .of(&[Router])
         .pattern(|v| PatternOption::RouterMandatory(flag(v))),
-    row(34, "TCP_KEEPALIVE", Kind::Int, "Keepalive probes: 1 on, 0 off, -1 = the system's default.")
+    34 TCP_KEEPALIVE: Int, "Keepalive probes: 1 on, 0 off, -1 = the system's default."
         .range(-1, 1)
         .int(|o| o.tcp_keepalive.map_or(-1, i64::from), |o, v| o.tcp_keepalive = (v >= 0).then_some(v == 1)),
-    row(35, "TCP_KEEPALIVE_CNT", Kind::Int, "How many unanswered probes end a connection; -1 = the system's default.")
+    35 TCP_KEEPALIVE_CNT: Int, "How many unanswered probes end a connection; -1 = the system's default."
         .range(-1, 127)
         .int(|o| o.tcp_keepalive_cnt.map_or(-1, i64::from), |o, v| o.tcp_keepalive_cnt = (v > 0).then_some(v as u32)),
-    row(36, "TCP_KEEPALIVE_IDLE", Kind::Int, "Silence before the first probe, in seconds; -1 = the system's default.")
+    36 TCP_KEEPALIVE_IDLE: Int, "Silence before the first probe, in seconds; -1 = the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_idle), |o, v| o.tcp_keepalive_idle = idle(v)),
-    row(37, "TCP_KEEPALIVE_INTVL", Kind::Int, "Time between probes, in seconds; -1 = the system's default.")
+    37 TCP_KEEPALIVE_INTVL: Int, "Time between probes, in seconds; -1 = the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_intvl), |o, v| o.tcp_keepalive_intvl = idle(v)),
-    row(38, "TCP_ACCEPT_FILTER", Kind::Str, "One more network (CIDR) that may connect to what is bound later; empty = anybody again.")
+    38 TCP_ACCEPT_FILTER: Str, "One more network (CIDR) that may connect to what is bound later; empty = anybody again."
         .write_only_str(|o, v| {
             match v {
                 "" => o.tcp_accept_filters.clear(),
@@ -183,165 +197,166 @@ pub static SOCKET_OPTIONS: &[OptionRow] = &[
             }
             Ok(())
         }),
-    row(39, "IMMEDIATE", Kind::Bool, "Queue messages only for connections that are up.")
+    39 IMMEDIATE: Bool, "Queue messages only for connections that are up."
         .aliases(&["DELAY_ATTACH_ON_CONNECT"])
         .int(|o| o.immediate.into(), |o, v| o.immediate = v == 1),
-    row(40, "XPUB_VERBOSE", Kind::Bool, "Pass on every subscription, not only the first of a topic.")
+    40 XPUB_VERBOSE: Bool, "Pass on every subscription, not only the first of a topic."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubVerbose(flag(v))),
-    row(41, "ROUTER_RAW", Kind::Bool, "Raw TCP on a ROUTER; use a STREAM socket instead.")
+    41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; use a STREAM socket instead."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterRaw(flag(v))),
-    row(42, "IPV6", Kind::Bool, "Bind and connect over IPv6 as well as IPv4.")
+    42 IPV6: Bool, "Bind and connect over IPv6 as well as IPv4."
         .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
-    row(43, "MECHANISM", Kind::Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI.").only_int(|_| 0),
-    row(44, "PLAIN_SERVER", Kind::Bool, "Act as server of the PLAIN mechanism.").off(),
-    row(45, "PLAIN_USERNAME", Kind::Str, "The user name of a PLAIN client.").refused(NO_MECHANISM),
-    row(46, "PLAIN_PASSWORD", Kind::Str, "The password of a PLAIN client.").refused(NO_MECHANISM),
-    row(47, "CURVE_SERVER", Kind::Bool, "Act as server of the CURVE mechanism.").off(),
-    row(48, "CURVE_PUBLICKEY", Kind::Bytes, "The public key of this socket.").refused(NO_MECHANISM),
-    row(49, "CURVE_SECRETKEY", Kind::Bytes, "The secret key of this socket.").refused(NO_MECHANISM),
-    row(50, "CURVE_SERVERKEY", Kind::Bytes, "The public key of the server to connect to.").refused(NO_MECHANISM),
-    row(51, "PROBE_ROUTER", Kind::Bool, "Send an empty message on each new connection.")
+    43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI." .only_int(|_| 0),
+    44 PLAIN_SERVER: Bool, "Act as server of the PLAIN mechanism." .off(),
+    45 PLAIN_USERNAME: Str, "The user name of a PLAIN client." .refused(NO_MECHANISM),
+    46 PLAIN_PASSWORD: Str, "The password of a PLAIN client." .refused(NO_MECHANISM),
+    47 CURVE_SERVER: Bool, "Act as server of the CURVE mechanism." .off(),
+    48 CURVE_PUBLICKEY: Bytes, "The public key of this socket." .refused(NO_MECHANISM),
+    49 CURVE_SECRETKEY: Bytes, "The secret key of this socket." .refused(NO_MECHANISM),
+    50 CURVE_SERVERKEY: Bytes, "The public key of the server to connect to." .refused(NO_MECHANISM),
+    51 PROBE_ROUTER: Bool, "Send an empty message on each new connection."
         .of(&[Router, Dealer, Req])
         .pattern(|v| PatternOption::ProbeRouter(flag(v))),
-    row(52, "REQ_CORRELATE", Kind::Bool, "Number the requests and take matching replies only.")
+    52 REQ_CORRELATE: Bool, "Number the requests and take matching replies only."
         .of(&[Req])
         .pattern(|v| PatternOption::ReqCorrelate(flag(v))),
-    row(53, "REQ_RELAXED", Kind::Bool, "Allow a new request before the reply to the last.")
+    53 REQ_RELAXED: Bool, "Allow a new request before the reply to the last."
         .of(&[Req])
         .pattern(|v| PatternOption::ReqRelaxed(flag(v))),
-    row(54, "CONFLATE", Kind::Bool, "Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER).")
+    54 CONFLATE: Bool, "Keep only the newest message (PULL, PUSH, SUB, PUB, DEALER)."
         .int(|o| o.conflate.into(), |o, v| o.conflate = v == 1),
-    row(55, "ZAP_DOMAIN", Kind::Str, "The domain that authentication requests name.")
+    55 ZAP_DOMAIN: Str, "The domain that authentication requests name."
         .length(0, 255)
         .str(|o| o.zap_domain.as_bytes(), |o, v| o.zap_domain = v.to_owned()),
-    row(56, "ROUTER_HANDOVER", Kind::Bool, "A newcomer takes over the routing id of an older peer.")
+    56 ROUTER_HANDOVER: Bool, "A newcomer takes over the routing id of an older peer."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterHandover(flag(v))),
-    row(57, "TOS", Kind::Int, "The type-of-service byte of outgoing packets.")
+    57 TOS: Int, "The type-of-service byte of outgoing packets."
         .range(0, 255)
         .int(|o| o.tos.into(), |o, v| o.tos = v as u8),
-    row(58, "IPC_FILTER_PID", Kind::Int, "One more process that may connect to a bound ipc endpoint.")
+    58 IPC_FILTER_PID: Int, "One more process that may connect to a bound ipc endpoint."
         .range(0, INT)
         .write_only_int(|o, v| o.ipc_filter.pids.push(v as i32)),
-    row(59, "IPC_FILTER_UID", Kind::Int, "One more user that may connect to a bound ipc endpoint.")
+    59 IPC_FILTER_UID: Int, "One more user that may connect to a bound ipc endpoint."
         .range(0, INT)
         .write_only_int(|o, v| o.ipc_filter.uids.push(v as u32)),
-    row(60, "IPC_FILTER_GID", Kind::Int, "One more primary group that may connect to a bound ipc endpoint.")
+    60 IPC_FILTER_GID: Int, "One more primary group that may connect to a bound ipc endpoint."
         .range(0, INT)
         .write_only_int(|o, v| o.ipc_filter.gids.push(v as u32)),
-    row(61, "CONNECT_ROUTING_ID", Kind::Bytes, "How the peer of the next connect is called here.")
+    61 CONNECT_ROUTING_ID: Bytes, "How the peer of the next connect is called here."
         .aliases(&["CONNECT_RID"])
         .of(&[Router, Stream])
         .length(1, 255)
         .pattern(|v| PatternOption::ConnectRoutingId(octets(v))),
-    row(62, "GSSAPI_SERVER", Kind::Bool, "Act as server of the GSSAPI mechanism.").refused(NO_GSSAPI),
-    row(63, "GSSAPI_PRINCIPAL", Kind::Str, "The principal of this socket.").refused(NO_GSSAPI),
-    row(64, "GSSAPI_SERVICE_PRINCIPAL", Kind::Str, "The principal of the server.").refused(NO_GSSAPI),
-    row(65, "GSSAPI_PLAINTEXT", Kind::Bool, "Authenticate without encrypting.").refused(NO_GSSAPI),
-    row(66, "HANDSHAKE_IVL", Kind::Int, "The limit from the connection to the end of the handshake, in ms; 0 = none.")
+    62 GSSAPI_SERVER: Bool, "Act as server of the GSSAPI mechanism." .refused(NO_GSSAPI),
+    63 GSSAPI_PRINCIPAL: Str, "The principal of this socket." .refused(NO_GSSAPI),
+    64 GSSAPI_SERVICE_PRINCIPAL: Str, "The principal of the server." .refused(NO_GSSAPI),
+    65 GSSAPI_PLAINTEXT: Bool, "Authenticate without encrypting." .refused(NO_GSSAPI),
+    66 HANDSHAKE_IVL: Int, "The limit from the connection to the end of the handshake, in ms; 0 = none."
         .range(0, INT)
         .int(|o| millis(o.handshake_ivl, 0), |o, v| o.handshake_ivl = duration(v, 0)),
-    row(68, "SOCKS_PROXY", Kind::Str, "Connect through the SOCKS5 proxy at host:port; empty = directly.")
+    68 SOCKS_PROXY: Str, "Connect through the SOCKS5 proxy at host:port; empty = directly."
         .length(0, 1024)
         .str(|o| o.socks_proxy.as_bytes(), |o, v| o.socks_proxy = v.to_owned()),
-    row(69, "XPUB_NODROP", Kind::Bool, "Wait instead of dropping when the queue to a subscriber is full.")
+    69 XPUB_NODROP: Bool, "Wait instead of dropping when the queue to a subscriber is full."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubNodrop(flag(v))),
-    row(71, "XPUB_MANUAL", Kind::Bool, "The application decides which subscriptions count.")
+    71 XPUB_MANUAL: Bool, "The application decides which subscriptions count."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubManual(flag(v))),
-    row(72, "XPUB_WELCOME_MSG", Kind::Bytes, "The first message to each new subscriber; empty = none.")
+    72 XPUB_WELCOME_MSG: Bytes, "The first message to each new subscriber; empty = none."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubWelcomeMsg(octets(v))),
-    row(73, "STREAM_NOTIFY", Kind::Bool, "Deliver an empty message when a peer comes and when it goes.")
+    73 STREAM_NOTIFY: Bool, "Deliver an empty message when a peer comes and when it goes."
         .of(&[Stream])
         .pattern(|v| PatternOption::StreamNotify(flag(v))),
-    row(74, "INVERT_MATCHING", Kind::Bool, "Match what does not begin with a subscription; set it on both ends.")
+    74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends."
         .of(&[Pub, Xpub, Sub, Xsub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
-    row(75, "HEARTBEAT_IVL", Kind::Int, "How often to ping the peer, in ms; 0 = never.")
+    75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = duration(v, 0)),
     // It travels in tenths of a second and is kept in them.
-    row(76, "HEARTBEAT_TTL", Kind::Int, "After how much silence the peer may give up on us, in ms; 0 = not told.")
+    76 HEARTBEAT_TTL: Int, "After how much silence the peer may give up on us, in ms; 0 = not told."
         .range(0, 6_553_599)
         .int(|o| millis(Some(o.heartbeat_ttl), 0), |o, v| o.heartbeat_ttl = span(v / 100 * 100)),
-    row(77, "HEARTBEAT_TIMEOUT", Kind::Int, "Silence after a ping that ends the connection, in ms; at first as HEARTBEAT_IVL.")
+    77 HEARTBEAT_TIMEOUT: Int, "Silence after a ping that ends the connection, in ms; at first as HEARTBEAT_IVL."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_timeout, -1), |o, v| o.heartbeat_timeout = Some(span(v))),
-    row(78, "XPUB_VERBOSER", Kind::Bool, "Pass on every subscription and every unsubscription.")
+    78 XPUB_VERBOSER: Bool, "Pass on every subscription and every unsubscription."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubVerboser(flag(v))),
-    row(79, "CONNECT_TIMEOUT", Kind::Int, "The limit of one connection attempt, in ms; 0 = the system's.")
+    79 CONNECT_TIMEOUT: Int, "The limit of one connection attempt, in ms; 0 = the system's."
         .range(0, INT)
         .int(|o| millis(o.connect_timeout, 0), |o, v| o.connect_timeout = duration(v, 0)),
-    row(80, "TCP_MAXRT", Kind::Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit.")
+    80 TCP_MAXRT: Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit."
         .range(0, INT)
         .int(|o| millis(o.tcp_maxrt, 0), |o, v| o.tcp_maxrt = duration(v, 0)),
-    row(81, "THREAD_SAFE", Kind::Bool, "1 for the socket types that libzmq calls thread-safe. Here every socket is, yet these read 0 as there.")
+    81 THREAD_SAFE: Bool, "1 for the socket types that libzmq calls thread-safe. Here every socket is, yet these read 0 as there."
         .only_int(|_| 0),
-    row(84, "MULTICAST_MAXTPDU", Kind::Int, "The largest multicast datagram, in bytes.")
+    84 MULTICAST_MAXTPDU: Int, "The largest multicast datagram, in bytes."
         .range(1, INT)
         .int(|o| o.multicast_maxtpdu.into(), |o, v| o.multicast_maxtpdu = v as u32),
-    row(85, "VMCI_BUFFER_SIZE", Kind::Uint64, "The buffer of a VMCI socket; 0 = the driver's.")
+    85 VMCI_BUFFER_SIZE: Uint64, "The buffer of a VMCI socket; 0 = the driver's."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.vmci_buffers[0] as i64, |o, v| o.vmci_buffers[0] = v as u64),
-    row(86, "VMCI_BUFFER_MIN_SIZE", Kind::Uint64, "The least buffer of a VMCI socket; 0 = the driver's.")
+    86 VMCI_BUFFER_MIN_SIZE: Uint64, "The least buffer of a VMCI socket; 0 = the driver's."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.vmci_buffers[1] as i64, |o, v| o.vmci_buffers[1] = v as u64),
-    row(87, "VMCI_BUFFER_MAX_SIZE", Kind::Uint64, "The largest buffer of a VMCI socket; 0 = the driver's.")
+    87 VMCI_BUFFER_MAX_SIZE: Uint64, "The largest buffer of a VMCI socket; 0 = the driver's."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.vmci_buffers[2] as i64, |o, v| o.vmci_buffers[2] = v as u64),
-    row(88, "VMCI_CONNECT_TIMEOUT", Kind::Int, "The limit of a VMCI connection attempt, in ms; -1 = the driver's.")
+    88 VMCI_CONNECT_TIMEOUT: Int, "The limit of a VMCI connection attempt, in ms; -1 = the driver's."
         .range(-1, INT)
         .int(|o| millis(o.vmci_connect_timeout, -1), |o, v| o.vmci_connect_timeout = duration(v, -1)),
-    row(89, "USE_FD", Kind::Int, "A listening descriptor that the next bind takes over; -1 = none.")
+    89 USE_FD: Int, "A listening descriptor that the next bind takes over; -1 = none."
         .range(-1, INT)
         .int(|o| o.use_fd.map_or(-1, i64::from), |o, v| o.use_fd = (v >= 0).then_some(v as i32)),
-    row(90, "GSSAPI_PRINCIPAL_NAMETYPE", Kind::Int, "What kind of name GSSAPI_PRINCIPAL is.").refused(NO_GSSAPI),
-    row(91, "GSSAPI_SERVICE_PRINCIPAL_NAMETYPE", Kind::Int, "What kind of name GSSAPI_SERVICE_PRINCIPAL is.").refused(NO_GSSAPI),
+    90 GSSAPI_PRINCIPAL_NAMETYPE: Int, "What kind of name GSSAPI_PRINCIPAL is." .refused(NO_GSSAPI),
+    91 GSSAPI_SERVICE_PRINCIPAL_NAMETYPE: Int, "What kind of name GSSAPI_SERVICE_PRINCIPAL is." .refused(NO_GSSAPI),
     // The kernel takes 15 bytes and a terminating zero.
-    row(92, "BINDTODEVICE", Kind::Str, "The only network interface to use (needs CAP_NET_RAW); empty = any.")
+    92 BINDTODEVICE: Str, "The only network interface to use (needs CAP_NET_RAW); empty = any."
         .length(0, 15)
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
-    draft(93, "ZAP_ENFORCE_DOMAIN", Kind::Bool),
-    draft(94, "LOOPBACK_FASTPATH", Kind::Bool),
-    draft(95, "METADATA", Kind::Str),
-    draft(96, "MULTICAST_LOOP", Kind::Bool),
-    draft(97, "ROUTER_NOTIFY", Kind::Int),
-    draft(98, "XPUB_MANUAL_LAST_VALUE", Kind::Bool),
-    draft(99, "SOCKS_USERNAME", Kind::Str),
-    draft(100, "SOCKS_PASSWORD", Kind::Str),
-    draft(101, "IN_BATCH_SIZE", Kind::Int),
-    draft(102, "OUT_BATCH_SIZE", Kind::Int),
-    draft(103, "WSS_KEY_PEM", Kind::Str),
-    draft(104, "WSS_CERT_PEM", Kind::Str),
-    draft(105, "WSS_TRUST_PEM", Kind::Str),
-    draft(106, "WSS_HOSTNAME", Kind::Str),
-    draft(107, "WSS_TRUST_SYSTEM", Kind::Bool),
-    draft(108, "ONLY_FIRST_SUBSCRIBE", Kind::Bool),
-    draft(109, "RECONNECT_STOP", Kind::Int),
-    draft(110, "HELLO_MSG", Kind::Bytes),
-    draft(111, "DISCONNECT_MSG", Kind::Bytes),
-    draft(112, "PRIORITY", Kind::Int),
-    draft(113, "BUSY_POLL", Kind::Int),
-    draft(114, "HICCUP_MSG", Kind::Bytes),
-    draft(115, "XSUB_VERBOSE_UNSUBSCRIBE", Kind::Bool),
-    draft(116, "TOPICS_COUNT", Kind::Int),
-    draft(117, "NORM_MODE", Kind::Int),
-    draft(118, "NORM_UNICAST_NACK", Kind::Bool),
-    draft(119, "NORM_BUFFER_SIZE", Kind::Int),
-    draft(120, "NORM_SEGMENT_SIZE", Kind::Int),
-    draft(121, "NORM_BLOCK_SIZE", Kind::Int),
-    draft(122, "NORM_NUM_PARITY", Kind::Int),
-    draft(123, "NORM_NUM_AUTOPARITY", Kind::Int),
-    draft(124, "NORM_PUSH", Kind::Bool),
-];
+    93 ZAP_ENFORCE_DOMAIN: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    94 LOOPBACK_FASTPATH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    95 METADATA: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    96 MULTICAST_LOOP: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    99 SOCKS_USERNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    100 SOCKS_PASSWORD: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    101 IN_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    102 OUT_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    103 WSS_KEY_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    104 WSS_CERT_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    105 WSS_TRUST_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    106 WSS_HOSTNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    107 WSS_TRUST_SYSTEM: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    108 ONLY_FIRST_SUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    109 RECONNECT_STOP: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    110 HELLO_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    111 DISCONNECT_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    112 PRIORITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    113 BUSY_POLL: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    114 HICCUP_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    115 XSUB_VERBOSE_UNSUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    116 TOPICS_COUNT: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    117 NORM_MODE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    118 NORM_UNICAST_NACK: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    119 NORM_BUFFER_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    120 NORM_SEGMENT_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    121 NORM_BLOCK_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    122 NORM_NUM_PARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    123 NORM_NUM_AUTOPARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    124 NORM_PUSH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+}
 
 const NO_MECHANISM: &str = "needs a security mechanism that is not built in";
+const NO_DRAFT: &str = "is a draft option, not available here";
 const NO_GSSAPI: &str = "needs GSSAPI, which is not built in";
 
 const fn row(id: i32, name: &'static str, kind: Kind, doc: &'static str) -> OptionRow {
@@ -368,11 +383,6 @@ const fn row(id: i32, name: &'static str, kind: Kind, doc: &'static str) -> Opti
             refused: None,
         },
     }
-}
-
-const fn draft(id: i32, name: &'static str, kind: Kind) -> OptionRow {
-    row(id, name, kind, "A draft in libzmq; not available.")
-        .refused("is a draft option, not available here")
 }
 
 impl OptionRow {

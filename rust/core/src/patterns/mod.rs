@@ -14,17 +14,29 @@
 //! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
 //! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
 
+mod distributor;
 mod fair_queue;
 mod load_balancer;
 mod pipe_set;
+mod publisher;
 #[cfg(test)]
 mod rig;
 mod ring;
+mod router_table;
+mod subscriber;
 
 mod dealer;
 mod pair;
+mod publish;
 mod pull;
 mod push;
+mod rep;
+mod req;
+mod router;
+mod stream;
+mod subscribe;
+mod xpub;
+mod xsub;
 
 use std::result;
 
@@ -34,7 +46,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
-pub use crate::patterns::pipe_set::{Counters, DoomReason, DropReason, PipeSet, Removed, Side};
+pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
 /// A message that could not be sent, given back with the reason.
@@ -136,7 +148,8 @@ pub struct PatternSpec {
     pub can_send: bool,
     /// Whether the type can receive at all; if not, receiving is `NotSupported`.
     pub can_recv: bool,
-    /// Whether CONFLATE has an effect on this type.
+    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
+    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
@@ -153,4 +166,20 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
 }
 
 /// Every pattern there is.
-pub static PATTERNS: &[&PatternSpec] = &[&pair::PAIR, &dealer::DEALER, &pull::PULL, &push::PUSH];
+pub static PATTERNS: &[&PatternSpec] = &[
+    &pair::PAIR,
+    &publish::PUB,
+    &subscribe::SUB,
+    &req::REQ,
+    &rep::REP,
+    &dealer::DEALER,
+    &router::ROUTER,
+    &pull::PULL,
+    &push::PUSH,
+    &xpub::XPUB,
+    &xsub::XSUB,
+    &stream::STREAM,
+];
+
+#[cfg(test)]
+mod tests;

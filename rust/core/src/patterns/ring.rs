@@ -45,6 +45,16 @@ impl Ring {
         }
     }
 
+    /// Visits every pipe, beginning with the front.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(PipeId)) {
+        let mut next = self.front;
+        while let Some(id) = next {
+            visit(id);
+            next = self.links[self.links[slot_index(id)].next as usize].id;
+            next = next.filter(|next| self.front != Some(*next));
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -106,6 +116,8 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     fn id(n: u64) -> PipeId {
@@ -134,6 +146,24 @@ mod tests {
         ring.rotate();
         ring.insert(id(5));
         assert_eq!(round(&mut ring), [0, 7, 3, 5]);
+    }
+
+    #[test]
+    fn visiting_turns_nothing() {
+        let mut ring = Ring::default();
+        let visited = |ring: &Ring| {
+            let mut seen = Vec::new();
+            ring.for_each(|id| seen.push(id.0 & 0xffff_ffff));
+            seen
+        };
+        assert!(visited(&ring).is_empty());
+        ring.insert(id(4));
+        assert_eq!(visited(&ring), [4]);
+        ring.insert(id(2));
+        ring.insert(id(6));
+        ring.rotate();
+        assert_eq!(visited(&ring), [2, 6, 4]);
+        assert_eq!(ring.front(), Some(id(2)));
     }
 
     #[test]
@@ -166,5 +196,42 @@ mod tests {
         ring.remove(id(1));
         ring.insert(later);
         assert_eq!(ring.front(), Some(later));
+    }
+
+    #[test]
+    fn agrees_with_a_deque_whatever_happens() {
+        let mut ring = Ring::default();
+        let mut model = VecDeque::new();
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let id = id(state >> 33 & 0xf);
+            match state >> 61 {
+                0..3 => {
+                    ring.insert(id);
+                    if !model.contains(&id) {
+                        model.push_back(id);
+                    }
+                }
+                3..5 => {
+                    let known = model.iter().position(|other| *other == id);
+                    assert_eq!(ring.remove(id), known.is_some());
+                    known.map(|at| model.remove(at));
+                }
+                _ => {
+                    ring.rotate();
+                    if !model.is_empty() {
+                        model.rotate_left(1);
+                    }
+                }
+            }
+            assert_eq!(ring.front(), model.front().copied());
+            assert_eq!(ring.len(), model.len());
+            let mut visited = Vec::new();
+            ring.for_each(|id| visited.push(id));
+            assert!(visited.iter().eq(&model));
+        }
     }
 }

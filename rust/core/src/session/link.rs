@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use zeroxide_proto::engine::{CloseReason, Engine};
+use zeroxide_proto::engine::Engine;
+use zeroxide_proto::error::CloseReason;
 
 use super::traffic::Input;
 use super::{Connection, Link, Session, State, engine_config};
@@ -14,6 +15,8 @@ use crate::transports::{Opening, Stream, Target, Targets};
 
 /// How long a finished connection may wait for the peer's kernel to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How much unwanted input it throws away in one go.
+const SINK_MAX: usize = 16 * 1024;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
@@ -116,7 +119,7 @@ impl Session {
         let mut sink = Vec::new();
         let ended = loop {
             sink.clear();
-            sink.reserve(16 * 1024);
+            sink.reserve(SINK_MAX);
             match stream.recv(&mut sink) {
                 Ok(0) => break true,
                 Ok(_) => {}
@@ -141,12 +144,16 @@ impl Session {
             Ok(Targets::Resolve(job)) => {
                 state.link = Link::Resolving;
                 let me = self.me.clone();
-                self.registry.resolver.submit(job, move |answer| {
+                let submitted = self.registry.resolver.submit(job, move |answer| {
                     if let Some(session) = me.upgrade() {
                         session.lock().resolved = Some(answer);
                         session.wake();
                     }
                 });
+                if let Err(error) = submitted {
+                    self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                    self.wait_for_next_round(state, io);
+                }
             }
             Err(error) => {
                 self.emit_because(EventKind::Closed, error.errno() as u64, &error);
@@ -221,7 +228,7 @@ impl Session {
 
     fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream) {
         self.emit(EventKind::Connected, stream.id());
-        let engine = Engine::new(engine_config(&self.options, self.socket_type, false), io.now());
+        let engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
         state.link = Link::Up(Box::new(Connection::new(engine, stream)));
         self.traffic(state, io);
     }
@@ -250,13 +257,13 @@ impl Session {
     /// The connection is over.
     fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
-        let descriptor = up.stream.id();
+        let fd = up.stream.id();
         let was_ready = up.engine.is_ready();
         let stranded = up.given - up.engine.messages_transmitted();
         if !was_ready {
             self.emit_handshake_failure(reason);
         }
-        self.emit_because(EventKind::Disconnected, descriptor, reason);
+        self.emit_because(EventKind::Disconnected, fd, reason);
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use zeroxide_proto::engine::{Event, PeerInfo};
+use zeroxide_proto::engine::{Engine, Event, PeerInfo};
+use zeroxide_proto::error::CloseReason;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
@@ -30,7 +31,7 @@ pub(super) enum Input {
     /// The budget is used up; there is more.
     More,
     /// The connection is over, with the reason in words.
-    Closed(zeroxide_proto::engine::CloseReason),
+    Closed(CloseReason),
 }
 
 impl Session {
@@ -51,12 +52,16 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
-            match up.stream.recv(up.engine.input()) {
+            let buffer = up.engine.input();
+            let room = buffer.capacity() - buffer.len();
+            match up.stream.recv(buffer) {
                 Ok(0) => {
                     up.readable = false;
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {
+                    // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
+                    up.readable = n >= room || up.hung_up;
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
@@ -182,10 +187,10 @@ enum Decoded {
     Starved,
     /// The pipe is full: the peer has to wait.
     Stalled,
-    Closed(zeroxide_proto::engine::CloseReason),
+    Closed(CloseReason),
 }
 
-fn fill(engine: &mut zeroxide_proto::engine::Engine, pipe: &mut Pipe, given: &mut u64) {
+fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
     while engine.can_send() && pipe.check_read() {
         while let Some(frame) = pipe.read_frame() {
             let more = frame.more();

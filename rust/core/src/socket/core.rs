@@ -6,6 +6,7 @@ use std::result;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
@@ -17,7 +18,7 @@ use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::MonitorEvent;
 use crate::options::Options;
-use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected, Side};
+use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
@@ -356,7 +357,7 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn recv_now(&self, state: &mut State) -> Result<Message> {
+    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Option<PipeId>)> {
         if !self.spec.can_recv {
             return Err(Error::new(ErrorKind::NotSupported));
         }
@@ -368,7 +369,12 @@ impl Core {
         if self.signal.has_descriptor() {
             self.level(state);
         }
-        result.map(|(message, _)| message)
+        result
+    }
+
+    /// Who is behind a pipe.
+    pub(super) fn peer_of(state: &mut State, id: Option<PipeId>) -> Option<Arc<PeerInfo>> {
+        state.pipes.get(id?).and_then(|pipe| pipe.peer())
     }
 
     /// Receives without waiting until `batch` has `max` messages.

@@ -162,6 +162,8 @@ impl Core {
         if self.spec().single_connect && state.endpoints.is_connected(text) {
             return Ok(text.to_owned());
         }
+        // What the address itself shows to be wrong is said now; names are looked up later.
+        transport.targets(&endpoint.address, &state.options).map_err(|error| error.about(text))?;
         let (io, guard) = self.registry.choose_io(state.options.affinity)?;
         let source = state.endpoints.source();
         let seed = Seed {

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
@@ -23,6 +24,8 @@ pub(super) struct Parts {
 struct Thread {
     outgoing: Option<Message>,
     incoming: VecDeque<Frame>,
+    /// Who the incoming message is from.
+    peer: Option<Arc<PeerInfo>>,
 }
 
 impl Thread {
@@ -82,18 +85,24 @@ impl Parts {
     }
 
     /// The next part of the message that this thread is receiving.
-    pub(super) fn next(&self) -> Option<Frame> {
-        if self.nobody() { None } else { self.with(|mine| mine.incoming.pop_front()) }
+    pub(super) fn next(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
+        if self.nobody() {
+            return None;
+        }
+        self.with(|mine| mine.incoming.pop_front().map(|frame| (frame, mine.peer.clone())))
     }
 
     /// This thread begins to receive `message`: its first part now, the others later.
-    pub(super) fn begin(&self, message: Message) -> Frame {
+    pub(super) fn begin(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
         if message.len() == 1 {
             return message.into_iter().next().unwrap_or_default();
         }
         let mut frames: VecDeque<Frame> = message.into_iter().collect();
         let first = frames.pop_front().unwrap_or_default();
-        self.with(|mine| mine.incoming = frames);
+        self.with(|mine| {
+            mine.incoming = frames;
+            mine.peer = peer;
+        });
         first
     }
 

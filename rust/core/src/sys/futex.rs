@@ -32,17 +32,8 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -
 
 /// Wakes everybody who waits for `word`. Change it first.
 pub(crate) fn wake_all(word: &AtomicU32) {
-    wake(word, i32::MAX as u32);
-}
-
-/// Wakes one of those who wait for `word`. Change it first.
-pub(crate) fn wake_one(word: &AtomicU32) {
-    wake(word, 1);
-}
-
-fn wake(word: &AtomicU32, count: u32) {
     // Fails only for an address that is none, and this one comes from a reference.
-    let _ = futex::wake(word, Flags::PRIVATE, count);
+    let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
 }
 
 #[cfg(test)]
@@ -83,7 +74,6 @@ mod tests {
             .collect();
         thread::sleep(Duration::from_millis(20));
         word.store(1, Ordering::Release);
-        wake_one(&word);
         wake_all(&word);
         for sleeper in sleepers {
             sleeper.join().unwrap();

@@ -1,11 +1,13 @@
 //! The addresses of the network interfaces.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::net::SocketAddr;
 use std::ptr;
 
 use socket2::SockAddr;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// Every interface address with the interface's name, in the system's order, ports zero.
 pub(crate) fn addresses() -> io::Result<Vec<(String, SocketAddr)>> {
@@ -58,9 +60,40 @@ unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
     copy.ok()?.1.as_socket()
 }
 
+/// The number of an interface, given by name or already as a number.
+///
+/// # Errors
+/// `NoDevice` when there is none of that name.
+pub(crate) fn index(name: &str) -> Result<u32> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let unknown = || {
+        Error::with(
+            ErrorKind::NoDevice,
+            format!("no interface is called {name}"),
+        )
+    };
+    let name = CString::new(name).map_err(|_| unknown())?;
+    // SAFETY: the name is a C string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(unknown()),
+        number => Ok(number),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interfaces_have_numbers() {
+        assert_eq!(index("lo").unwrap(), 1);
+        assert_eq!(index("7").unwrap(), 7);
+        for name in ["nope", "l\0o", ""] {
+            assert_eq!(index(name).unwrap_err().kind(), ErrorKind::NoDevice);
+        }
+    }
 
     #[test]
     fn loopback_is_among_them() {

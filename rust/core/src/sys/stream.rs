@@ -1,38 +1,27 @@
 //! Bytes in and out of a connected socket, and adopting descriptors from outside.
 
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::buffer::spare_capacity;
 use rustix::io::{FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
 /// As many slices as the kernel takes in one call.
 const MAX_SLICES: usize = 1024;
+/// What a buffer gets that comes without room.
+const SMALL_ROOM: usize = 4096;
 
-/// Appends what has arrived to `buffer`, at most `max` bytes and not more than it has room for; a full buffer is given
-/// room first. 0 is the end of the stream.
-pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
-    debug_assert!(max > 0, "reading nothing looks like the end of the stream");
+/// Appends what has arrived to `buffer`, as much as it has room for; a full buffer is given some first. 0 is the end of
+/// the stream.
+pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    // Reading into no room would look like the end of the stream.
     if buffer.capacity() == buffer.len() {
         buffer
-            .try_reserve(max)
+            .try_reserve(SMALL_ROOM)
             .map_err(|_| io::ErrorKind::OutOfMemory)?;
     }
-    let spare = buffer.spare_capacity_mut();
-    let room = spare.len().min(max);
-    let read = {
-        let window: &mut [MaybeUninit<u8>] = &mut spare[..room];
-        // Two borrows of the window are needed only if interrupted, hence the reborrow.
-        let (filled, _) = retry_on_intr(|| {
-            rustix::net::recv(fd, &mut *window, RecvFlags::DONTWAIT)
-                .map(|((filled, _), read)| (filled.len(), read))
-        })?;
-        filled
-    };
-    // SAFETY: recv initialised the first `read` bytes of the spare capacity.
-    unsafe { buffer.set_len(buffer.len() + read) };
-    Ok(read)
+    Ok(retry_on_intr(|| rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT))?.1)
 }
 
 /// Sends as much of the slices as the kernel takes now, without ever raising SIGPIPE.
@@ -92,26 +81,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appends_what_arrived_and_no_more_than_asked() {
+    fn appends_what_arrived_into_the_room_there_is() {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"abcdef").unwrap();
-        let mut buffer = Vec::with_capacity(64);
+        let mut buffer = Vec::with_capacity(5);
         buffer.extend_from_slice(b">");
-        assert_eq!(recv(near.as_fd(), &mut buffer, 4).unwrap(), 4);
-        assert_eq!(recv(near.as_fd(), &mut buffer, 4).unwrap(), 2);
+        assert_eq!(recv(near.as_fd(), &mut buffer).unwrap(), 4);
+        assert_eq!(recv(near.as_fd(), &mut buffer).unwrap(), 2);
         assert_eq!(buffer, b">abcdef");
-        let dry = recv(near.as_fd(), &mut buffer, 4).unwrap_err();
+        let dry = recv(near.as_fd(), &mut buffer).unwrap_err();
         assert_eq!(dry.kind(), io::ErrorKind::WouldBlock);
         drop(far);
-        assert_eq!(recv(near.as_fd(), &mut buffer, 4).unwrap(), 0);
-    }
-
-    #[test]
-    fn gives_a_full_buffer_room() {
-        let (near, mut far) = UnixStream::pair().unwrap();
-        far.write_all(b"abc").unwrap();
-        let mut buffer = Vec::new();
-        assert_eq!(recv(near.as_fd(), &mut buffer, 16).unwrap(), 3);
+        assert_eq!(recv(near.as_fd(), &mut buffer).unwrap(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 pub(crate) use crate::options::ThreadSettings;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Starts a thread in which no signal handler ever runs, so that a signal always reaches a thread of the program, and
 /// interrupts it if it waits.
@@ -37,7 +37,7 @@ pub(crate) fn settle(settings: &ThreadSettings) {
 }
 
 /// Binds the calling thread to these CPUs.
-pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
+fn pin(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
         if cpu >= CpuSet::MAX_CPU {
@@ -46,14 +46,6 @@ pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
         set.set(cpu);
     }
     Ok(sched_setaffinity(None, &set)?)
-}
-
-/// The CPUs that the calling thread may run on.
-pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|&cpu| set.is_set(cpu))
-        .collect())
 }
 
 fn schedule(policy: Option<i32>, priority: Option<i32>) -> io::Result<()> {
@@ -163,20 +155,25 @@ mod tests {
         assert!(!blocked(libc::SIGINT));
     }
 
+    fn allowed_cpus() -> Vec<usize> {
+        let set = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect()
+    }
+
     #[test]
     fn runs_where_it_is_told() {
-        let cpu = allowed_cpus().unwrap()[0];
+        let cpu = allowed_cpus()[0];
         let (tell, told) = mpsc::channel();
         let settings = ThreadSettings {
             cpus: vec![cpu],
             ..ThreadSettings::default()
         };
-        spawn(settings, move || {
-            tell.send(allowed_cpus().unwrap()).unwrap()
-        })
-        .unwrap()
-        .join()
-        .unwrap();
+        spawn(settings, move || tell.send(allowed_cpus()).unwrap())
+            .unwrap()
+            .join()
+            .unwrap();
         assert_eq!(told.recv().unwrap(), [cpu]);
         assert!(pin(&[usize::MAX]).is_err());
     }

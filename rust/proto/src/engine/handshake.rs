@@ -40,10 +40,10 @@ impl Engine {
         let State::Greeting(greeting) = &mut self.state else {
             return Ok(false);
         };
-        match greeting.advance(self.decoder.undecoded(), &mut self.encoder) {
+        match greeting.advance(self.decoder.input().bytes(), &mut self.encoder) {
             Progress::Incomplete => Ok(false),
             Progress::Complete { peer, used } => {
-                self.decoder.skip(used);
+                self.decoder.input().skip(used);
                 match peer {
                     Peer::V3 { minor, mechanism } => self.start_mechanism(minor, &mechanism),
                     old => self.start_legacy(old),
@@ -229,6 +229,9 @@ impl Engine {
         self.decoder.set_limits(traffic::limits(&self.config));
         if info.version.0 >= 3 {
             self.heartbeat.start(self.now);
+        }
+        if cipher.is_none() && !self.traffic.publishes() {
+            self.decoder.allow_small();
         }
         self.traffic.start(info.version, cipher);
         let info = Arc::new(info);

@@ -152,6 +152,23 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
+    /// Calls `visit` with each topic that `peer` wants, in no order.
+    pub fn for_each_topic_of(&self, peer: K, mut visit: impl FnMut(&[u8])) {
+        let Some(&number) = self.numbers.get(&peer) else {
+            return;
+        };
+        let mut ids = self.peers[number as usize].topics.ids.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut topic = Vec::new();
+        for id in ids {
+            if wants(&self.tree, &self.groups, id, number) {
+                self.tree.topic(id, &mut topic);
+                visit(&topic);
+            }
+        }
+    }
+
     /// Calls `visit` with every peer that wants `text`; more than once when it wants several prefixes of it.
     pub fn for_each_match(&self, text: &[u8], mut visit: impl FnMut(K)) {
         self.tree.walk(text, |id, _| {

@@ -1,0 +1,112 @@
+//! The protocol without a network: what a message costs from one engine's `send` to the other's event, and what
+//! matching a topic costs. Copying the bytes from one engine to the other stands in for the kernel.
+
+use std::hint::black_box;
+use std::io::IoSlice;
+use std::time::Instant;
+
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::subscription::SubscriberTable;
+use zeroxide_proto::{Engine, EngineConfig, Event};
+
+mod timing;
+
+use timing::measure;
+
+fn main() {
+    engines();
+    subscriptions();
+}
+
+fn engines() {
+    for (size, count) in [
+        (8, 1000),
+        (64, 1000),
+        (1024, 200),
+        (16 * 1024, 50),
+        (256 * 1024, 5),
+    ] {
+        let (mut push, mut pull) = connected(SocketType::Push, SocketType::Pull);
+        let frame = Frame::from(vec![7; size]);
+        measure(&format!("engine to engine, {size} B"), count, || {
+            let mut sent = 0;
+            let mut arrived = 0;
+            while arrived < count {
+                while sent < count && push.can_send() {
+                    push.send(frame.clone());
+                    sent += 1;
+                }
+                carry(&mut push, &mut pull);
+                arrived += frames(&mut pull);
+            }
+        });
+    }
+}
+
+/// Two engines that have shaken hands.
+fn connected(one: SocketType, other: SocketType) -> (Engine, Engine) {
+    let now = Instant::now();
+    let server = EngineConfig {
+        as_server: true,
+        ..EngineConfig::new(other)
+    };
+    let (mut one, mut other) = (
+        Engine::new(EngineConfig::new(one), now),
+        Engine::new(server, now),
+    );
+    while !(one.is_ready() && other.is_ready()) {
+        carry(&mut one, &mut other);
+        frames(&mut other);
+        carry(&mut other, &mut one);
+        frames(&mut one);
+    }
+    (one, other)
+}
+
+/// Moves what one engine has to send into the other.
+fn carry(from: &mut Engine, to: &mut Engine) {
+    let now = Instant::now();
+    while from.has_transmit() && to.wants_input() {
+        let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(64);
+        let count = from.poll_transmit(&mut slices, 256 * 1024);
+        slices
+            .iter()
+            .for_each(|slice| to.input().extend_from_slice(slice));
+        drop(slices);
+        from.transmitted(count, now);
+        to.handle_input(now);
+    }
+}
+
+fn frames(engine: &mut Engine) -> usize {
+    let mut count = 0;
+    while let Some(event) = engine.poll_event() {
+        match event {
+            Event::Frame(frame) => {
+                black_box(frame);
+                count += 1;
+            }
+            Event::Closed(reason) => panic!("{reason}"),
+            Event::Ready(_) => {}
+        }
+    }
+    count
+}
+
+fn subscriptions() {
+    for count in [1, 1000, 100_000] {
+        let mut table = SubscriberTable::new();
+        for topic in 0..count {
+            table.add(format!("topic {topic} ").as_bytes(), topic % 10);
+        }
+        let text = format!("topic {} and a message's body", count / 2);
+        measure(&format!("one topic of {count} matched"), 1000, || {
+            for _ in 0..1000 {
+                table.for_each_match(black_box(text.as_bytes()), |peer| {
+                    black_box(peer);
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,266 @@
+//! Sending one message to many pipes.
+
+use zeroxide_proto::message::Message;
+
+use crate::patterns::pipe_set::{DropReason, PipeSet, slot_index};
+use crate::pipe::PipeId;
+
+/// Marks pipes, then gives each marked one the same message.
+///
+/// Marking a pipe twice is marking it once. A pipe that is full misses the message, and every further one until it has
+/// room again, without anybody waiting.
+#[derive(Default)]
+pub(super) struct Distributor {
+    /// By the place of the pipe in its set.
+    places: Vec<Place>,
+    live: Vec<PipeId>,
+    marked: Vec<PipeId>,
+    round: u64,
+    /// How many of the live pipes are known to have no room.
+    full: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    /// `None` while the pipe that lies at this place is not one of ours.
+    id: Option<PipeId>,
+    /// Where it is in `live`.
+    at: usize,
+    /// The round in which it was marked last.
+    marked_in: u64,
+    has_room: bool,
+}
+
+const VACANT: Place = Place {
+    id: None,
+    at: 0,
+    marked_in: 0,
+    has_room: false,
+};
+
+impl Distributor {
+    pub(super) fn insert(&mut self, id: PipeId) {
+        let index = slot_index(id);
+        if index >= self.places.len() {
+            self.places.resize(index + 1, VACANT);
+        }
+        if self.places[index].id == Some(id) {
+            return;
+        }
+        self.places[index] = Place {
+            id: Some(id),
+            at: self.live.len(),
+            // One behind, so that it is not marked.
+            marked_in: self.round.wrapping_sub(1),
+            has_room: true,
+        };
+        self.live.push(id);
+    }
+
+    pub(super) fn remove(&mut self, id: PipeId) {
+        let Some(place) = self.place(id) else { return };
+        let Place { at, has_room, .. } = std::mem::replace(place, VACANT);
+        self.full -= usize::from(!has_room);
+        self.live.swap_remove(at);
+        if let Some(moved) = self.live.get(at).copied() {
+            self.places[slot_index(moved)].at = at;
+        }
+    }
+
+    /// There may be room again.
+    pub(super) fn writable(&mut self, id: PipeId) {
+        if let Some(place) = self.place(id)
+            && !place.has_room
+        {
+            place.has_room = true;
+            self.full -= 1;
+        }
+    }
+
+    /// Whether every pipe has room, as far as is known.
+    pub(super) fn all_have_room(&self) -> bool {
+        self.full == 0
+    }
+
+    #[inline]
+    fn place(&mut self, id: PipeId) -> Option<&mut Place> {
+        let place = self.places.get_mut(slot_index(id))?;
+        (place.id == Some(id)).then_some(place)
+    }
+
+    /// The next message goes to this pipe.
+    #[inline]
+    pub(super) fn mark(&mut self, id: PipeId) {
+        let round = self.round;
+        if let Some(place) = self.place(id)
+            && place.marked_in != round
+        {
+            place.marked_in = round;
+            self.marked.push(id);
+        }
+    }
+
+    /// The next message goes to every pipe.
+    pub(super) fn mark_all(&mut self) {
+        self.unmark();
+        self.invert();
+    }
+
+    /// The next message goes to those that are not marked instead.
+    pub(super) fn invert(&mut self) {
+        let Distributor {
+            places,
+            live,
+            marked,
+            round,
+            ..
+        } = self;
+        marked.clear();
+        let unmarked = |id: &&PipeId| places[slot_index(**id)].marked_in != *round;
+        marked.extend(live.iter().filter(unmarked));
+    }
+
+    /// The next message goes to nobody.
+    pub(super) fn unmark(&mut self) {
+        self.marked.clear();
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// How many pipes are marked.
+    #[inline]
+    pub(super) fn marked(&self) -> usize {
+        self.marked.len()
+    }
+
+    /// Whether every marked pipe would get the message. Those whose far end is gone do not count.
+    pub(super) fn marked_have_room(&mut self, pipes: &mut PipeSet) -> bool {
+        for at in 0..self.marked.len() {
+            let id = self.marked[at];
+            if !pipes.check_write(id) && pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
+                self.ran_full(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives the message to every marked pipe, and takes the marks off.
+    #[inline]
+    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: Message) {
+        self.round = self.round.wrapping_add(1);
+        let Some(last) = self.marked.pop() else {
+            return;
+        };
+        if !self.marked.is_empty() {
+            let mut marked = std::mem::take(&mut self.marked);
+            for id in marked.drain(..) {
+                self.write(pipes, id, || message.clone());
+            }
+            // Its capacity serves the next message.
+            self.marked = marked;
+        }
+        self.write(pipes, last, || message);
+    }
+
+    #[inline]
+    fn write(&mut self, pipes: &mut PipeSet, id: PipeId, message: impl FnOnce() -> Message) {
+        let reason = match self.place(id) {
+            // Not looked at before the reader has come down to the low-water mark.
+            Some(place) if !place.has_room => DropReason::HighWater,
+            _ => {
+                if pipes.write(id, message()).is_ok() {
+                    return;
+                }
+                self.ran_full(id);
+                DropReason::HighWater
+            }
+        };
+        let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
+        let reason = if gone { DropReason::PeerGone } else { reason };
+        pipes.count_drop(Some(id), reason);
+    }
+
+    fn ran_full(&mut self, id: PipeId) {
+        if let Some(place) = self.place(id)
+            && place.has_room
+        {
+            place.has_room = false;
+            self.full += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::pipe_set::Side;
+    use crate::pipe::{Pipe, PipeConfig};
+
+    fn pipes(n: usize) -> (PipeSet, Vec<PipeId>, Vec<Pipe>, Distributor) {
+        let mut set = PipeSet::new();
+        let mut distributor = Distributor::default();
+        let (ids, far) = (0..n)
+            .map(|_| {
+                let (near, far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
+                let id = set.insert(near, "test://", Side::Accepting);
+                distributor.insert(id);
+                (id, far)
+            })
+            .unzip();
+        (set, ids, far, distributor)
+    }
+
+    fn received(set: &mut PipeSet, far: &mut [Pipe]) -> Vec<usize> {
+        set.flush();
+        let count = |pipe: &mut Pipe| std::iter::from_fn(|| pipe.read()).count();
+        far.iter_mut().map(count).collect()
+    }
+
+    #[test]
+    fn marks_count_once_and_hold_for_one_message() {
+        let (mut set, ids, mut far, mut distributor) = pipes(3);
+        for id in [ids[2], ids[0], ids[2], ids[2]] {
+            distributor.mark(id);
+        }
+        assert_eq!(distributor.marked(), 2);
+        distributor.send(&mut set, Message::from("x"));
+        distributor.send(&mut set, Message::from("to nobody"));
+        assert_eq!(received(&mut set, &mut far), [1, 0, 1]);
+        distributor.mark(ids[0]);
+        distributor.invert();
+        distributor.send(&mut set, Message::from("x"));
+        assert_eq!(received(&mut set, &mut far), [0, 1, 1]);
+        distributor.mark_all();
+        distributor.unmark();
+        distributor.mark(ids[1]);
+        distributor.send(&mut set, Message::from("x"));
+        assert_eq!(received(&mut set, &mut far), [0, 1, 0]);
+    }
+
+    #[test]
+    fn leaving_disturbs_nobody_else() {
+        let (mut set, ids, mut far, mut distributor) = pipes(4);
+        distributor.mark(ids[1]);
+        distributor.remove(ids[0]);
+        distributor.remove(ids[0]);
+        distributor.remove(ids[3]);
+        distributor.mark(ids[0]);
+        distributor.mark(ids[2]);
+        distributor.send(&mut set, Message::from("x"));
+        assert_eq!(received(&mut set, &mut far), [0, 1, 1, 0]);
+        distributor.insert(ids[0]);
+        distributor.mark_all();
+        distributor.send(&mut set, Message::from("x"));
+        assert_eq!(received(&mut set, &mut far), [1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_large_body_is_shared_not_copied() {
+        let (mut set, _, mut far, mut distributor) = pipes(2);
+        distributor.mark_all();
+        distributor.send(&mut set, Message::from(vec![7; 1000]));
+        set.flush();
+        let bodies: Vec<_> = far.iter_mut().map(|pipe| pipe.read().unwrap()).collect();
+        assert_eq!(bodies[0].head().as_ptr(), bodies[1].head().as_ptr());
+    }
+}

@@ -1,0 +1,335 @@
+//! PUB: sends each message to those who subscribed to it, and waits for nobody.
+
+use zeroxide_proto::frame::Kind;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::publisher::Publisher;
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+#[derive(Default)]
+struct Pub {
+    publisher: Publisher,
+}
+
+impl Pub {
+    /// Takes note of all that a subscriber wants.
+    fn listen(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        while pipes.check_read(id) {
+            let Some(message) = pipes.read(id) else {
+                return;
+            };
+            let topic = message.head();
+            match topic.kind() {
+                Kind::Subscribe => {
+                    self.publisher.subscribers.add(topic, id);
+                }
+                Kind::Cancel => {
+                    self.publisher.subscribers.remove(topic, id);
+                }
+                // An XSUB may send messages upstream, but the application cannot receive them here.
+                _ => pipes.count_drop(Some(id), DropReason::Filtered),
+            }
+        }
+    }
+}
+
+impl Pattern for Pub {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.attach(id);
+    }
+
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.publisher.ready(pipes, id);
+        self.listen(pipes, id);
+    }
+
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.listen(pipes, id);
+    }
+
+    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.writable(id);
+    }
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.listen(pipes, id);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.remove(id);
+        self.publisher.subscribers.remove_peer(id, |_| {});
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        self.publisher.send(pipes, message)
+    }
+
+    fn recv(&mut self, _: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        Err(Error::new(ErrorKind::NotSupported))
+    }
+
+    fn can_send(&mut self, _: &mut PipeSet) -> bool {
+        self.publisher.can_send()
+    }
+
+    fn can_recv(&mut self, _: &mut PipeSet) -> bool {
+        false
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            // About notifications, which there are none of here.
+            PatternOption::XpubVerbose(_) | PatternOption::XpubVerboser(_) => Ok(()),
+            option => self.publisher.set(option),
+        }
+    }
+}
+
+pub(super) static PUB: PatternSpec = PatternSpec {
+    socket_type: SocketType::Pub,
+    new: || Box::new(Pub::default()),
+    can_send: true,
+    can_recv: false,
+    conflates: true,
+    single_connect: true,
+    eager: true,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::pipe_set::Side;
+    use crate::patterns::rig::{Rig, cancel, message, subscribe};
+    use crate::pipe::{Pipe, PipeConfig};
+    use bytes::Bytes;
+
+    fn subscriber(rig: &mut Rig, topics: &[&str]) -> PipeId {
+        let id = rig.accept("");
+        for topic in topics {
+            rig.far_send_message(id, subscribe(topic));
+        }
+        rig.settle();
+        id
+    }
+
+    #[test]
+    fn messages_go_to_those_who_subscribed_to_a_prefix_once_each() {
+        let mut rig = Rig::new(&PUB);
+        let a = subscriber(&mut rig, &["w", "we", "weather"]);
+        let b = subscriber(&mut rig, &[""]);
+        let none = subscriber(&mut rig, &[]);
+        rig.send(["weather/ulm", "4"]).unwrap();
+        rig.send(["sports"]).unwrap();
+        assert_eq!(rig.far_recv_all(a), ["weather/ulm/4"]);
+        assert_eq!(rig.far_recv_all(b), ["weather/ulm/4", "sports"]);
+        assert!(rig.far_recv_all(none).is_empty());
+        assert_eq!(rig.dropped_in_all(), 0);
+        assert_eq!(rig.recv().unwrap_err(), ErrorKind::NotSupported);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_counted_as_that() {
+        let mut rig = Rig::new(&PUB);
+        assert!(rig.can_send());
+        rig.send(["x"]).unwrap();
+        let id = subscriber(&mut rig, &["y"]);
+        rig.send(["x"]).unwrap();
+        rig.far_send_message(id, cancel("y"));
+        rig.settle();
+        rig.send(["y"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 3);
+    }
+
+    #[test]
+    fn a_cancel_of_what_was_never_wanted_changes_nothing() {
+        let mut rig = Rig::new(&PUB);
+        let id = subscriber(&mut rig, &["a"]);
+        let other = subscriber(&mut rig, &["b"]);
+        for topic in ["b", "b", "never", "", "a", "a"] {
+            rig.far_send_message(id, cancel(topic));
+        }
+        rig.settle();
+        rig.send(["a"]).unwrap();
+        rig.send(["b"]).unwrap();
+        assert!(rig.far_recv_all(id).is_empty());
+        assert_eq!(rig.far_recv_all(other), ["b"]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_subscriptions_arrive_with_an_idle_application() {
+        let mut rig = Rig::with_hwm(&PUB, 1000);
+        for _ in 0..2 {
+            let id = rig.accept("");
+            for n in 0..100_000 {
+                // The peer's connection waits while the pipe is full, and is told when there is room.
+                while !rig.far_try_send(id, subscribe(&format!("topic {n}."))) {
+                    rig.settle();
+                }
+            }
+            rig.settle();
+            for n in [0, 999, 1000, 50_000, 99_999] {
+                rig.send([format!("topic {n}.x")]).unwrap();
+                assert_eq!(rig.far_recv_all(id), [format!("topic {n}.x")]);
+            }
+            assert_eq!(rig.dropped_in_all(), 0);
+            rig.far_close(id);
+            rig.settle();
+            assert!(rig.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_slow_subscriber_misses_messages_alone_until_it_has_read_half() {
+        let mut rig = Rig::with_hwm(&PUB, 4);
+        let slow = subscriber(&mut rig, &[""]);
+        let fast = subscriber(&mut rig, &[""]);
+        let mut seen = Vec::new();
+        for n in 0..100 {
+            rig.send([format!("{n}")]).unwrap();
+            seen.extend(rig.far_recv_all(fast));
+        }
+        assert_eq!(seen.len(), 100);
+        assert_eq!(rig.dropped(DropReason::HighWater), 96);
+        // One read of four is not enough room, two are.
+        assert_eq!(rig.far_recv(slow).unwrap(), ["0"]);
+        rig.settle();
+        rig.send(["missed"]).unwrap();
+        assert_eq!(rig.far_recv(slow).unwrap(), ["1"]);
+        rig.settle();
+        rig.send(["seen"]).unwrap();
+        assert_eq!(rig.far_recv_all(slow), ["2", "3", "seen"]);
+        assert_eq!(rig.dropped(DropReason::HighWater), 97);
+    }
+
+    #[test]
+    fn nodrop_waits_for_those_whom_the_message_concerns() {
+        let mut rig = Rig::with_hwm(&PUB, 2);
+        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        let slow = subscriber(&mut rig, &["s"]);
+        let fast = subscriber(&mut rig, &[""]);
+        rig.send(["s", "1"]).unwrap();
+        rig.send(["s", "2"]).unwrap();
+        assert_eq!(rig.far_recv_all(fast).len(), 2);
+        let rejected = rig.send(["s", "3"]).unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::Again);
+        assert_eq!(rejected.message, message(["s", "3"]));
+        assert!(!rig.can_send());
+        rig.send(["other"]).unwrap();
+        // Nobody got the rejected one.
+        assert_eq!(rig.far_recv_all(fast), ["other"]);
+        assert_eq!(rig.far_recv_all(slow), ["s/1", "s/2"]);
+        assert!(rig.can_send());
+        rig.send(["s", "3"]).unwrap();
+        assert_eq!(rig.far_recv_all(slow), ["s/3"]);
+        rig.far_recv_all(fast);
+        // A full one that leaves is not waited for.
+        rig.send(["s", "4"]).unwrap();
+        rig.send(["s", "5"]).unwrap();
+        rig.far_recv_all(fast);
+        assert!(rig.send(["s", "6"]).is_err());
+        rig.far_close(slow);
+        rig.send(["s", "6"]).unwrap();
+        rig.settle();
+        assert!(rig.can_send());
+        assert_eq!(rig.far_recv_all(fast), ["s/6"]);
+    }
+
+    #[test]
+    fn a_dead_subscriber_gets_nothing_and_its_topics_are_forgotten() {
+        let mut rig = Rig::new(&PUB);
+        let dead = subscriber(&mut rig, &["x"]);
+        rig.far_close(dead);
+        rig.settle();
+        assert!(rig.is_gone(dead));
+        rig.send(["x"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
+        // Its place is given to another, who inherits nothing.
+        let next = subscriber(&mut rig, &["y"]);
+        rig.send(["x"]).unwrap();
+        rig.send(["y"]).unwrap();
+        assert_eq!(rig.far_recv_all(next), ["y"]);
+    }
+
+    #[test]
+    fn topics_do_not_outlive_their_subscriber() {
+        let mut socket = Pub::default();
+        let mut pipes = PipeSet::new();
+        for _ in 0..3 {
+            let config = PipeConfig::default();
+            let (near, mut far) = Pipe::pair(config, config);
+            let id = pipes.insert(near, "test://", Side::Accepting);
+            socket.attach(&mut pipes, id);
+            far.write(subscribe("topic")).unwrap();
+            far.flush();
+            socket.readable(&mut pipes, id);
+            assert_eq!(socket.publisher.subscribers.topics(), 1);
+            socket.detach(&mut pipes, id);
+            pipes.remove(id);
+            assert_eq!(socket.publisher.subscribers.topics(), 0);
+        }
+    }
+
+    #[test]
+    fn inverted_matching_sends_to_everybody_else() {
+        let mut rig = Rig::new(&PUB);
+        rig.set(PatternOption::InvertMatching(true)).unwrap();
+        let a = subscriber(&mut rig, &["a"]);
+        let b = subscriber(&mut rig, &["b"]);
+        rig.send(["a1"]).unwrap();
+        assert!(rig.far_recv_all(a).is_empty());
+        assert_eq!(rig.far_recv_all(b), ["a1"]);
+        rig.far_send_message(b, subscribe("a"));
+        rig.settle();
+        rig.send(["a2"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
+    }
+
+    #[test]
+    fn each_new_subscriber_is_welcomed() {
+        let mut rig = Rig::new(&PUB);
+        let welcome = |text| PatternOption::XpubWelcomeMsg(Bytes::from_static(text));
+        rig.set(welcome(b"hello")).unwrap();
+        let a = rig.accept("");
+        assert_eq!(rig.far_recv_all(a), ["hello"]);
+        rig.set(welcome(b"")).unwrap();
+        let b = rig.accept("");
+        assert!(rig.far_recv_all(b).is_empty());
+    }
+
+    #[test]
+    fn messages_from_below_are_not_kept() {
+        let mut rig = Rig::new(&PUB);
+        let id = rig.accept("");
+        rig.far_send(id, ["hello", "there"]);
+        rig.settle();
+        assert_eq!(rig.dropped(DropReason::Filtered), 1);
+        assert_eq!(
+            rig.set(PatternOption::XpubManual(true)),
+            Err(ErrorKind::Invalid)
+        );
+        assert_eq!(
+            rig.set(PatternOption::Subscribe(Bytes::new())),
+            Err(ErrorKind::Invalid)
+        );
+        rig.set(PatternOption::XpubVerbose(true)).unwrap();
+    }
+
+    #[test]
+    fn a_publisher_that_connects_goes_on_for_its_subscriber_across_a_broken_connection() {
+        let mut rig = Rig::new(&PUB);
+        let id = rig.connect();
+        rig.ready(id, "");
+        rig.far_send_message(id, subscribe("x"));
+        rig.settle();
+        rig.disconnected(id);
+        rig.send(["x1"]).unwrap();
+        rig.ready(id, "");
+        rig.send(["x2"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["x1", "x2"]);
+    }
+}

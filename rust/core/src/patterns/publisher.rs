@@ -1,0 +1,95 @@
+//! What PUB and XPUB have in common: who wants what, and giving it to them.
+
+use std::result;
+
+use zeroxide_proto::message::Message;
+use zeroxide_proto::subscription::SubscriberTable;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::Rejected;
+use crate::patterns::distributor::Distributor;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::pipe::PipeId;
+
+/// Sends each message to the peers that subscribed to a prefix of its first frame. A peer that is full misses it.
+#[derive(Default)]
+pub(super) struct Publisher {
+    pub(super) subscribers: SubscriberTable<PipeId>,
+    outbound: Distributor,
+    /// Wait instead of letting a full peer miss a message.
+    nodrop: bool,
+    /// Send to those who did not subscribe.
+    invert: bool,
+    welcome: Option<Message>,
+}
+
+impl Publisher {
+    pub(super) fn attach(&mut self, id: PipeId) {
+        self.outbound.insert(id);
+    }
+
+    pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if let Some(welcome) = &self.welcome
+            && pipes.write(id, welcome.clone()).is_err()
+        {
+            pipes.count_drop(Some(id), DropReason::HighWater);
+        }
+    }
+
+    pub(super) fn writable(&mut self, id: PipeId) {
+        self.outbound.writable(id);
+    }
+
+    /// The peer gets nothing any more. What it subscribed to is known until its pipe is removed.
+    pub(super) fn remove(&mut self, id: PipeId) {
+        self.outbound.remove(id);
+    }
+
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        pipes: &mut PipeSet,
+        message: Message,
+    ) -> result::Result<(), Rejected> {
+        let Publisher {
+            subscribers,
+            outbound,
+            ..
+        } = self;
+        subscribers.for_each_match(message.head(), |id| outbound.mark(id));
+        if self.invert {
+            self.outbound.invert();
+        }
+        if self.outbound.marked() == 0 {
+            self.outbound.unmark();
+            pipes.count_drop(None, DropReason::NoSubscriber);
+            return Ok(());
+        }
+        if self.nodrop && !self.outbound.marked_have_room(pipes) {
+            self.outbound.unmark();
+            return Err(Rejected::again(message));
+        }
+        self.outbound.send(pipes, message);
+        Ok(())
+    }
+
+    /// Without NODROP nothing ever waits. With it, nobody knows what the next message is about, so a single full peer
+    /// is enough to say no: otherwise a sender that waits until it may send would spin.
+    pub(super) fn can_send(&self) -> bool {
+        !self.nodrop || self.outbound.all_have_room()
+    }
+
+    pub(super) fn set(&mut self, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::XpubNodrop(on) => self.nodrop = *on,
+            PatternOption::InvertMatching(on) => self.invert = *on,
+            PatternOption::XpubWelcomeMsg(body) => {
+                let message = Message::single(body.clone().into());
+                self.welcome = (!body.is_empty()).then_some(message);
+            }
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
+    }
+}

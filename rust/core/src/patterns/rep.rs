@@ -1,0 +1,257 @@
+//! REP: receives a request, then sends its reply to whoever asked.
+
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+/// An envelope of more frames than this does not keep its room for the next one.
+const ENVELOPE_KEPT: usize = 16;
+
+#[derive(Default)]
+struct Rep {
+    inbound: FairQueue,
+    /// What came before the request, up to and with the empty frame; goes back in front of the reply.
+    envelope: Vec<Frame>,
+    turn: Turn,
+}
+
+#[derive(Default)]
+enum Turn {
+    /// The next thing is a request.
+    #[default]
+    Receive,
+    /// A request is there, without its envelope; the application has not taken it yet.
+    Received(Message, PipeId),
+    /// The next thing is the reply to this peer.
+    Reply(PipeId),
+}
+
+impl Rep {
+    /// Looks for a request unless there is one.
+    fn look(&mut self, pipes: &mut PipeSet) {
+        while matches!(self.turn, Turn::Receive) {
+            let Some((message, id)) = self.inbound.recv(pipes) else {
+                return;
+            };
+            match self.open(message) {
+                Some(request) => self.turn = Turn::Received(request, id),
+                None => pipes.count_drop(Some(id), DropReason::Malformed),
+            }
+        }
+    }
+
+    /// Takes the envelope off. `None` when there is no empty frame, or nothing behind it.
+    fn open(&mut self, mut message: Message) -> Option<Message> {
+        self.envelope.clear();
+        self.envelope.shrink_to(ENVELOPE_KEPT);
+        loop {
+            let frame = message.pop_front()?;
+            let last = frame.is_empty();
+            self.envelope.push(frame);
+            if last {
+                return Some(message);
+            }
+        }
+    }
+}
+
+impl Pattern for Rep {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+    }
+
+    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+    }
+
+    fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.inbound.far_closed(pipes, id);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.remove(id);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        let Turn::Reply(to) = self.turn else {
+            return Err(Rejected::new(message, ErrorKind::Fsm));
+        };
+        self.turn = Turn::Receive;
+        // A peer that is gone or does not read must not keep the others waiting.
+        if pipes
+            .write_behind(to, self.envelope.drain(..), message)
+            .is_err()
+        {
+            let gone = pipes.get(to).is_none_or(|pipe| pipe.is_far_closed());
+            let reason = if gone {
+                DropReason::PeerGone
+            } else {
+                DropReason::HighWater
+            };
+            pipes.count_drop(Some(to), reason);
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        self.look(pipes);
+        match std::mem::take(&mut self.turn) {
+            Turn::Receive => Err(Error::new(ErrorKind::Again)),
+            Turn::Received(request, from) => {
+                self.turn = Turn::Reply(from);
+                Ok((request, Some(from)))
+            }
+            Turn::Reply(to) => {
+                self.turn = Turn::Reply(to);
+                Err(Error::new(ErrorKind::Fsm))
+            }
+        }
+    }
+
+    fn can_send(&mut self, _: &mut PipeSet) -> bool {
+        matches!(self.turn, Turn::Reply(_))
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        self.look(pipes);
+        matches!(self.turn, Turn::Received(..))
+    }
+}
+
+pub(super) static REP: PatternSpec = PatternSpec {
+    socket_type: SocketType::Rep,
+    new: || Box::new(Rep::default()),
+    can_send: true,
+    can_recv: true,
+    conflates: false,
+    single_connect: false,
+    eager: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::Rig;
+
+    #[test]
+    fn request_and_reply_take_turns() {
+        let mut rig = Rig::new(&REP);
+        let id = rig.accept("");
+        assert_eq!(rig.send(["x"]).unwrap_err().error.kind(), ErrorKind::Fsm);
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        rig.far_send(id, ["", "question", "more"]);
+        rig.settle();
+        assert!(rig.can_recv() && !rig.can_send());
+        assert_eq!(
+            rig.recv_from().unwrap(),
+            (vec!["question".into(), "more".into()], Some(id))
+        );
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        assert!(!rig.can_recv() && rig.can_send());
+        rig.send(["answer"]).unwrap();
+        assert_eq!(rig.far_recv(id).unwrap(), ["", "answer"]);
+        assert_eq!(rig.send(["x"]).unwrap_err().error.kind(), ErrorKind::Fsm);
+    }
+
+    #[test]
+    fn each_reply_goes_back_through_its_own_envelope() {
+        let mut rig = Rig::new(&REP);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        rig.far_send(a, ["hop1", "hop2", "", "qa"]);
+        rig.far_send(b, ["", "", "qb"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["qa"]);
+        rig.send(["ra", ""]).unwrap();
+        // Only the first empty frame belongs to the envelope.
+        assert_eq!(rig.recv().unwrap(), ["", "qb"]);
+        rig.send(["rb"]).unwrap();
+        assert_eq!(rig.far_recv_all(a), ["hop1/hop2//ra/"]);
+        assert_eq!(rig.far_recv_all(b), ["/rb"]);
+    }
+
+    #[test]
+    fn requests_without_delimiter_or_body_are_dropped_whole() {
+        let mut rig = Rig::new(&REP);
+        let id = rig.accept("");
+        for malformed in [&["no delimiter"][..], &["a", "b", "c"], &[""], &["a", ""]] {
+            rig.far_send(id, malformed);
+        }
+        rig.settle();
+        assert!(!rig.can_recv());
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        assert_eq!(rig.dropped(DropReason::Malformed), 4);
+        rig.far_send(id, ["", ""]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), [""]);
+        rig.send(["fine"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["/fine"]);
+    }
+
+    #[test]
+    fn the_reply_to_a_vanished_peer_is_dropped_and_the_turn_goes_on() {
+        let mut rig = Rig::new(&REP);
+        let gone = rig.accept("");
+        let other = rig.accept("");
+        rig.far_send(gone, ["", "q1"]);
+        rig.far_send(other, ["", "q2"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["q1"]);
+        rig.far_close(gone);
+        rig.settle();
+        assert!(rig.is_gone(gone));
+        rig.send(["lost"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::PeerGone), 1);
+        assert_eq!(rig.recv().unwrap(), ["q2"]);
+        rig.send(["r2"]).unwrap();
+        assert_eq!(rig.far_recv_all(other), ["/r2"]);
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_its_replies_blocks_nobody() {
+        let mut rig = Rig::with_hwm(&REP, 1);
+        let id = rig.accept("");
+        for n in 0..3 {
+            rig.far_send(id, ["", "q"]);
+            rig.settle();
+            assert_eq!(rig.recv().unwrap(), ["q"]);
+            rig.send([format!("{n}")]).unwrap();
+        }
+        assert_eq!(rig.dropped(DropReason::HighWater), 2);
+        assert_eq!(rig.far_recv_all(id), ["/0"]);
+    }
+
+    #[test]
+    fn a_request_that_was_only_looked_at_is_not_lost_with_its_peer() {
+        let mut rig = Rig::new(&REP);
+        let id = rig.accept("");
+        rig.far_send(id, ["", "q"]);
+        rig.settle();
+        assert!(rig.can_recv());
+        rig.far_close(id);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["q"]);
+        rig.send(["r"]).unwrap();
+    }
+
+    #[test]
+    fn a_long_envelope_is_given_back_whole_and_not_kept() {
+        let mut rep = Rep::default();
+        let frames = (0..10_000).map(|n: u32| Frame::copy_from(&n.to_be_bytes()));
+        let request = Message::from_frames(frames.chain([Frame::new(), Frame::from("q")]));
+        assert_eq!(rep.open(request), Some(Message::from("q")));
+        assert_eq!(rep.envelope.len(), 10_001);
+        assert!(rep.open(Message::from_iter(["", "q"])).is_some());
+        assert!(rep.envelope.capacity() <= ENVELOPE_KEPT);
+    }
+}

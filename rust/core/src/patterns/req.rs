@@ -1,0 +1,430 @@
+//! REQ: sends a request to one of its peers in turn, then waits for that peer's reply.
+//!
+//! Only the peer that was asked is listened to, and what it had sent before it was asked is thrown away: a late or
+//! repeated reply can never be taken for the reply to a later question, except with REQ_RELAXED and without
+//! REQ_CORRELATE.
+
+use std::hash::{BuildHasher, RandomState};
+
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::load_balancer::LoadBalancer;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+struct Req {
+    outbound: LoadBalancer,
+    waiting: Option<Waiting>,
+    next_number: u32,
+    correlate: bool,
+    relaxed: bool,
+    probe_router: bool,
+}
+
+/// A request that has not been answered.
+struct Waiting {
+    /// Who was asked; stays here when that peer is gone for good, and nobody answers then.
+    from: PipeId,
+    /// What the reply must start with (REQ_CORRELATE).
+    number: Option<[u8; 4]>,
+    /// The reply without its envelope, found but not taken yet.
+    reply: Option<Message>,
+}
+
+impl Waiting {
+    /// Looks for the reply unless it is there.
+    fn look(&mut self, pipes: &mut PipeSet) -> bool {
+        while self.reply.is_none() {
+            let Some(message) = pipes.read(self.from) else {
+                // Puts the reader to sleep, or sees what was published since.
+                if pipes.check_read(self.from) {
+                    continue;
+                }
+                return false;
+            };
+            match self.open(message) {
+                Ok(reply) => self.reply = Some(reply),
+                Err(reason) => pipes.count_drop(Some(self.from), reason),
+            }
+        }
+        true
+    }
+
+    /// Takes the envelope off, or says what is wrong with it.
+    fn open(&self, mut message: Message) -> std::result::Result<Message, DropReason> {
+        if let Some(number) = self.number {
+            let head = message.pop_front().ok_or(DropReason::Malformed)?;
+            if head.len() != number.len() {
+                return Err(DropReason::Malformed);
+            }
+            if head[..] != number {
+                return Err(DropReason::Stale);
+            }
+        }
+        match message.pop_front() {
+            Some(delimiter) if delimiter.is_empty() => Ok(message),
+            _ => Err(DropReason::Malformed),
+        }
+    }
+}
+
+impl Req {
+    fn new() -> Req {
+        Req {
+            outbound: LoadBalancer::default(),
+            waiting: None,
+            // Replies to an earlier run of this program must not match.
+            next_number: RandomState::new().hash_one(0) as u32,
+            correlate: false,
+            relaxed: false,
+            probe_router: false,
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        self.waiting.is_none() || self.relaxed
+    }
+}
+
+impl Pattern for Req {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+    }
+
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if self.probe_router {
+            // Without room for it there are requests in front of it that tell the router the same.
+            let _ = pipes.write(id, Message::new());
+        }
+    }
+
+    // Only the peer that was asked is read, when the application waits for it.
+    fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.insert(id);
+    }
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+        let asked = self.waiting.as_mut().filter(|waiting| waiting.from == id);
+        // What it answered before it went counts. Whatever else it said does not.
+        if asked.is_none_or(|waiting| waiting.look(pipes)) {
+            pipes.discard(id, DropReason::Stale);
+            pipes.check_read(id);
+        }
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.outbound.remove(id);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        if !self.may_send() {
+            return Err(Rejected::new(message, ErrorKind::Fsm));
+        }
+        let Some(to) = self.outbound.next(pipes) else {
+            return Err(Rejected::again(message));
+        };
+        if let Some(abandoned) = self.waiting.take() {
+            pipes.count_drop(Some(abandoned.from), DropReason::Stale);
+        }
+        pipes.discard(to, DropReason::Stale);
+        let number = self.correlate.then(|| self.next_number.to_ne_bytes());
+        let envelope = number.map(|number| Frame::copy_from(&number));
+        let envelope = envelope.into_iter().chain([Frame::new()]);
+        pipes
+            .write_behind(to, envelope, message)
+            .map_err(Rejected::again)?;
+        self.outbound.took();
+        self.next_number = self.next_number.wrapping_add(1);
+        self.waiting = Some(Waiting {
+            from: to,
+            number,
+            reply: None,
+        });
+        Ok(())
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        let Some(waiting) = &mut self.waiting else {
+            return Err(Error::new(ErrorKind::Fsm));
+        };
+        waiting.look(pipes);
+        let from = waiting.from;
+        match waiting.reply.take() {
+            Some(reply) => {
+                self.waiting = None;
+                Ok((reply, Some(from)))
+            }
+            None => Err(Error::new(ErrorKind::Again)),
+        }
+    }
+
+    fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
+        self.may_send() && self.outbound.can_send(pipes)
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        self.waiting
+            .as_mut()
+            .is_some_and(|waiting| waiting.look(pipes))
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::ReqCorrelate(on) => self.correlate = *on,
+            PatternOption::ReqRelaxed(on) => self.relaxed = *on,
+            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
+    }
+}
+
+pub(super) static REQ: PatternSpec = PatternSpec {
+    socket_type: SocketType::Req,
+    new: || Box::new(Req::new()),
+    can_send: true,
+    can_recv: true,
+    conflates: false,
+    single_connect: true,
+    eager: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::{Rig, message};
+
+    #[test]
+    fn request_and_reply_take_turns() {
+        let mut rig = Rig::new(&REQ);
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        assert!(!rig.can_send());
+        assert_eq!(rig.send(["x"]).unwrap_err().error.kind(), ErrorKind::Again);
+        let id = rig.accept("");
+        rig.send(["question", "more"]).unwrap();
+        assert_eq!(rig.far_recv(id).unwrap(), ["", "question", "more"]);
+        assert!(!rig.can_send() && !rig.can_recv());
+        let rejected = rig.send(["again"]).unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::Fsm);
+        assert_eq!(rejected.message, message(["again"]));
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        rig.far_send(id, ["", "answer"]);
+        rig.settle();
+        assert!(rig.can_recv());
+        assert_eq!(rig.recv_from().unwrap(), (vec!["answer".into()], Some(id)));
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+        assert!(rig.can_send());
+    }
+
+    #[test]
+    fn peers_are_asked_in_turn_and_only_the_asked_one_is_heard() {
+        let mut rig = Rig::new(&REQ);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        rig.send(["qa"]).unwrap();
+        rig.far_send(b, ["", "not asked"]);
+        rig.settle();
+        assert!(!rig.can_recv());
+        rig.far_send(a, ["", "ra"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["ra"]);
+        // What b said before it was asked is no answer.
+        rig.send(["qb"]).unwrap();
+        assert!(!rig.can_recv());
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        rig.far_send(b, ["", "rb"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["rb"]);
+        assert_eq!(rig.far_recv_all(a), ["/qa"]);
+        assert_eq!(rig.far_recv_all(b), ["/qb"]);
+    }
+
+    #[test]
+    fn a_repeated_reply_is_not_the_answer_to_the_next_question() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.accept("");
+        rig.send(["q1"]).unwrap();
+        rig.far_send(id, ["", "r1"]);
+        rig.far_send(id, ["", "r1 again"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r1"]);
+        rig.send(["q2"]).unwrap();
+        rig.far_send(id, ["", "r2"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r2"]);
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+    }
+
+    #[test]
+    fn malformed_replies_are_skipped_and_counted() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.accept("");
+        rig.send(["q"]).unwrap();
+        for malformed in [&["no delimiter"][..], &["a", "b"], &[""], &["a", "", "b"]] {
+            rig.far_send(id, malformed);
+        }
+        rig.settle();
+        assert!(!rig.can_recv());
+        assert_eq!(rig.dropped(DropReason::Malformed), 4);
+        rig.far_send(id, ["", "", "fine"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["", "fine"]);
+    }
+
+    #[test]
+    fn correlate_numbers_requests_and_takes_only_the_matching_reply() {
+        let mut rig = Rig::new(&REQ);
+        rig.set(PatternOption::ReqCorrelate(true)).unwrap();
+        let id = rig.accept("");
+        let mut numbers = Vec::new();
+        for _ in 0..2 {
+            rig.send(["q"]).unwrap();
+            let request = rig.far_recv_message(id).unwrap();
+            assert_eq!(request.len(), 3);
+            assert_eq!(&request.get(1).unwrap()[..], b"");
+            let number: [u8; 4] = request.head()[..].try_into().unwrap();
+            numbers.push(u32::from_ne_bytes(number));
+            let other = (number[0] ^ 1, number[1]);
+            let wrong = [other.0, other.1, number[2], number[3]];
+            rig.far_send(id, [&wrong[..], b"", b"stale"]);
+            rig.far_send(id, [&b""[..], b"unnumbered"]);
+            rig.far_send(id, [&number[..], b"no delimiter"]);
+            rig.far_send(id, [&number[..], b"", b"r"]);
+            rig.settle();
+            assert_eq!(rig.recv().unwrap(), ["r"]);
+        }
+        assert_eq!(numbers[1], numbers[0].wrapping_add(1));
+        assert_eq!(rig.dropped(DropReason::Stale), 2);
+        assert_eq!(rig.dropped(DropReason::Malformed), 4);
+    }
+
+    #[test]
+    fn relaxed_abandons_the_request_and_asks_the_next_peer() {
+        let mut rig = Rig::new(&REQ);
+        rig.set(PatternOption::ReqRelaxed(true)).unwrap();
+        rig.set(PatternOption::ReqCorrelate(true)).unwrap();
+        let a = rig.accept("");
+        let b = rig.accept("");
+        rig.send(["q1"]).unwrap();
+        assert!(rig.can_send());
+        rig.send(["q2"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::Stale), 1);
+        let q1 = rig.far_recv_message(a).unwrap();
+        let q2 = rig.far_recv_message(b).unwrap();
+        rig.far_send(a, [&q1.head()[..], b"", b"too late"]);
+        rig.settle();
+        assert!(!rig.can_recv());
+        rig.send(["q3"]).unwrap();
+        let q3 = rig.far_recv_message(a).unwrap();
+        // Late again, from the very peer that is asked now.
+        rig.far_send(a, [&q1.head()[..], b"", b"much too late"]);
+        rig.far_send(b, [&q2.head()[..], b"", b"too late"]);
+        rig.far_send(a, [&q3.head()[..], b"", b"r3"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r3"]);
+        assert_eq!(rig.recv(), Err(ErrorKind::Fsm));
+    }
+
+    #[test]
+    fn a_failed_send_changes_nothing() {
+        let mut rig = Rig::with_hwm(&REQ, 1);
+        rig.set(PatternOption::ReqRelaxed(true)).unwrap();
+        let id = rig.accept("");
+        rig.send(["q1"]).unwrap();
+        let rejected = rig.send(["q2"]).unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::Again);
+        assert_eq!(rejected.message, message(["q2"]));
+        assert_eq!(rig.far_recv(id).unwrap(), ["", "q1"]);
+        rig.far_send(id, ["", "r1"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r1"]);
+        assert_eq!(rig.dropped_in_all(), 0);
+    }
+
+    #[test]
+    fn a_strict_request_whose_peer_is_gone_waits_and_hears_nobody_else() {
+        let mut rig = Rig::new(&REQ);
+        let asked = rig.accept("");
+        rig.send(["q"]).unwrap();
+        rig.far_close(asked);
+        rig.settle();
+        assert!(rig.is_gone(asked));
+        let other = rig.accept("");
+        rig.far_send(other, ["", "not yours"]);
+        rig.settle();
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        assert!(!rig.can_send());
+        rig.set(PatternOption::ReqRelaxed(true)).unwrap();
+        rig.send(["q again"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::Stale), 2);
+        rig.far_send(other, ["", "r"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r"]);
+    }
+
+    #[test]
+    fn a_reply_that_came_before_its_peer_left_is_received() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.accept("");
+        rig.send(["q"]).unwrap();
+        rig.far_send(id, ["", "r"]);
+        rig.far_close(id);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r"]);
+        rig.settle();
+        // And an idle socket does not keep peers that leave talking.
+        let talker = rig.accept("");
+        rig.far_send(talker, ["", "what?"]);
+        rig.far_close(talker);
+        rig.settle();
+        assert!(rig.is_empty());
+    }
+
+    #[test]
+    fn a_peer_that_leaves_after_its_reply_was_taken_is_forgotten() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.accept("");
+        rig.send(["q"]).unwrap();
+        rig.far_send(id, ["", "r"]);
+        rig.far_send(id, ["", "and another thing"]);
+        rig.far_close(id);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r"]);
+        rig.settle();
+        assert!(rig.is_gone(id));
+    }
+
+    #[test]
+    fn a_request_waits_for_a_connection_that_comes_back() {
+        let mut rig = Rig::new(&REQ);
+        let id = rig.connect();
+        rig.send(["q"]).unwrap();
+        rig.ready(id, "");
+        rig.disconnected(id);
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv(id).unwrap(), ["", "q"]);
+        rig.far_send(id, ["", "r"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r"]);
+    }
+
+    #[test]
+    fn probes_each_connection_when_told_to() {
+        let mut rig = Rig::new(&REQ);
+        rig.set(PatternOption::ProbeRouter(true)).unwrap();
+        let id = rig.accept("");
+        assert_eq!(rig.far_recv(id).unwrap(), [""]);
+        assert_eq!(
+            rig.set(PatternOption::XpubNodrop(true)),
+            Err(ErrorKind::Invalid)
+        );
+    }
+}

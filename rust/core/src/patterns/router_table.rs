@@ -1,0 +1,220 @@
+//! Who is called how: the routing ids of ROUTER and STREAM.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use bytes::Bytes;
+use zeroxide_proto::frame::Frame;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::pipe_set::slot_index;
+use crate::pipe::PipeId;
+
+/// The longest routing id there may be.
+const LONGEST: usize = 255;
+
+/// Routing ids and pipes, in both directions.
+///
+/// A pipe keeps its id for what is received from it, even when the id no longer leads to it because the peer is gone or
+/// somebody else has taken it over.
+pub(super) struct RouterTable {
+    routes: HashMap<Bytes, PipeId>,
+    names: Vec<Option<Name>>,
+    next_automatic: u32,
+    /// The id that the application chose for the peer of its next connect.
+    reserved: Option<Bytes>,
+}
+
+struct Name {
+    pipe: PipeId,
+    /// The id as it goes in front of what is received.
+    frame: Frame,
+    given: Given,
+}
+
+/// Where an id comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Given {
+    /// From the counter, because the peer announced none.
+    Automatic,
+    /// The peer announced it.
+    Announced,
+    /// The application chose it (CONNECT_ROUTING_ID).
+    Chosen,
+}
+
+impl RouterTable {
+    /// An empty table. Automatic ids start at a random number, so that those of an earlier run lead nowhere.
+    pub(super) fn new() -> RouterTable {
+        RouterTable {
+            routes: HashMap::new(),
+            names: Vec::new(),
+            next_automatic: RandomState::new().hash_one(0) as u32,
+            reserved: None,
+        }
+    }
+
+    /// The pipe that `id` leads to.
+    #[inline]
+    pub(super) fn route(&self, id: &[u8]) -> Option<PipeId> {
+        self.routes.get(id).copied()
+    }
+
+    /// The id of a pipe's peer, as the frame that goes in front of what is received from it.
+    #[inline]
+    pub(super) fn name(&self, pipe: PipeId) -> Option<&Frame> {
+        self.entry(pipe).map(|name| &name.frame)
+    }
+
+    /// How the pipe's peer came by its id, if it has one.
+    pub(super) fn given(&self, pipe: PipeId) -> Option<Given> {
+        self.entry(pipe).map(|name| name.given)
+    }
+
+    #[inline]
+    fn entry(&self, pipe: PipeId) -> Option<&Name> {
+        self.names
+            .get(slot_index(pipe))?
+            .as_ref()
+            .filter(|name| name.pipe == pipe)
+    }
+
+    /// Calls the pipe's peer `id`, which must lead nowhere.
+    pub(super) fn insert(&mut self, pipe: PipeId, id: Bytes, given: Given) {
+        let index = slot_index(pipe);
+        if index >= self.names.len() {
+            self.names.resize_with(index + 1, || None);
+        }
+        self.names[index] = Some(Name {
+            pipe,
+            frame: Frame::from_bytes(id.clone()),
+            given,
+        });
+        self.routes.insert(id, pipe);
+    }
+
+    /// Gives the pipe's peer the next automatic id: a zero byte and a number.
+    pub(super) fn insert_automatic(&mut self, pipe: PipeId) {
+        let id = loop {
+            let [a, b, c, d] = self.next_automatic.to_be_bytes();
+            self.next_automatic = self.next_automatic.wrapping_add(1);
+            let id = [0, a, b, c, d];
+            // After four thousand million connections the first may still be there.
+            if !self.routes.contains_key(&id[..]) {
+                break id;
+            }
+        };
+        self.insert(pipe, Bytes::copy_from_slice(&id), Given::Automatic);
+    }
+
+    /// The pipe's id leads nowhere any more; what is received from it still bears it.
+    pub(super) fn unroute(&mut self, pipe: PipeId) {
+        let Some(name) = self.entry(pipe) else { return };
+        if self.routes.get(name.frame.as_slice()) == Some(&pipe) {
+            let id = name.frame.clone();
+            self.routes.remove(id.as_slice());
+        }
+    }
+
+    /// Forgets the pipe.
+    pub(super) fn remove(&mut self, pipe: PipeId) {
+        if self.entry(pipe).is_some() {
+            self.unroute(pipe);
+            self.names[slot_index(pipe)] = None;
+        }
+    }
+
+    /// Sets an id aside for the peer of the next connect.
+    ///
+    /// # Errors
+    /// `Invalid` for what is no routing id, `AddressInUse` when a peer is called so.
+    pub(super) fn reserve(&mut self, id: &Bytes) -> Result<()> {
+        if !is_valid(id) {
+            return Err(Error::with(
+                ErrorKind::Invalid,
+                "a routing id has 1 to 255 bytes, the first of which is not zero",
+            ));
+        }
+        if self.routes.contains_key(id) {
+            let text = format!("a peer is already called \"{}\"", id.escape_ascii());
+            return Err(Error::with(ErrorKind::AddressInUse, text));
+        }
+        self.reserved = Some(id.clone());
+        Ok(())
+    }
+
+    /// The id that was set aside, once.
+    pub(super) fn take_reserved(&mut self) -> Option<Bytes> {
+        self.reserved.take()
+    }
+
+    /// Whether `id` is set aside for somebody else.
+    pub(super) fn is_reserved(&self, id: &[u8]) -> bool {
+        self.reserved.as_deref() == Some(id)
+    }
+}
+
+/// Whether a peer may be called so. Ids that start with a zero byte are the automatic ones: nobody may pretend to have
+/// been given one.
+pub(super) fn is_valid(id: &[u8]) -> bool {
+    !id.is_empty() && id.len() <= LONGEST && id[0] != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe(n: u64) -> PipeId {
+        PipeId(1 << 32 | n)
+    }
+
+    #[test]
+    fn automatic_ids_count_up_from_somewhere() {
+        let mut table = RouterTable::new();
+        table.next_automatic = u32::MAX;
+        table.insert_automatic(pipe(0));
+        table.insert_automatic(pipe(1));
+        assert_eq!(&table.name(pipe(0)).unwrap()[..], b"\0\xff\xff\xff\xff");
+        assert_eq!(&table.name(pipe(1)).unwrap()[..], b"\0\0\0\0\0");
+        // All the way round: the numbers in use are left out.
+        table.next_automatic = u32::MAX;
+        table.insert_automatic(pipe(2));
+        assert_eq!(&table.name(pipe(2)).unwrap()[..], b"\0\0\0\0\x01");
+        assert_ne!(
+            RouterTable::new().next_automatic,
+            RouterTable::new().next_automatic
+        );
+    }
+
+    #[test]
+    fn an_unrouted_pipe_keeps_its_name_and_does_not_disturb_its_successor() {
+        let mut table = RouterTable::new();
+        let id = Bytes::from_static(b"x");
+        table.insert(pipe(0), id.clone(), Given::Announced);
+        table.unroute(pipe(0));
+        assert_eq!(table.route(b"x"), None);
+        assert_eq!(&table.name(pipe(0)).unwrap()[..], b"x");
+        table.insert(pipe(1), id, Given::Announced);
+        table.remove(pipe(0));
+        assert_eq!(table.route(b"x"), Some(pipe(1)));
+        assert!(table.name(pipe(0)).is_none());
+    }
+
+    #[test]
+    fn reserved_ids_are_checked() {
+        let mut table = RouterTable::new();
+        table.insert(pipe(0), Bytes::from_static(b"x"), Given::Announced);
+        let mut reserve = |id: &[u8]| {
+            let result = table.reserve(&Bytes::copy_from_slice(id));
+            result.map_err(|error| error.kind())
+        };
+        assert_eq!(reserve(b""), Err(ErrorKind::Invalid));
+        assert_eq!(reserve(b"\0x"), Err(ErrorKind::Invalid));
+        assert_eq!(reserve(&[1; 256]), Err(ErrorKind::Invalid));
+        assert_eq!(reserve(b"x"), Err(ErrorKind::AddressInUse));
+        assert_eq!(reserve(&[1; 255]), Ok(()));
+        assert!(table.is_reserved(&[1; 255]));
+        assert!(table.take_reserved().is_some());
+        assert!(table.take_reserved().is_none());
+    }
+}

@@ -1,0 +1,62 @@
+//! What SUB and XSUB have in common: what is wanted, and telling every publisher.
+
+use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::message::Message;
+use zeroxide_proto::subscription::{Removal, Subscriptions};
+
+use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::ring::Ring;
+use crate::pipe::PipeId;
+
+/// The subscriptions, kept here and known to every publisher that is connected.
+///
+/// A publisher that connects, or comes back, is told them all: so none is lost with a connection, and none needs room
+/// in a queue. They are exempt from the high-water mark.
+#[derive(Default)]
+pub(super) struct Subscriber {
+    subscriptions: Subscriptions,
+    connected: Ring,
+}
+
+impl Subscriber {
+    /// A connection is up: its publisher knows nothing yet.
+    pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.connected.insert(id);
+        self.subscriptions.for_each(|topic| {
+            pipes.write_exempt(id, call(Kind::Subscribe, topic));
+        });
+    }
+
+    /// A connection is down.
+    pub(super) fn remove(&mut self, id: PipeId) {
+        self.connected.remove(id);
+    }
+
+    /// One more reference to a prefix. Goes out each time, because a publisher may want to see each (XPUB_VERBOSE).
+    pub(super) fn subscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
+        self.subscriptions.add(topic);
+        self.tell(pipes, Kind::Subscribe, topic);
+    }
+
+    /// One reference less. Goes out when it was the last.
+    pub(super) fn unsubscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
+        if self.subscriptions.remove(topic) == Removal::Last {
+            self.tell(pipes, Kind::Cancel, topic);
+        }
+    }
+
+    /// Whether any prefix matches.
+    #[inline]
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        self.subscriptions.matches(text)
+    }
+
+    fn tell(&self, pipes: &mut PipeSet, kind: Kind, topic: &[u8]) {
+        self.connected
+            .for_each(|id| pipes.write_exempt(id, call(kind, topic)));
+    }
+}
+
+fn call(kind: Kind, topic: &[u8]) -> Message {
+    Message::single(Frame::with_kind(kind, topic))
+}

@@ -1,0 +1,436 @@
+//! XPUB: a publisher whose application sees the subscriptions come and go.
+
+use std::collections::VecDeque;
+
+use zeroxide_proto::frame::{Frame, Kind};
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::publisher::Publisher;
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+/// While this many bytes wait for an application that does not receive, nothing more is read from the peers: their own
+/// flow control holds them back. Room for a quarter of a million short topics, since many an application never looks.
+const PENDING_MAX: usize = 32 << 20;
+
+/// What an item costs beside its bytes.
+const PENDING_ITEM: usize = 128;
+
+#[derive(Default)]
+struct Xpub {
+    publisher: Publisher,
+    inbound: FairQueue,
+    /// What the application is to receive next.
+    pending: VecDeque<Pending>,
+    pending_bytes: usize,
+    verbose: Verbose,
+    /// The application decides about subscriptions (XPUB_MANUAL).
+    manual: bool,
+    /// What the peers asked for while it does.
+    requested: SubscriberTable<PipeId>,
+    /// Whose message the application received last.
+    last: Option<PipeId>,
+}
+
+struct Pending {
+    message: Message,
+    from: Option<PipeId>,
+}
+
+impl Pending {
+    fn cost(&self) -> usize {
+        PENDING_ITEM + self.message.size()
+    }
+}
+
+/// Which subscriptions the application sees.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Verbose {
+    /// The first of a topic and the end of its last.
+    #[default]
+    Off,
+    /// And every further one.
+    Subscriptions,
+    /// And every end.
+    All,
+}
+
+impl Xpub {
+    /// Takes note of what the peers want, as long as the application keeps up.
+    fn listen(&mut self, pipes: &mut PipeSet) {
+        while self.pending_bytes < PENDING_MAX {
+            let Some((message, id)) = self.inbound.recv(pipes) else {
+                return;
+            };
+            self.handle(message, id);
+        }
+    }
+
+    fn handle(&mut self, message: Message, from: PipeId) {
+        let topic = message.head();
+        match topic.kind() {
+            Kind::Subscribe if self.subscribe(topic, from) => {
+                self.notify(1, topic, Some(from));
+            }
+            Kind::Cancel if self.cancel(topic, from) => self.notify(0, topic, Some(from)),
+            Kind::Subscribe | Kind::Cancel => {}
+            _ => self.push(message, Some(from)),
+        }
+    }
+
+    /// Whether the application is to see it.
+    fn subscribe(&mut self, topic: &[u8], from: PipeId) -> bool {
+        if self.manual {
+            self.requested.add(topic, from);
+            return true;
+        }
+        let added = self.publisher.subscribers.add(topic, from);
+        added == Added::FirstOfTopic || self.verbose != Verbose::Off
+    }
+
+    fn cancel(&mut self, topic: &[u8], from: PipeId) -> bool {
+        if self.manual {
+            self.requested.remove(topic, from);
+            return true;
+        }
+        let dropped = self.publisher.subscribers.remove(topic, from);
+        dropped == Dropped::LastOfTopic || self.verbose == Verbose::All
+    }
+
+    /// Subscriptions appear to the application as a message: 1 or 0, then the topic.
+    fn notify(&mut self, byte: u8, topic: &[u8], from: Option<PipeId>) {
+        let body = [&[byte], topic].concat();
+        self.push(Message::single(Frame::from(body)), from);
+    }
+
+    fn push(&mut self, message: Message, from: Option<PipeId>) {
+        let pending = Pending { message, from };
+        self.pending_bytes += pending.cost();
+        self.pending.push_back(pending);
+    }
+
+    /// A peer that leaves wants nothing any more.
+    fn cancel_all(&mut self, id: PipeId) {
+        let mut unwanted: Vec<Vec<u8>> = Vec::new();
+        let mut note = |topic: &[u8]| unwanted.push(topic.to_vec());
+        let subscribers = &mut self.publisher.subscribers;
+        if self.manual {
+            self.requested.for_each_topic_of(id, &mut note);
+            subscribers.remove_peer(id, |_| {});
+        } else if self.verbose == Verbose::All {
+            subscribers.for_each_topic_of(id, &mut note);
+            subscribers.remove_peer(id, |_| {});
+        } else {
+            subscribers.remove_peer(id, &mut note);
+        }
+        self.requested.remove_peer(id, |_| {});
+        for topic in unwanted {
+            self.notify(0, &topic, None);
+        }
+    }
+
+    /// The subscriber that the application decides about.
+    fn decide(&mut self, pipes: &mut PipeSet) -> Result<Option<PipeId>> {
+        if !self.manual {
+            let text = "SUBSCRIBE and UNSUBSCRIBE need XPUB_MANUAL on an XPUB socket";
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        Ok(self.last.filter(|id| pipes.get(*id).is_some()))
+    }
+}
+
+impl Pattern for Xpub {
+    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.attach(id);
+        self.inbound.insert(id);
+    }
+
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.publisher.ready(pipes, id);
+        self.listen(pipes);
+    }
+
+    fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+        self.listen(pipes);
+    }
+
+    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.writable(id);
+    }
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.publisher.remove(id);
+        self.inbound.far_closed(pipes, id);
+        self.listen(pipes);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.publisher.remove(id);
+        self.inbound.remove(id);
+        self.cancel_all(id);
+    }
+
+    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+        self.publisher.send(pipes, message)
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        self.listen(pipes);
+        let Some(pending) = self.pending.pop_front() else {
+            return Err(Error::new(ErrorKind::Again));
+        };
+        self.pending_bytes -= pending.cost();
+        // What was held back becomes pending at once: peers must not wait for the application's next call.
+        self.listen(pipes);
+        self.last = pending.from;
+        Ok((pending.message, pending.from))
+    }
+
+    fn can_send(&mut self, _: &mut PipeSet) -> bool {
+        self.publisher.can_send()
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        self.listen(pipes);
+        !self.pending.is_empty()
+    }
+
+    fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            // As with libzmq each of the two sets both.
+            PatternOption::XpubVerbose(true) => self.verbose = Verbose::Subscriptions,
+            PatternOption::XpubVerboser(true) => self.verbose = Verbose::All,
+            PatternOption::XpubVerbose(false) | PatternOption::XpubVerboser(false) => {
+                self.verbose = Verbose::Off;
+            }
+            PatternOption::XpubManual(on) => self.manual = *on,
+            PatternOption::Subscribe(topic) => {
+                if let Some(id) = self.decide(pipes)? {
+                    self.publisher.subscribers.add(topic, id);
+                }
+            }
+            PatternOption::Unsubscribe(topic) => {
+                if let Some(id) = self.decide(pipes)? {
+                    self.publisher.subscribers.remove(topic, id);
+                }
+            }
+            option => self.publisher.set(option)?,
+        }
+        Ok(())
+    }
+}
+
+pub(super) static XPUB: PatternSpec = PatternSpec {
+    socket_type: SocketType::Xpub,
+    new: || Box::new(Xpub::default()),
+    can_send: true,
+    can_recv: true,
+    conflates: false,
+    single_connect: false,
+    eager: true,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::pipe_set::DropReason;
+    use crate::patterns::rig::{Rig, cancel, subscribe};
+    use bytes::Bytes;
+
+    fn tell(rig: &mut Rig, id: PipeId, message: Message) {
+        rig.far_send_message(id, message);
+        rig.settle();
+    }
+
+    #[test]
+    fn the_application_sees_the_first_and_the_end_of_the_last() {
+        let mut rig = Rig::new(&XPUB);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        tell(&mut rig, a, subscribe("t"));
+        assert!(rig.can_recv());
+        assert_eq!(rig.recv_from().unwrap(), (vec!["\\x01t".into()], Some(a)));
+        tell(&mut rig, a, subscribe("t"));
+        tell(&mut rig, b, subscribe("t"));
+        tell(&mut rig, a, cancel("t"));
+        tell(&mut rig, a, cancel("t"));
+        tell(&mut rig, a, cancel("unknown"));
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        rig.send(["t1"]).unwrap();
+        assert!(rig.far_recv_all(a).is_empty());
+        assert_eq!(rig.far_recv_all(b), ["t1"]);
+        tell(&mut rig, b, cancel("t"));
+        assert_eq!(rig.recv().unwrap(), ["\\x00t"]);
+        rig.send(["t2"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
+    }
+
+    #[test]
+    fn verbose_shows_every_subscription_verboser_every_end_as_well() {
+        let mut rig = Rig::new(&XPUB);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        rig.set(PatternOption::XpubVerboser(true)).unwrap();
+        for id in [a, b] {
+            tell(&mut rig, id, subscribe("t"));
+        }
+        for id in [a, b] {
+            tell(&mut rig, id, cancel("t"));
+        }
+        assert_eq!(rig.recv_all(), ["\\x01t", "\\x01t", "\\x00t", "\\x00t"]);
+        rig.set(PatternOption::XpubVerbose(true)).unwrap();
+        for id in [a, b] {
+            tell(&mut rig, id, subscribe("t"));
+        }
+        for id in [a, b] {
+            tell(&mut rig, id, cancel("t"));
+        }
+        assert_eq!(rig.recv_all(), ["\\x01t", "\\x01t", "\\x00t"]);
+    }
+
+    #[test]
+    fn a_peer_that_leaves_cancels_what_it_alone_wanted() {
+        let mut rig = Rig::new(&XPUB);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        for topic in ["x", "y"] {
+            tell(&mut rig, a, subscribe(topic));
+        }
+        tell(&mut rig, b, subscribe("y"));
+        rig.recv_all();
+        rig.far_close(a);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["\\x00x"]);
+        rig.set(PatternOption::XpubVerboser(true)).unwrap();
+        let c = rig.accept("");
+        tell(&mut rig, c, subscribe("y"));
+        rig.recv_all();
+        rig.far_close(c);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["\\x00y"]);
+        rig.far_close(b);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["\\x00y"]);
+        assert!(rig.is_empty());
+    }
+
+    #[test]
+    fn in_manual_mode_the_application_decides() {
+        let mut rig = Rig::new(&XPUB);
+        let topic = |text: &'static str| Bytes::from_static(text.as_bytes());
+        assert_eq!(
+            rig.set(PatternOption::Subscribe(topic("x"))),
+            Err(ErrorKind::Invalid)
+        );
+        rig.set(PatternOption::XpubManual(true)).unwrap();
+        // Nobody to decide about: no error, no effect.
+        rig.set(PatternOption::Subscribe(topic("x"))).unwrap();
+        let a = rig.accept("");
+        let b = rig.accept("");
+        tell(&mut rig, a, subscribe("A"));
+        tell(&mut rig, b, subscribe("B"));
+        tell(&mut rig, b, subscribe("B"));
+        rig.send(["A"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
+
+        assert_eq!(rig.recv().unwrap(), ["\\x01A"]);
+        rig.set(PatternOption::Subscribe(topic("XA"))).unwrap();
+        assert_eq!(rig.recv_all(), ["\\x01B", "\\x01B"]);
+        rig.set(PatternOption::Subscribe(topic("XB"))).unwrap();
+        rig.send(["XA"]).unwrap();
+        rig.send(["XB"]).unwrap();
+        assert_eq!(rig.far_recv_all(a), ["XA"]);
+        assert_eq!(rig.far_recv_all(b), ["XB"]);
+
+        tell(&mut rig, a, cancel("A"));
+        assert_eq!(rig.recv().unwrap(), ["\\x00A"]);
+        rig.set(PatternOption::Unsubscribe(topic("XA"))).unwrap();
+        rig.send(["XA"]).unwrap();
+        assert!(rig.far_recv_all(a).is_empty());
+
+        rig.far_close(b);
+        rig.settle();
+        assert_eq!(rig.recv_all(), ["\\x00B"]);
+        rig.set(PatternOption::Subscribe(topic("late"))).unwrap();
+        rig.send(["XB"]).unwrap();
+        rig.send(["late"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 4);
+    }
+
+    #[test]
+    fn messages_from_below_are_received_as_they_are() {
+        let mut rig = Rig::new(&XPUB);
+        let id = rig.accept("");
+        rig.far_send(id, ["hello", "there"]);
+        rig.settle();
+        assert_eq!(
+            rig.recv_from().unwrap(),
+            (vec!["hello".into(), "there".into()], Some(id))
+        );
+    }
+
+    #[test]
+    fn each_new_subscriber_is_welcomed_again_after_a_reconnect_too() {
+        let mut rig = Rig::new(&XPUB);
+        let welcome = PatternOption::XpubWelcomeMsg(Bytes::from_static(b"hello"));
+        rig.set(welcome).unwrap();
+        let id = rig.connect();
+        assert!(rig.far_recv_all(id).is_empty());
+        rig.ready(id, "");
+        rig.disconnected(id);
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv_all(id), ["hello", "hello"]);
+    }
+
+    #[test]
+    fn what_an_application_does_not_receive_holds_the_peers_back() {
+        let mut rig = Rig::with_hwm(&XPUB, 10);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        let topic = "t".repeat(1 << 20);
+        let mut sent = 0;
+        while rig.far_try_send(a, subscribe(&format!("{topic}{sent}"))) {
+            sent += 1;
+            rig.settle();
+            assert!(sent < 100, "no end to it");
+        }
+        // Everybody waits, not only who caused it.
+        tell(&mut rig, b, subscribe("b"));
+        rig.send(["b1"]).unwrap();
+        assert!(rig.far_recv_all(b).is_empty());
+
+        // Room for one of the first, then for one of each: nobody waits for the application to look once more.
+        for _ in 0..2 {
+            rig.recv().unwrap();
+        }
+        rig.send(["b1"]).unwrap();
+        assert_eq!(rig.far_recv_all(b), ["b1"]);
+        let mut seen = 2;
+        while rig.recv().is_ok() {
+            seen += 1;
+        }
+        assert_eq!(seen, sent + 1);
+        rig.send(["b2"]).unwrap();
+        assert_eq!(rig.far_recv_all(b), ["b2"]);
+        assert!(rig.far_try_send(a, subscribe("more")));
+    }
+
+    #[test]
+    fn an_idle_application_that_never_looks_still_publishes() {
+        let mut rig = Rig::new(&XPUB);
+        let id = rig.accept("");
+        for n in 0..100_000 {
+            rig.far_send_message(id, subscribe(&format!("{n}.")));
+        }
+        rig.settle();
+        rig.send(["99999.x"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["99999.x"]);
+    }
+}

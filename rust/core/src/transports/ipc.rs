@@ -1,0 +1,418 @@
+//! ipc: stream sockets of the Unix domain, at a path or (Linux) under an abstract name.
+//!
+//! Binding never takes an address away from anybody: what is at the path already is asked first, and only a socket
+//! that nobody answers is replaced. Of several that bind there at once one wins: they take turns, by a lock on the
+//! directory.
+
+use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use zeroxide_proto::socket_type::SocketType;
+
+use super::{Listen, Opening, Stream, Target, Targets, Transport};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{CredentialFilter, Options};
+use crate::sys::stream::adopt;
+
+/// What the kernel's socket address has room for, a terminating zero excluded.
+const LONGEST_PATH: usize = 107;
+/// How often a path is tried again that somebody else is changing at the same time.
+const ATTEMPTS: usize = 8;
+/// How long a socket that answers nobody is given to begin to listen, should it come from a program without the lock.
+const GRACE: Duration = Duration::from_millis(20);
+/// How long to wait for the lock. Others lock directories, too, for reasons of their own; they do not stop us.
+const LOCK_MAX: Duration = Duration::from_secs(1);
+
+/// See the module text.
+pub(super) struct Ipc;
+
+pub(super) static IPC: Ipc = Ipc;
+
+impl Transport for Ipc {
+    fn scheme(&self) -> &'static str {
+        "ipc"
+    }
+
+    fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
+        if address == "*" {
+            return match bind {
+                true => Ok(()),
+                false => Err(Error::with(
+                    ErrorKind::Invalid,
+                    "'*' is for binding; name a path to connect to",
+                )),
+            };
+        }
+        socket_address(address).map(drop)
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        let mut listener = match options.use_fd {
+            Some(fd) => adopted(fd)?,
+            None if address == "*" => bound_to_temporary(options)?,
+            None => bound_to(address, options)?,
+        };
+        listener.filter = options.ipc_filter.clone();
+        listener.buffers = (options.sndbuf, options.rcvbuf);
+        Ok(Box::new(listener))
+    }
+
+    fn targets(&self, address: &str, _: &Options) -> Result<Targets> {
+        let address = socket_address(address)?;
+        Ok(Targets::Ready(vec![Target {
+            address,
+            source: None,
+        }]))
+    }
+
+    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+        let socket = new_socket()?;
+        set_buffers(&socket, (options.sndbuf, options.rcvbuf))?;
+        match socket.connect(&target.address) {
+            Ok(()) => Ok(Opening {
+                stream: Stream { fd: socket.into() },
+                connected: true,
+            }),
+            // Unlike TCP nothing goes on behind the back: the listener's backlog is full, and that is all.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let text = format!("too many connections wait at {target}");
+                Err(Error::with(ErrorKind::ConnectionRefused, text))
+            }
+            Err(error) => Err(Error::from(error).about(target)),
+        }
+    }
+}
+
+/// A bound path or name.
+struct IpcListener {
+    socket: Socket,
+    endpoint: String,
+    /// What to remove at the end, if it is ours.
+    owned: Option<Owned>,
+    filter: CredentialFilter,
+    buffers: Buffers,
+}
+
+type Buffers = (Option<usize>, Option<usize>);
+
+/// A path that this process has made, recognised by more than its name.
+struct Owned {
+    path: PathBuf,
+    file: FileId,
+    /// Made for it alone.
+    directory: Option<PathBuf>,
+    pid: u32,
+}
+
+/// Which file a path leads to.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl Listen for IpcListener {
+    fn accept(&self) -> Result<Option<Stream>> {
+        let Some((fd, _)) = super::accept(self.fd())? else {
+            return Ok(None);
+        };
+        if !self.filter.is_empty() {
+            let peer = rustix::net::sockopt::socket_peercred(&fd)?;
+            let (uid, gid, pid) = (peer.uid.as_raw(), peer.gid.as_raw(), peer.pid.as_raw_pid());
+            if !self.filter.admits(uid, gid, pid) {
+                let text =
+                    format!("IPC_FILTER does not admit user {uid}, group {gid}, process {pid}");
+                return Err(Error::with(ErrorKind::Access, text));
+            }
+        }
+        let socket = Socket::from(fd);
+        set_buffers(&socket, self.buffers)?;
+        Ok(Some(Stream { fd: socket.into() }))
+    }
+
+    fn endpoint(&self) -> String {
+        self.endpoint.clone()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn close(&mut self) {
+        if let Some(owned) = self.owned.take() {
+            owned.remove();
+        }
+    }
+}
+
+impl Drop for IpcListener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Owned {
+    /// Removes the path, unless somebody has put another socket there meanwhile. A forked child leaves it to its
+    /// parent.
+    fn remove(self) {
+        if self.pid != process::id() {
+            return;
+        }
+        if file_id(&self.path).is_ok_and(|file| file == self.file) {
+            // Gone already, or no longer allowed: either way it is not ours to complain.
+            let _ = fs::remove_file(&self.path);
+        }
+        if let Some(directory) = &self.directory {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// The endpoint of a Unix socket address.
+pub(super) fn endpoint(address: &SockAddr) -> String {
+    match (address.as_pathname(), address.as_abstract_namespace()) {
+        (Some(path), _) => format!("ipc://{}", path.display()),
+        (None, Some(name)) => format!("ipc://@{}", String::from_utf8_lossy(name)),
+        (None, None) => String::new(),
+    }
+}
+
+fn socket_address(address: &str) -> Result<SockAddr> {
+    let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, why));
+    if address.is_empty() || address == "@" {
+        return invalid("the path or the name behind '@' is missing");
+    }
+    if address.contains('\0') {
+        return invalid("a path has no zero bytes");
+    }
+    if address.len() > LONGEST_PATH {
+        let length = address.len();
+        let text = format!(
+            "the path has {length} bytes, the system takes {LONGEST_PATH}: use a shorter or a relative one, or '@name'"
+        );
+        return Err(Error::with(ErrorKind::NameTooLong, text));
+    }
+    // An abstract name begins with a zero byte where a path has its first letter.
+    match address.strip_prefix('@') {
+        Some(name) => Ok(SockAddr::unix(format!("\0{name}"))?),
+        None => Ok(SockAddr::unix(address)?),
+    }
+}
+
+fn new_socket() -> Result<Socket> {
+    Ok(Socket::new_raw(
+        Domain::UNIX,
+        Type::STREAM.nonblocking().cloexec(),
+        None,
+    )?)
+}
+
+fn set_buffers(socket: &Socket, (sndbuf, rcvbuf): Buffers) -> Result<()> {
+    if let Some(size) = sndbuf {
+        socket.set_send_buffer_size(size)?;
+    }
+    if let Some(size) = rcvbuf {
+        socket.set_recv_buffer_size(size)?;
+    }
+    Ok(())
+}
+
+/// Listens at a path or name.
+fn bound_to(address: &str, options: &Options) -> Result<IpcListener> {
+    let target = socket_address(address)?;
+    let path = target.as_pathname().map(Path::to_owned);
+    let _turn = path.as_deref().and_then(lock_directory);
+    for _ in 0..ATTEMPTS {
+        let socket = new_socket()?;
+        match socket.bind(&target) {
+            Ok(()) => return listening(socket, address, path, options),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(cannot_bind(error, address)),
+        }
+        let Some(path) = &path else {
+            return Err(in_use("another socket has that name"));
+        };
+        make_way(path, &target)?;
+    }
+    Err(in_use("others keep binding it"))
+}
+
+fn listening(
+    socket: Socket,
+    address: &str,
+    path: Option<PathBuf>,
+    options: &Options,
+) -> Result<IpcListener> {
+    // From here on the path is ours, and goes with the listener should the rest fail.
+    let owned = match path {
+        Some(path) => Some(Owned {
+            file: file_id(&path)?,
+            path,
+            directory: None,
+            pid: process::id(),
+        }),
+        None => None,
+    };
+    let listener = IpcListener {
+        socket,
+        endpoint: format!("ipc://{address}"),
+        owned,
+        filter: CredentialFilter::default(),
+        buffers: (None, None),
+    };
+    listener.socket.listen(options.backlog)?;
+    Ok(listener)
+}
+
+/// Listens in a directory of its own.
+fn bound_to_temporary(options: &Options) -> Result<IpcListener> {
+    let base = std::env::temp_dir();
+    for _ in 0..ATTEMPTS {
+        let directory = base.join(format!("zeroxide-{:012x}", random() & 0xffff_ffff_ffff));
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(Error::from(error).about(directory.display())),
+        }
+        let path = directory.join("socket");
+        let bound = match path.to_str() {
+            Some(path) => bound_to(path, options),
+            None => Err(Error::with(
+                ErrorKind::Invalid,
+                "the directory for temporary files is not in UTF-8",
+            )),
+        };
+        return match bound {
+            Ok(mut listener) => {
+                if let Some(owned) = &mut listener.owned {
+                    owned.directory = Some(directory);
+                }
+                Ok(listener)
+            }
+            Err(error) => {
+                let _ = fs::remove_dir(&directory);
+                Err(error)
+            }
+        };
+    }
+    Err(in_use("no name for a temporary directory is free"))
+}
+
+/// A listening socket that somebody else has made, and will remove.
+fn adopted(fd: i32) -> Result<IpcListener> {
+    let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
+    let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
+    let socket = Socket::from(fd);
+    let local = socket.local_addr().ok().filter(SockAddr::is_unix);
+    let Some(local) = local.filter(|_| socket.is_listener().unwrap_or(false)) else {
+        return Err(unfit("is no listening Unix socket"));
+    };
+    Ok(IpcListener {
+        socket,
+        endpoint: endpoint(&local),
+        owned: None,
+        filter: CredentialFilter::default(),
+        buffers: (None, None),
+    })
+}
+
+/// Waits for our turn to change the directory of a path; `None` where it cannot be locked.
+fn lock_directory(path: &Path) -> Option<File> {
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let lock = File::open(directory.unwrap_or(Path::new("."))).ok()?;
+    let deadline = Instant::now() + LOCK_MAX;
+    while lock.try_lock().is_err() {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Some(lock)
+}
+
+/// Removes a dead socket at the path.
+///
+/// # Errors
+/// `AddressInUse` when it lives, or is something else.
+fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::from(error).about(path.display())),
+    };
+    if !found.file_type().is_socket() {
+        return Err(in_use(
+            "what is at the path is no socket; remove it or choose another path",
+        ));
+    }
+    if is_alive(target)? || {
+        thread::sleep(GRACE);
+        is_alive(target)?
+    } {
+        return Err(in_use("another socket listens there"));
+    }
+    match file_id(path) {
+        Ok(now) if now == FileId::of(&found) => {
+            fs::remove_file(path).map_err(|error| cannot_bind(error, &path.display().to_string()))
+        }
+        // Somebody else changed it: look again.
+        _ => Ok(()),
+    }
+}
+
+/// Whether somebody listens there.
+fn is_alive(target: &SockAddr) -> Result<bool> {
+    match new_socket()?.connect(target) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ECONNREFUSED | libc::ENOENT) => Ok(false),
+            // A full backlog, another type of socket, no permission to ask: somebody's.
+            Some(libc::EAGAIN | libc::EPROTOTYPE | libc::EACCES | libc::EPERM) => Ok(true),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+fn file_id(path: &Path) -> io::Result<FileId> {
+    fs::symlink_metadata(path).map(|found| FileId::of(&found))
+}
+
+impl FileId {
+    fn of(found: &fs::Metadata) -> FileId {
+        FileId {
+            device: found.dev(),
+            inode: found.ino(),
+        }
+    }
+}
+
+/// Different in each call; used for names that must not be guessed by accident only.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn in_use(why: &str) -> Error {
+    Error::with(ErrorKind::AddressInUse, why)
+}
+
+fn cannot_bind(error: io::Error, path: &str) -> Error {
+    let error = Error::from(error);
+    match error.kind() {
+        ErrorKind::NoEntry => error.about(format_args!("the directory of {path} does not exist")),
+        ErrorKind::Access => error.about(format_args!("the directory of {path} must be writable")),
+        _ => error.about(path),
+    }
+}
+
+#[cfg(test)]
+mod tests;

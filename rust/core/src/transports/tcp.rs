@@ -1,0 +1,340 @@
+//! TCP.
+
+mod address;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+use zeroxide_proto::socket_type::SocketType;
+
+use self::address::{Address, Host};
+use super::{Listen, Opening, Stream, Target, Targets, Transport};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{AddressFilter, Options};
+use crate::resolver::{self, HostPort, Job};
+use crate::sys::stream::adopt;
+
+/// See the module text.
+pub(super) struct Tcp;
+
+pub(super) static TCP: Tcp = Tcp;
+
+impl Transport for Tcp {
+    fn scheme(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn check(&self, address: &str, _: SocketType, bind: bool) -> Result<()> {
+        if bind {
+            return address::to_bind(address).map(drop);
+        }
+        let (source, _) = address::to_connect(address)?;
+        match source {
+            Some(source) => source_address(&source, true).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        let address = address::to_bind(address)?;
+        let socket = match options.use_fd {
+            Some(fd) => adopted(fd, options)?,
+            None => bound(&address, options)?,
+        };
+        let local = socket.local_addr()?;
+        Ok(Box::new(TcpListener {
+            endpoint: super::endpoint(&local),
+            filters: options.tcp_accept_filters.clone(),
+            socket,
+        }))
+    }
+
+    fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
+        if !options.socks_proxy.is_empty() {
+            // Going around a proxy that was asked for would be worse than not going.
+            return Err(Error::with(
+                ErrorKind::NotSupported,
+                "SOCKS_PROXY is set, but SOCKS5 is not built in",
+            ));
+        }
+        let (source, target) = address::to_connect(address)?;
+        let ipv6 = options.ipv6;
+        match target.host {
+            Host::Ip(ip, zone) => {
+                let address = address::literal(ip, zone.as_deref(), target.port, ipv6)?;
+                Ok(Targets::Ready(targets_of(
+                    vec![address],
+                    source.as_ref(),
+                    ipv6,
+                )?))
+            }
+            Host::Any => Err(Error::with(ErrorKind::Invalid, "'*' is for binding")),
+            Host::Name(host) => {
+                let name = HostPort {
+                    host,
+                    port: target.port,
+                };
+                let convert = move |addresses| targets_of(addresses, source.as_ref(), ipv6);
+                Ok(Targets::Resolve(Job::new(name, convert)))
+            }
+        }
+    }
+
+    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+        let socket = new_socket(target.address.domain(), options)?;
+        if let Some(source) = &target.source {
+            socket.set_reuse_address(true)?;
+            socket
+                .bind(source)
+                .map_err(|error| cannot_bind(error, source))?;
+        }
+        let connected = match socket.connect(&target.address) {
+            Ok(()) => true,
+            // An interrupted attempt goes on like one that takes its time.
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINPROGRESS | libc::EINTR) => false,
+                _ => return Err(Error::from(error).about(target)),
+            },
+        };
+        let stream = Stream { fd: socket.into() };
+        if connected {
+            stream.take_error()?;
+        }
+        Ok(Opening { stream, connected })
+    }
+}
+
+/// A bound address. What its socket is set to, accepted ones inherit.
+struct TcpListener {
+    socket: Socket,
+    endpoint: String,
+    filters: Vec<AddressFilter>,
+}
+
+impl Listen for TcpListener {
+    fn accept(&self) -> Result<Option<Stream>> {
+        let Some((fd, peer)) = super::accept(self.fd())? else {
+            return Ok(None);
+        };
+        if !self.filters.is_empty() {
+            let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+            let admitted = peer
+                .is_some_and(|peer| self.filters.iter().any(|filter| filter.contains(peer.ip())));
+            if !admitted {
+                let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+                return Err(Error::with(
+                    ErrorKind::Access,
+                    format!("TCP_ACCEPT_FILTER does not admit {peer}"),
+                ));
+            }
+        }
+        Ok(Some(Stream { fd }))
+    }
+
+    fn endpoint(&self) -> String {
+        self.endpoint.clone()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A socket that listens at the address.
+fn bound(address: &Address, options: &Options) -> Result<Socket> {
+    let mut failure = None;
+    for local in bind_addresses(address, options)? {
+        match listen_at(local, options) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
+}
+
+/// The addresses to try one after the other: the first that works is bound.
+fn bind_addresses(address: &Address, options: &Options) -> Result<Vec<SocketAddr>> {
+    let Address { host, port } = address;
+    if let Some(local) = host.local(*port, options.ipv6)? {
+        // A system without IPv6 still has all of its addresses when "any" was asked for.
+        let fallback =
+            (*host == Host::Any && options.ipv6).then(|| (Ipv4Addr::UNSPECIFIED, *port).into());
+        return Ok([local].into_iter().chain(fallback).collect());
+    }
+    let Host::Name(name) = host else {
+        return Err(Error::new(ErrorKind::NoDevice));
+    };
+    let named = HostPort {
+        host: name.clone(),
+        port: *port,
+    };
+    let mut addresses = resolver::look_up(&named).map_err(|error| {
+        let text = format!("'{name}' is neither an interface nor a host here ({error})");
+        Error::with(ErrorKind::NoDevice, text)
+    })?;
+    addresses.retain(|address| options.ipv6 || address.is_ipv4());
+    Ok(addresses)
+}
+
+fn listen_at(local: SocketAddr, options: &Options) -> Result<Socket> {
+    let address = SockAddr::from(local);
+    let socket = new_socket(address.domain(), options)?;
+    socket.set_reuse_address(true)?;
+    if local.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket
+        .bind(&address)
+        .map_err(|error| cannot_bind(error, &address))?;
+    socket
+        .listen(options.backlog)
+        .map_err(|error| cannot_bind(error, &address))?;
+    Ok(socket)
+}
+
+/// A listening socket that somebody else has made.
+fn adopted(fd: i32, options: &Options) -> Result<Socket> {
+    let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
+    let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
+    let socket = Socket::from(fd);
+    let is_tcp = socket
+        .local_addr()
+        .is_ok_and(|local| local.is_ipv4() || local.is_ipv6());
+    if !is_tcp || !socket.is_listener().unwrap_or(false) {
+        return Err(unfit("is no listening TCP socket"));
+    }
+    tune(&socket, socket.domain()?, options)?;
+    Ok(socket)
+}
+
+/// The addresses to connect to, each with the local one to do it from.
+fn targets_of(
+    addresses: Vec<SocketAddr>,
+    source: Option<&Address>,
+    ipv6: bool,
+) -> Result<Vec<Target>> {
+    let source = source
+        .map(|source| source_address(source, ipv6))
+        .transpose()?;
+    let usable = addresses
+        .into_iter()
+        .filter(|address| ipv6 || address.is_ipv4())
+        .filter(|address| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4()));
+    let targets: Vec<_> = usable
+        .map(|address| Target {
+            address: address.into(),
+            source: source.map(SockAddr::from),
+        })
+        .collect();
+    if targets.is_empty() {
+        let hint = if ipv6 {
+            "the source is of another family"
+        } else {
+            "set IPV6 to 1 to use IPv6 addresses"
+        };
+        return Err(Error::with(
+            ErrorKind::HostUnreachable,
+            format!("no usable address: {hint}"),
+        ));
+    }
+    Ok(targets)
+}
+
+/// Where to connect from: an address or an interface, never a name that would have to be resolved.
+fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
+    source.host.local(source.port, ipv6)?.ok_or_else(|| {
+        let name = match &source.host {
+            Host::Name(name) => name.as_str(),
+            Host::Any | Host::Ip(..) => "*",
+        };
+        Error::with(
+            ErrorKind::NoDevice,
+            format!("no interface is called {name}"),
+        )
+    })
+}
+
+fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = Socket::new_raw(domain, kind, Some(Protocol::TCP))?;
+    tune(&socket, domain, options)?;
+    Ok(socket)
+}
+
+/// Sets a socket up before it connects or listens: buffers must be known when the connection is negotiated.
+fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
+    // Batches are made above; the kernel holding back the last small segment would only add delay.
+    socket.set_tcp_nodelay(true)?;
+    if let Some(size) = options.sndbuf {
+        socket.set_send_buffer_size(size)?;
+    }
+    if let Some(size) = options.rcvbuf {
+        socket.set_recv_buffer_size(size)?;
+    }
+    if let Some(on) = options.tcp_keepalive {
+        socket.set_keepalive(on)?;
+        if on {
+            keepalive(socket, options)?;
+        }
+    }
+    if options.tcp_maxrt.is_some() {
+        socket.set_tcp_user_timeout(options.tcp_maxrt)?;
+    }
+    if options.tos != 0 {
+        let tos = u32::from(options.tos);
+        if domain == Domain::IPV6 {
+            socket.set_tclass_v6(tos)?;
+        }
+        // Also for IPv4 peers of a socket for both families.
+        socket.set_tos_v4(tos)?;
+    }
+    if !options.bind_to_device.is_empty() {
+        let device = &options.bind_to_device;
+        socket
+            .bind_device(Some(device.as_bytes()))
+            .map_err(|error| {
+                let hint = match error.raw_os_error() {
+                    Some(libc::EPERM) => " needs CAP_NET_RAW",
+                    _ => "",
+                };
+                Error::from(error).about(format_args!("BINDTODEVICE {device}{hint}"))
+            })?;
+    }
+    Ok(())
+}
+
+fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
+    let mut parameters = TcpKeepalive::new();
+    if let Some(idle) = options.tcp_keepalive_idle {
+        parameters = parameters.with_time(idle);
+    }
+    if let Some(interval) = options.tcp_keepalive_intvl {
+        parameters = parameters.with_interval(interval);
+    }
+    if let Some(count) = options.tcp_keepalive_cnt {
+        parameters = parameters.with_retries(count);
+    }
+    SockRef::from(socket).set_tcp_keepalive(&parameters)
+}
+
+fn cannot_bind(error: io::Error, address: &SockAddr) -> Error {
+    let address = super::endpoint(address);
+    let error = Error::from(error);
+    match error.kind() {
+        ErrorKind::AddressInUse => {
+            error.about(format_args!("another socket is bound to {address}"))
+        }
+        ErrorKind::AddressNotAvailable => {
+            error.about(format_args!("{address} is no address of this machine"))
+        }
+        ErrorKind::Access => {
+            error.about(format_args!("{address}: ports below 1024 need a privilege"))
+        }
+        _ => error.about(address),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! What can stand behind `tcp://`: `host:port`, and to connect also `source;host:port`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::interfaces;
+
+/// A host and a port as they were written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Address {
+    pub(super) host: Host,
+    /// 0 lets the system choose.
+    pub(super) port: u16,
+}
+
+/// Before the colon.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Host {
+    /// `*`
+    Any,
+    /// A literal address, with what stands behind its `%`.
+    Ip(IpAddr, Option<String>),
+    /// A host name, or the name of a network interface.
+    Name(String),
+}
+
+/// What to bind to.
+pub(super) fn to_bind(text: &str) -> Result<Address> {
+    if text.contains(';') {
+        return Err(invalid(text, "a source address is for connecting only"));
+    }
+    host_port(text)
+}
+
+/// What to connect to, and from where.
+pub(super) fn to_connect(text: &str) -> Result<(Option<Address>, Address)> {
+    let (source, text) = match text.split_once(';') {
+        Some((source, target)) => (Some(source_host(source)?), target),
+        None => (None, text),
+    };
+    let target = host_port(text)?;
+    if target.host == Host::Any {
+        return Err(invalid(
+            text,
+            "'*' is for binding; name a host to connect to",
+        ));
+    }
+    if target.port == 0 {
+        return Err(invalid(text, "connecting needs a port from 1 to 65535"));
+    }
+    Ok((source, target))
+}
+
+/// `host:port`, or a host alone.
+fn source_host(text: &str) -> Result<Address> {
+    match host_port(text) {
+        Ok(address) => Ok(address),
+        Err(error) => match host(text) {
+            Ok(host)
+                if !text.is_empty() && !matches!(&host, Host::Name(name) if name.contains(':')) =>
+            {
+                Ok(Address { host, port: 0 })
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn host_port(text: &str) -> Result<Address> {
+    let Some((host_text, port_text)) = text.rsplit_once(':') else {
+        return Err(invalid(text, "the port is missing; write host:port"));
+    };
+    Ok(Address {
+        host: host(host_text)?,
+        port: port(port_text)?,
+    })
+}
+
+fn port(text: &str) -> Result<u16> {
+    if text == "*" {
+        return Ok(0);
+    }
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(port) if digits => Ok(port),
+        _ => Err(invalid(text, "a port is a number from 0 to 65535, or '*'")),
+    }
+}
+
+fn host(text: &str) -> Result<Host> {
+    if text == "*" {
+        return Ok(Host::Any);
+    }
+    let bare = text.strip_prefix('[').map(|rest| rest.strip_suffix(']'));
+    let literal = match bare {
+        Some(None) => return Err(invalid(text, "the closing bracket is missing")),
+        Some(Some(inside)) => inside,
+        None => text,
+    };
+    let (address, zone) = match literal.split_once('%') {
+        Some((address, zone)) => (address, Some(zone)),
+        None => (literal, None),
+    };
+    if let Ok(address) = address.parse::<Ipv6Addr>()
+        && zone.is_none_or(|zone| !zone.is_empty())
+    {
+        return Ok(Host::Ip(address.into(), zone.map(str::to_owned)));
+    }
+    if bare.is_some() {
+        return Err(invalid(
+            text,
+            "there is no IPv6 address between the brackets",
+        ));
+    }
+    if let Ok(address) = literal.parse::<Ipv4Addr>() {
+        return Ok(Host::Ip(address.into(), None));
+    }
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+    if text.is_empty() || !text.bytes().all(legal) {
+        return Err(invalid(text, "this is neither an address nor a host name"));
+    }
+    Ok(Host::Name(text.to_owned()))
+}
+
+impl Host {
+    /// The address, if it can be told without asking a name server: a literal one, or that of a local interface.
+    ///
+    /// # Errors
+    /// `NoDevice` when it is an IPv6 address or an interface that has only such, and `ipv6` is off.
+    pub(super) fn local(&self, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
+        match self {
+            Host::Any if ipv6 => Ok(Some((Ipv6Addr::UNSPECIFIED, port).into())),
+            Host::Any => Ok(Some((Ipv4Addr::UNSPECIFIED, port).into())),
+            Host::Ip(address, zone) => literal(*address, zone.as_deref(), port, ipv6).map(Some),
+            Host::Name(name) => interface(name, port, ipv6),
+        }
+    }
+}
+
+/// A literal address with its zone looked up.
+pub(super) fn literal(
+    address: IpAddr,
+    zone: Option<&str>,
+    port: u16,
+    ipv6: bool,
+) -> Result<SocketAddr> {
+    match address {
+        IpAddr::V6(_) if !ipv6 => Err(Error::with(
+            ErrorKind::NoDevice,
+            "set IPV6 to 1 to use IPv6 addresses",
+        )),
+        IpAddr::V6(address) => {
+            Ok(SocketAddrV6::new(address, port, 0, zone.map_or(Ok(0), interfaces::index)?).into())
+        }
+        IpAddr::V4(_) => Ok(SocketAddr::new(address, port)),
+    }
+}
+
+/// The first address of an interface of that name, if there is such an interface.
+fn interface(name: &str, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
+    let addresses = interfaces::addresses()?;
+    let mut own = addresses
+        .into_iter()
+        .filter(|(owner, _)| owner == name)
+        .map(|(_, address)| address)
+        .peekable();
+    if own.peek().is_none() {
+        return Ok(None);
+    }
+    match own.find(|address| ipv6 || address.is_ipv4()) {
+        Some(mut address) => {
+            address.set_port(port);
+            Ok(Some(address))
+        }
+        None => {
+            let text =
+                format!("interface {name} has IPv6 addresses only; set IPV6 to 1 to use them");
+            Err(Error::with(ErrorKind::NoDevice, text))
+        }
+    }
+}
+
+fn invalid(text: &str, why: &str) -> Error {
+    Error::with(ErrorKind::Invalid, format!("'{text}': {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Host {
+        Host::Ip(text.parse().unwrap(), None)
+    }
+
+    #[test]
+    fn addresses_to_bind() {
+        let cases = [
+            ("*:5555", Host::Any, 5555),
+            ("*:*", Host::Any, 0),
+            ("127.0.0.1:0", ip("127.0.0.1"), 0),
+            ("[::1]:65535", ip("::1"), 65535),
+            ("::1:5555", ip("::1"), 5555),
+            ("[::]:*", ip("::"), 0),
+            ("lo:1", Host::Name("lo".into()), 1),
+            ("eth0:1:5555", Host::Name("eth0:1".into()), 5555),
+            (
+                "some-host.example.org:5",
+                Host::Name("some-host.example.org".into()),
+                5,
+            ),
+            (
+                "[fe80::1%eth0]:7",
+                Host::Ip("fe80::1".parse().unwrap(), Some("eth0".into())),
+                7,
+            ),
+        ];
+        for (text, host, port) in cases {
+            assert_eq!(to_bind(text).unwrap(), Address { host, port }, "{text}");
+        }
+    }
+
+    #[test]
+    fn junk_is_invalid_and_says_why() {
+        for text in [
+            "",
+            ":",
+            "127.0.0.1",
+            "127.0.0.1:",
+            ":5555",
+            "127.0.0.1:55x",
+            "127.0.0.1:65536",
+            "127.0.0.1:-1",
+            "127.0.0.1:+1",
+            "127.0.0.1: 1",
+            "127.0.0.1:70000",
+            "127.0.0.1:99999999999999999999",
+            "[::1:5555",
+            "[127.0.0.1]:1",
+            "[]:1",
+            "[::1]]:1",
+            "[fe80::1%]:1",
+            "a b:1",
+            "host/path:1",
+            "höst:1",
+            "127.0.0.1;lo:1",
+            "a;b;c:1",
+            "*",
+            "127.0.0.1:1\0",
+        ] {
+            let error = to_bind(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{text}");
+            assert!(error.context().is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_to_connect_from_and_to() {
+        let target = Address {
+            host: ip("10.0.0.1"),
+            port: 9,
+        };
+        let from = |text: &str| to_connect(text).unwrap();
+        assert_eq!(from("10.0.0.1:9"), (None, target.clone()));
+        let cases = [
+            ("10.0.0.2:8", ip("10.0.0.2"), 8),
+            ("10.0.0.2", ip("10.0.0.2"), 0),
+            ("10.0.0.2:*", ip("10.0.0.2"), 0),
+            ("eth0", Host::Name("eth0".into()), 0),
+            ("eth0:3", Host::Name("eth0".into()), 3),
+            ("*:3", Host::Any, 3),
+            ("[::1]", ip("::1"), 0),
+            ("[::1]:4", ip("::1"), 4),
+        ];
+        for (source, host, port) in cases {
+            let expected = (Some(Address { host, port }), target.clone());
+            assert_eq!(from(&format!("{source};10.0.0.1:9")), expected, "{source}");
+        }
+        for text in [
+            "*:9",
+            "10.0.0.1:0",
+            "10.0.0.1:*",
+            ";10.0.0.1:9",
+            "eth0:99999;10.0.0.1:9",
+            "eth0:x;10.0.0.1:9",
+            "eth0;;10.0.0.1:9",
+            "eth0;",
+        ] {
+            assert_eq!(
+                to_connect(text).unwrap_err().kind(),
+                ErrorKind::Invalid,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn local_addresses_are_found_without_a_name_server() {
+        let local = |text: &str, ipv6| {
+            let Address { host, port } = to_bind(text)?;
+            Ok(host.local(port, ipv6)?.map(|address| address.to_string()))
+        };
+        let local = |text, ipv6| -> Result<Option<String>> { local(text, ipv6) };
+        let found = |text: &str| Some(text.to_owned());
+        assert_eq!(local("*:5", false).unwrap(), found("0.0.0.0:5"));
+        assert_eq!(local("*:5", true).unwrap(), found("[::]:5"));
+        assert_eq!(local("lo:5", false).unwrap(), found("127.0.0.1:5"));
+        assert_eq!(local("lo:5", true).unwrap(), found("127.0.0.1:5"));
+        assert_eq!(local("[::1]:5", true).unwrap(), found("[::1]:5"));
+        assert_eq!(
+            local("[fe80::1%lo]:5", true).unwrap(),
+            found("[fe80::1%1]:5")
+        );
+        assert_eq!(
+            local("[fe80::1%1]:5", true).unwrap(),
+            found("[fe80::1%1]:5")
+        );
+        assert_eq!(local("some.host:5", false).unwrap(), None);
+        assert_eq!(
+            local("[::1]:5", false).unwrap_err().kind(),
+            ErrorKind::NoDevice
+        );
+        assert_eq!(
+            local("[fe80::1%nope]:5", true).unwrap_err().kind(),
+            ErrorKind::NoDevice
+        );
+    }
+}

@@ -1,0 +1,425 @@
+use std::io::IoSlice;
+use std::net::TcpStream;
+use std::os::fd::IntoRawFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::options::ContextOptions;
+use crate::resolver::Resolver;
+use crate::sys::epoll::{Epoll, Events};
+
+fn options() -> Options {
+    Options::new(SocketType::Dealer, &ContextOptions::default())
+}
+
+fn listen(address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+    TCP.check(address, SocketType::Dealer, true)?;
+    TCP.listen(address, options)
+}
+
+/// The address behind the scheme.
+fn address(listener: &dyn Listen) -> String {
+    let endpoint = listener.endpoint();
+    endpoint.strip_prefix("tcp://").unwrap().to_owned()
+}
+
+fn until_ready(fd: BorrowedFd<'_>) {
+    let epoll = Epoll::new().unwrap();
+    epoll.add(fd, 0).unwrap();
+    let mut events = Events::with_capacity(1);
+    epoll
+        .wait(&mut events, Some(Instant::now() + Duration::from_secs(5)))
+        .unwrap();
+    assert!(
+        events.iter().next().is_some(),
+        "nothing happened in five seconds"
+    );
+}
+
+fn targets(address: &str, options: &Options) -> Result<Vec<Target>> {
+    TCP.check(address, SocketType::Dealer, false)?;
+    match TCP.targets(address, options)? {
+        Targets::Ready(targets) => Ok(targets),
+        Targets::Resolve(job) => {
+            let resolver = Resolver::new();
+            let (tell, told) = std::sync::mpsc::channel();
+            resolver.submit(job, move |targets| tell.send(targets).unwrap())?;
+            told.recv_timeout(Duration::from_secs(20)).unwrap()
+        }
+    }
+}
+
+fn connect(address: &str, options: &Options) -> Result<Stream> {
+    let mut failure = Error::new(ErrorKind::NoEntry);
+    for target in targets(address, options)? {
+        match try_target(&target, options) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn try_target(target: &Target, options: &Options) -> Result<Stream> {
+    let Opening { stream, connected } = TCP.open(target, options)?;
+    if !connected {
+        until_ready(stream.fd());
+        stream.take_error()?;
+    }
+    Ok(stream)
+}
+
+fn accept(listener: &dyn Listen) -> Stream {
+    until_ready(listener.fd());
+    listener.accept().unwrap().unwrap()
+}
+
+#[test]
+fn bytes_go_both_ways() {
+    let options = options();
+    let listener = listen("127.0.0.1:*", &options).unwrap();
+    assert!(listener.accept().unwrap().is_none());
+    let near = connect(&address(&*listener), &options).unwrap();
+    let far = accept(&*listener);
+    assert_eq!(
+        near.send(&[IoSlice::new(b"to "), IoSlice::new(b"you")])
+            .unwrap(),
+        6
+    );
+    until_ready(far.fd());
+    let mut buffer = Vec::new();
+    assert_eq!(far.recv(&mut buffer).unwrap(), 6);
+    assert_eq!(buffer, b"to you");
+    assert_eq!(
+        far.recv(&mut buffer).unwrap_err().kind(),
+        io::ErrorKind::WouldBlock
+    );
+    assert_eq!(
+        (near.peer_address(), far.peer_address()),
+        ("127.0.0.1".into(), "127.0.0.1".into())
+    );
+    let near_socket = SockRef::from(&near.fd);
+    let peer = near_socket.peer_addr().unwrap();
+    assert_eq!(crate::transports::endpoint(&peer), listener.endpoint());
+    near.shutdown_write();
+    until_ready(far.fd());
+    assert_eq!(far.recv(&mut buffer).unwrap(), 0);
+}
+
+#[test]
+fn endpoints_are_printed_like_libzmq_prints_them() {
+    let mut options = options();
+    let port = |endpoint: &str, prefix: &str| -> u16 {
+        endpoint.strip_prefix(prefix).unwrap().parse().unwrap()
+    };
+    let any = listen("*:*", &options).unwrap();
+    assert_ne!(port(&any.endpoint(), "tcp://0.0.0.0:"), 0);
+    let named = listen("lo:0", &options).unwrap();
+    assert_ne!(port(&named.endpoint(), "tcp://127.0.0.1:"), 0);
+    let host = listen("localhost:0", &options).unwrap();
+    assert_ne!(port(&host.endpoint(), "tcp://127.0.0.1:"), 0);
+    options.ipv6 = true;
+    let v6 = listen("[::1]:0", &options).unwrap();
+    assert_ne!(port(&v6.endpoint(), "tcp://[::1]:"), 0);
+    let both = listen("*:0", &options).unwrap();
+    let both_port = port(&both.endpoint(), "tcp://[::]:");
+    connect(&format!("127.0.0.1:{both_port}"), &options).unwrap();
+    assert_eq!(accept(&*both).peer_address(), "127.0.0.1");
+    connect(&format!("[::1]:{both_port}"), &options).unwrap();
+    assert_eq!(accept(&*both).peer_address(), "::1");
+}
+
+#[test]
+fn what_cannot_be_bound_says_why() {
+    let options = options();
+    let kind = |address: &str| listen(address, &options).map(|_| ()).unwrap_err().kind();
+    assert_eq!(kind("127.0.0.1:70000"), ErrorKind::Invalid);
+    assert_eq!(kind("127.0.0.1:55x"), ErrorKind::Invalid);
+    assert_eq!(kind("eth99:5555"), ErrorKind::NoDevice);
+    assert_eq!(kind("[::1]:5555"), ErrorKind::NoDevice);
+    assert_eq!(kind("192.0.2.1:5555"), ErrorKind::AddressNotAvailable);
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let taken = address(&*listener);
+    assert_eq!(kind(&taken), ErrorKind::AddressInUse);
+    drop(listener);
+    listen(&taken, &options).unwrap();
+}
+
+#[test]
+fn an_address_is_free_again_while_old_connections_linger() {
+    let options = options();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let taken = address(&*listener);
+    let near = connect(&taken, &options).unwrap();
+    // The listening side closes first and keeps the port in TIME_WAIT.
+    drop(accept(&*listener));
+    drop(listener);
+    until_ready(near.fd());
+    drop(near);
+    listen(&taken, &options).unwrap();
+}
+
+#[test]
+fn what_cannot_be_connected_says_why() {
+    let mut options = options();
+    let kind = |address: &str, options: &Options| targets(address, options).unwrap_err().kind();
+    assert_eq!(kind("*:5555", &options), ErrorKind::Invalid);
+    assert_eq!(kind("127.0.0.1:0", &options), ErrorKind::Invalid);
+    assert_eq!(kind("eth99;127.0.0.1:5555", &options), ErrorKind::NoDevice);
+    assert_eq!(kind("[::1]:5555", &options), ErrorKind::NoDevice);
+    options.ipv6 = true;
+    assert_eq!(
+        kind("127.0.0.1;[::1]:5555", &options),
+        ErrorKind::HostUnreachable
+    );
+    options.socks_proxy = "127.0.0.1:1080".into();
+    assert_eq!(kind("127.0.0.1:5555", &options), ErrorKind::NotSupported);
+}
+
+#[test]
+fn nobody_there_is_refused() {
+    let options = options();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let gone = address(&*listener);
+    drop(listener);
+    assert_eq!(
+        connect(&gone, &options).unwrap_err().kind(),
+        ErrorKind::ConnectionRefused
+    );
+}
+
+#[test]
+fn names_resolve_to_all_their_addresses() {
+    let mut options = options();
+    let Targets::Resolve(_) = TCP.targets("localhost:7", &options).unwrap() else {
+        panic!("localhost is a name")
+    };
+    let (v4, v6): (SocketAddr, SocketAddr) =
+        (([127, 0, 0, 1], 7).into(), "[::1]:7".parse().unwrap());
+    let both = vec![v6, v4];
+    let print = |targets: Vec<Target>| targets.iter().map(Target::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        print(targets_of(both.clone(), None, false).unwrap()),
+        ["tcp://127.0.0.1:7"]
+    );
+    assert_eq!(
+        print(targets_of(both.clone(), None, true).unwrap()),
+        ["tcp://[::1]:7", "tcp://127.0.0.1:7"]
+    );
+    let source = Address {
+        host: Host::Any,
+        port: 0,
+    };
+    assert_eq!(
+        print(targets_of(both, Some(&source), true).unwrap()),
+        ["tcp://[::1]:7"]
+    );
+    options.ipv6 = true;
+    let listener = listen("*:0", &options).unwrap();
+    let port = address(&*listener).rsplit_once(':').unwrap().1.to_owned();
+    let found = targets(&format!("localhost:{port}"), &options).unwrap();
+    assert!(
+        found
+            .iter()
+            .any(|target| try_target(target, &options).is_ok()),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_source_address_is_used() {
+    let options = options();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    for source in ["127.0.0.3", "127.0.0.4:*", "lo"] {
+        let near = connect(&format!("{source};{}", address(&*listener)), &options).unwrap();
+        let expected = source
+            .strip_suffix(":*")
+            .unwrap_or(source)
+            .replace("lo", "127.0.0.1");
+        assert_eq!(accept(&*listener).peer_address(), expected);
+        drop(near);
+    }
+}
+
+#[test]
+fn a_connection_to_itself_is_refused() {
+    let options = options();
+    // A free port, asked for as the source and the target at once: both ends meet in one socket.
+    let port = address(&*listen("127.0.0.1:0", &options).unwrap())
+        .rsplit_once(':')
+        .unwrap()
+        .1
+        .to_owned();
+    let error = connect(&format!("127.0.0.1:{port};127.0.0.1:{port}"), &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn options_reach_the_socket_on_both_sides() {
+    let mut options = options();
+    options.tcp_keepalive = Some(true);
+    options.tcp_keepalive_cnt = Some(5);
+    options.tcp_keepalive_idle = Some(Duration::from_secs(77));
+    options.tcp_keepalive_intvl = Some(Duration::from_secs(9));
+    options.tcp_maxrt = Some(Duration::from_millis(1234));
+    options.tos = 0x28;
+    options.sndbuf = Some(50_000);
+    options.rcvbuf = Some(60_000);
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let near = connect(&address(&*listener), &options).unwrap();
+    let far = accept(&*listener);
+    for stream in [&near, &far] {
+        let socket = SockRef::from(&stream.fd);
+        assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 5);
+        assert_eq!(
+            socket.tcp_keepalive_time().unwrap(),
+            Duration::from_secs(77)
+        );
+        assert_eq!(
+            socket.tcp_keepalive_interval().unwrap(),
+            Duration::from_secs(9)
+        );
+        assert_eq!(
+            socket.tcp_user_timeout().unwrap(),
+            Some(Duration::from_millis(1234))
+        );
+        assert_eq!(socket.tos_v4().unwrap(), 0x28);
+        // The kernel doubles what it is told.
+        assert_eq!(socket.send_buffer_size().unwrap(), 100_000);
+        assert_eq!(socket.recv_buffer_size().unwrap(), 120_000);
+        assert!(socket.nonblocking().unwrap());
+        let flags = rustix::io::fcntl_getfd(&stream.fd).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+    options.ipv6 = true;
+    let v6 = listen("[::1]:0", &options).unwrap();
+    let near = connect(&address(&*v6), &options).unwrap();
+    assert_eq!(SockRef::from(&near.fd).tclass_v6().unwrap(), 0x28);
+}
+
+#[test]
+fn a_device_is_used_and_one_that_is_none_says_so() {
+    let mut options = options();
+    options.bind_to_device = "lo".into();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let near = connect(&address(&*listener), &options).unwrap();
+    for fd in [listener.fd(), near.fd()] {
+        assert_eq!(SockRef::from(&fd).device().unwrap().unwrap(), b"lo");
+    }
+    options.bind_to_device = "eth99".into();
+    let error = listen("127.0.0.1:0", &options).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoDevice);
+    assert!(error.to_string().contains("BINDTODEVICE eth99"), "{error}");
+}
+
+#[test]
+fn filters_admit_and_refuse() {
+    let mut options = options();
+    options.tcp_accept_filters = vec!["127.0.0.8/30".parse().unwrap()];
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let refused = connect(&format!("127.0.0.3;{}", address(&*listener)), &options).unwrap();
+    until_ready(listener.fd());
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::Access);
+    until_ready(refused.fd());
+    assert!(!matches!(refused.recv(&mut Vec::new()), Ok(1..)));
+    let _admitted = connect(&format!("127.0.0.9;{}", address(&*listener)), &options).unwrap();
+    assert_eq!(accept(&*listener).peer_address(), "127.0.0.9");
+}
+
+#[test]
+fn a_listening_descriptor_is_adopted_and_closed() {
+    let mut options = options();
+    let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let local = theirs.local_addr().unwrap();
+    options.use_fd = Some(theirs.into_raw_fd());
+    let listener = listen("127.0.0.1:1", &options).unwrap();
+    assert_eq!(listener.endpoint(), format!("tcp://{local}"));
+    let _near = TcpStream::connect(local).unwrap();
+    assert!(listener.accept().unwrap().is_some() && listener.accept().unwrap().is_none());
+    drop(listener);
+    assert!(TcpStream::connect(local).is_err());
+    let connected = TcpStream::connect(
+        std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap(),
+    );
+    for unfit in [999_999, connected.map_or(-1, IntoRawFd::into_raw_fd)] {
+        options.use_fd = Some(unfit);
+        assert_eq!(
+            listen("127.0.0.1:1", &options)
+                .map(|_| ())
+                .unwrap_err()
+                .kind(),
+            ErrorKind::Invalid
+        );
+    }
+}
+
+#[test]
+fn a_backlog_holds_connections_until_they_are_accepted() {
+    let options = options();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let _waiting: Vec<_> = (0..20)
+        .map(|_| connect(&address(&*listener), &options).unwrap())
+        .collect();
+    thread::sleep(Duration::from_millis(20));
+    let accepted: Vec<_> = std::iter::from_fn(|| listener.accept().unwrap()).collect();
+    assert_eq!(accepted.len(), 20);
+}
+
+#[test]
+fn without_descriptors_connections_wait_and_none_is_lost() {
+    // The limit is the whole process's: this test runs it down in a process of its own.
+    const CHILD: &str = "ZEROXIDE_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let name = thread::current().name().unwrap().to_owned();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let status = child
+            .args(["--exact", &name, "--nocapture"])
+            .env(CHILD, "1")
+            .status();
+        assert!(status.unwrap().success());
+        return;
+    }
+    let options = options();
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let waiting: Vec<_> = (0..10)
+        .map(|_| connect(&address(&*listener), &options).unwrap())
+        .collect();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let limit_to = |current| {
+        let lowered = rustix::process::Rlimit {
+            current,
+            maximum: limit.maximum,
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, lowered).unwrap();
+    };
+    limit_to(Some(waiting[9].id() + 1));
+    let mut accepted = Vec::new();
+    let error = loop {
+        match listener.accept() {
+            Ok(stream) => accepted.push(stream.unwrap()),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        error.kind() == ErrorKind::TooManySockets && error.is_exhausted(),
+        "{error}"
+    );
+    let refused = TCP.open(
+        &targets(&address(&*listener), &options).unwrap()[0],
+        &options,
+    );
+    assert_eq!(
+        refused.map(|_| ()).unwrap_err().kind(),
+        ErrorKind::TooManySockets
+    );
+    limit_to(limit.current);
+    while let Some(stream) = listener.accept().unwrap() {
+        accepted.push(stream);
+    }
+    assert_eq!(accepted.len(), 10);
+}

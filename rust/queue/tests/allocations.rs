@@ -1,0 +1,162 @@
+//! What the queues ask of the allocator: a chunk per 256 messages while they grow, nothing while they flow.
+#![cfg(not(zeroxide_loom))]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+use zeroxide_queue::{mpsc, spsc};
+
+/// The size of a message's frame: what the queues are used with.
+type Item = [u64; 9];
+
+const ITEM: Item = [7; 9];
+const CHUNK: usize = 256;
+
+/// The system's allocator, with a count per thread, so that tests side by side do not disturb each other.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+// SAFETY: hands everything on to the system's allocator. The counters need no allocation themselves, being
+// constants that have no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as isize);
+        // SAFETY: the caller keeps the rules of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as isize);
+        // SAFETY: the caller keeps the rules of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations `work` makes on this thread, and by how many bytes it leaves the heap larger.
+fn measure(work: impl FnOnce()) -> (usize, isize) {
+    let (allocations, bytes) = (ALLOCATIONS.get(), LIVE_BYTES.get());
+    work();
+    (ALLOCATIONS.get() - allocations, LIVE_BYTES.get() - bytes)
+}
+
+#[test]
+fn an_idle_queue_holds_no_chunk() {
+    let mut ends = None;
+    let (allocations, bytes) = measure(|| ends = Some(spsc::channel::<Item>()));
+    assert_eq!(allocations, 1);
+    assert!(bytes <= 512, "{bytes} bytes");
+    drop(ends);
+}
+
+#[test]
+fn a_growing_queue_allocates_once_per_chunk() {
+    let (mut producer, _consumer) = spsc::channel::<Item>();
+    let (allocations, _) = measure(|| {
+        for _ in 0..100 * CHUNK {
+            producer.push(ITEM);
+            let _ = producer.flush();
+        }
+    });
+    assert_eq!(allocations, 100);
+}
+
+#[test]
+fn a_flowing_queue_allocates_nothing() {
+    for backlog in [1, 100, CHUNK - 1, CHUNK, 5 * CHUNK + 50] {
+        let (mut producer, mut consumer) = spsc::channel::<Item>();
+        (0..backlog).for_each(|_| producer.push(ITEM));
+        let mut flow = |count| {
+            for _ in 0..count {
+                producer.push(ITEM);
+                let _ = producer.flush();
+                assert!(consumer.pop().is_some());
+            }
+        };
+        // Until the consumer has left its first chunk behind.
+        flow(2 * CHUNK);
+        let (allocations, _) = measure(|| flow(50 * CHUNK));
+        assert_eq!(allocations, 0, "with {backlog} items waiting");
+    }
+}
+
+/// Whole batches in, whole batches out, over and over.
+#[test]
+fn alternating_batches_allocate_nothing() {
+    let (mut producer, mut consumer) = spsc::channel::<Item>();
+    let mut alternate = |rounds: usize| {
+        for round in 0..rounds {
+            let batch = round % CHUNK;
+            (0..batch).for_each(|_| producer.push(ITEM));
+            let _ = producer.flush();
+            (0..batch).for_each(|_| assert!(consumer.pop().is_some()));
+        }
+    };
+    alternate(CHUNK);
+    let (allocations, _) = measure(|| alternate(10 * CHUNK));
+    assert_eq!(allocations, 0);
+}
+
+#[test]
+fn rolling_back_over_a_chunk_and_pushing_again_allocates_nothing() {
+    let (mut producer, _consumer) = spsc::channel::<Item>();
+    (0..3 * CHUNK).for_each(|_| producer.push(ITEM));
+    let (allocations, _) = measure(|| {
+        for _ in 0..10 {
+            (0..3 * CHUNK).for_each(|_| assert!(producer.rollback().is_some()));
+            (0..3 * CHUNK).for_each(|_| producer.push(ITEM));
+        }
+    });
+    assert_eq!(allocations, 0);
+}
+
+#[test]
+fn a_burst_gives_its_memory_back() {
+    let (mut producer, mut consumer) = spsc::channel::<Item>();
+    let (allocations, bytes) = measure(|| {
+        (0..1000 * CHUNK).for_each(|_| producer.push(ITEM));
+        let _ = producer.flush();
+        while consumer.pop().is_some() {}
+    });
+    assert_eq!(allocations, 1000);
+    let two_chunks = 2 * (CHUNK * size_of::<Item>() + 64) as isize;
+    assert!(bytes <= two_chunks, "{bytes} bytes left");
+}
+
+#[test]
+fn queues_leave_nothing_behind() {
+    for items in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+        for (rolled_back, popped) in [(0, 0), (items / 2, 0), (0, items), (items, 0), (1, 1)] {
+            let (_, bytes) = measure(|| {
+                let (mut producer, mut consumer) = spsc::channel::<Item>();
+                (0..items).for_each(|_| producer.push(ITEM));
+                (0..rolled_back).for_each(|_| _ = producer.rollback());
+                let _ = producer.flush();
+                (0..popped).for_each(|_| _ = consumer.pop());
+            });
+            assert_eq!(
+                bytes, 0,
+                "{items} pushed, {rolled_back} rolled back, {popped} popped"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mailbox_allocates_once_per_command() {
+    let (allocations, bytes) = measure(|| {
+        let queue = mpsc::Queue::new();
+        (0..100).for_each(|_| _ = queue.push(ITEM));
+        assert_eq!(queue.take_all().count(), 100);
+    });
+    assert_eq!((allocations, bytes), (100, 0));
+}

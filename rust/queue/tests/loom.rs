@@ -1,0 +1,92 @@
+//! The scenarios in every order that loom can find, with chunks of two items.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg zeroxide_loom" CARGO_TARGET_DIR=target/loom cargo test -p zeroxide-queue --test loom --release
+//! ```
+#![cfg(zeroxide_loom)]
+
+mod scenarios;
+
+/// Plays a scene in every order there is.
+fn check_all(scene: impl Fn() + Send + Sync + 'static) {
+    loom::model::Builder::new().check(scene);
+}
+
+/// Plays a scene in every order in which threads are interrupted at most this often in places where they
+/// could have gone on. For the longer scenes, whose orders are too many: two interruptions are
+/// what most concurrency bugs need.
+fn check_up_to(preemptions: usize, scene: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(scene);
+}
+
+#[test]
+fn everything_arrives_in_order_flushed_one_by_one() {
+    check_up_to(2, || scenarios::everything_arrives_in_order(5, 1));
+}
+
+#[test]
+fn everything_arrives_in_order_flushed_in_batches() {
+    check_up_to(3, || scenarios::everything_arrives_in_order(7, 3));
+}
+
+#[test]
+fn one_wake_per_sleep() {
+    check_all(|| scenarios::one_wake_per_sleep(2));
+}
+
+#[test]
+fn one_wake_per_sleep_again_and_again() {
+    check_up_to(3, || scenarios::one_wake_per_sleep(4));
+}
+
+#[test]
+fn rollback_is_invisible() {
+    check_all(|| scenarios::rollback_is_invisible(1, 4));
+}
+
+#[test]
+fn rollback_to_a_seam_is_invisible() {
+    check_all(|| scenarios::rollback_is_invisible(2, 3));
+}
+
+#[test]
+fn both_ends_drop_what_is_left() {
+    check_all(|| scenarios::both_ends_drop_what_is_left(4, 2));
+}
+
+#[test]
+fn both_ends_drop_what_is_left_after_a_recycled_chunk() {
+    check_up_to(3, || scenarios::both_ends_drop_what_is_left(7, 5));
+}
+
+#[test]
+fn writers_share_a_queue() {
+    check_all(|| scenarios::writers_share_a_queue(1));
+}
+
+#[test]
+fn writers_share_a_queue_again_and_again() {
+    check_up_to(2, || scenarios::writers_share_a_queue(3));
+}
+
+#[test]
+fn writers_share_a_doorbell() {
+    check_up_to(3, || scenarios::writers_share_a_doorbell(1));
+}
+
+#[test]
+fn writers_share_a_doorbell_again_and_again() {
+    check_up_to(2, || scenarios::writers_share_a_doorbell(2));
+}
+
+#[test]
+fn a_rung_bell_brings_the_news() {
+    check_all(scenarios::a_rung_bell_brings_the_news);
+}
+
+#[test]
+fn mailboxes_drop_what_is_left() {
+    check_all(|| scenarios::mailboxes_drop_what_is_left(2));
+}

@@ -1,0 +1,323 @@
+//! The queues against the simplest thing that could be right: a `VecDeque` and a few counters.
+#![cfg(not(zeroxide_loom))]
+
+mod scenarios;
+
+use std::{collections::VecDeque, panic, rc::Rc};
+
+use proptest::prelude::*;
+use zeroxide_queue::{
+    doorbell::Doorbell,
+    mpsc,
+    spsc::{self, Consumer, Producer},
+};
+
+/// What can be done to a pipe's queue. The amounts reach over two chunks of 256.
+#[derive(Clone, Debug)]
+enum Step {
+    Push(usize),
+    Rollback(usize),
+    Flush,
+    Pop(usize),
+    Peek,
+    Sleep,
+    Close,
+    DropProducer,
+    DropConsumer,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1..600usize).prop_map(Step::Push),
+        3 => (1..600usize).prop_map(Step::Rollback),
+        6 => Just(Step::Flush),
+        8 => (1..600usize).prop_map(Step::Pop),
+        2 => Just(Step::Peek),
+        3 => Just(Step::Sleep),
+        1 => Just(Step::Close),
+        1 => Just(Step::DropProducer),
+        1 => Just(Step::DropConsumer),
+    ]
+}
+
+/// A number that counts the living: the queue and the model must agree on how many values are left, too.
+type Value = (u64, Rc<()>);
+
+/// The queue, and beside it what it should contain.
+struct Pair {
+    producer: Option<Producer<Value>>,
+    consumer: Option<Consumer<Value>>,
+    published: VecDeque<u64>,
+    unflushed: VecDeque<u64>,
+    /// Pushed after the close: never delivered, but not lost either.
+    undeliverable: usize,
+    closed: bool,
+    asleep: bool,
+    next: u64,
+    living: Rc<()>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (producer, consumer) = spsc::channel();
+        Self {
+            producer: Some(producer),
+            consumer: Some(consumer),
+            published: VecDeque::new(),
+            unflushed: VecDeque::new(),
+            undeliverable: 0,
+            closed: false,
+            asleep: false,
+            next: 0,
+            living: Rc::new(()),
+        }
+    }
+
+    fn publish(&mut self) {
+        self.published.append(&mut self.unflushed);
+        self.asleep = false;
+    }
+
+    fn write(&mut self, step: &Step) {
+        let Some(producer) = &mut self.producer else {
+            return;
+        };
+        match step {
+            Step::Push(amount) => {
+                for _ in 0..*amount {
+                    producer.push((self.next, self.living.clone()));
+                    if self.closed {
+                        self.undeliverable += 1;
+                    } else {
+                        self.unflushed.push_back(self.next);
+                    }
+                    self.next += 1;
+                }
+            }
+            Step::Rollback(amount) if !self.closed => {
+                for _ in 0..*amount {
+                    let value = producer.rollback().map(|(number, _)| number);
+                    assert_eq!(value, self.unflushed.pop_back());
+                }
+            }
+            Step::Flush => {
+                let wake = producer.flush();
+                let due = !self.closed && !self.unflushed.is_empty();
+                assert_eq!(wake, due && self.asleep);
+                if due {
+                    self.publish();
+                }
+            }
+            Step::Close => {
+                assert_eq!(producer.close(), !self.closed && self.asleep);
+                self.publish();
+                self.closed = true;
+            }
+            Step::DropProducer => {
+                self.producer = None;
+                self.publish();
+                self.undeliverable = 0;
+                self.closed = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, step: &Step) {
+        let Some(consumer) = &mut self.consumer else {
+            return;
+        };
+        match step {
+            Step::Pop(amount) => {
+                for _ in 0..*amount {
+                    let value = consumer.pop().map(|(number, _)| number);
+                    assert_eq!(value, self.published.pop_front());
+                }
+            }
+            Step::Peek => {
+                let value = consumer.peek().map(|(number, _)| number);
+                assert_eq!(value, self.published.front());
+            }
+            Step::Sleep => {
+                let asleep = consumer.sleep();
+                assert_eq!(asleep, self.published.is_empty() && !self.closed);
+                self.asleep |= asleep;
+            }
+            Step::DropConsumer => {
+                self.consumer = None;
+                self.published.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn check(&mut self) {
+        if let Some(producer) = &self.producer {
+            assert_eq!(
+                producer.unflushed(),
+                self.unflushed.len() + self.undeliverable
+            );
+            assert_eq!(producer.is_consumer_gone(), self.consumer.is_none());
+        }
+        if let Some(consumer) = &mut self.consumer {
+            if let Some(producer) = &self.producer {
+                let (told, true_depth) = (producer.published_unread(), self.published.len());
+                assert!((true_depth..=true_depth + 256).contains(&told));
+            }
+            assert_eq!(consumer.len(), self.published.len());
+            assert_eq!(consumer.is_empty(), self.published.is_empty());
+            assert_eq!(consumer.is_producer_gone(), self.closed);
+            let finished = self.closed && self.published.is_empty();
+            assert_eq!(consumer.is_finished(), finished);
+        }
+        // Values published to nobody live until the producer goes.
+        let living = Rc::strong_count(&self.living) - 1;
+        let known = self.published.len() + self.unflushed.len() + self.undeliverable;
+        match (&self.producer, &self.consumer) {
+            (None, None) => assert_eq!(living, 0),
+            _ => assert_eq!(living, known),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn spsc_is_a_vecdeque_with_a_curtain(steps in prop::collection::vec(step(), 1..60)) {
+        let mut pair = Pair::new();
+        for step in &steps {
+            pair.write(step);
+            pair.read(step);
+            pair.check();
+        }
+        let living = pair.living.clone();
+        drop(pair);
+        assert_eq!(Rc::strong_count(&living), 1);
+    }
+
+    #[test]
+    fn mpsc_is_a_vecdeque(steps in prop::collection::vec((0..20usize, 0..20usize), 1..40)) {
+        let queue = mpsc::Queue::new();
+        let living = Rc::new(());
+        let mut model = VecDeque::new();
+        for (pushed, (push, take)) in steps.into_iter().enumerate() {
+            for number in 0..push {
+                let was_empty = queue.push((pushed, number, living.clone()));
+                assert_eq!(was_empty, model.is_empty());
+                model.push_back((pushed, number));
+            }
+            assert_eq!(queue.is_empty(), model.is_empty());
+            if take % 2 == 0 {
+                continue;
+            }
+            let mut batch = queue.take_all();
+            assert!(queue.is_empty());
+            assert_eq!(batch.len(), model.len());
+            for expected in model.drain(..).take(take) {
+                let (pushed, number, _) = batch.next().unwrap();
+                assert_eq!((pushed, number), expected);
+            }
+            drop(batch);
+            assert_eq!(Rc::strong_count(&living), 1);
+        }
+        drop(queue);
+        assert_eq!(Rc::strong_count(&living), 1);
+    }
+}
+
+/// A value whose destructor panics takes no other value with it, and none is dropped twice.
+#[test]
+fn a_panicking_destructor_loses_nothing() {
+    struct Grumpy(u32, Rc<()>);
+    impl Drop for Grumpy {
+        fn drop(&mut self) {
+            if self.0 == 7 {
+                // A panic that does not report itself.
+                panic::resume_unwind(Box::new("seven does not want to go"));
+            }
+        }
+    }
+    let living = Rc::new(());
+    let (mut producer, consumer) = spsc::channel();
+    (0..600).for_each(|number| producer.push(Grumpy(number, living.clone())));
+    let _ = producer.flush();
+    let panicked = panic::catch_unwind(panic::AssertUnwindSafe(|| drop(consumer)));
+    assert!(panicked.is_err());
+    drop(producer);
+    assert_eq!(Rc::strong_count(&living), 1);
+}
+
+#[test]
+fn values_may_have_no_size() {
+    let (mut producer, mut consumer) = spsc::channel();
+    (0..1000).for_each(|_| producer.push(()));
+    let _ = producer.close();
+    assert_eq!(std::iter::from_fn(|| consumer.pop()).count(), 1000);
+    assert!(consumer.is_finished());
+}
+
+#[test]
+fn the_ends_may_change_threads() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<Producer<String>>();
+    is_send::<Consumer<String>>();
+    is_send::<mpsc::Queue<String>>();
+    is_sync::<mpsc::Queue<String>>();
+    is_send::<mpsc::Batch<String>>();
+    is_sync::<Doorbell>();
+}
+
+/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks of 256.
+mod on_real_threads {
+    use super::scenarios;
+
+    #[test]
+    fn everything_arrives_in_order() {
+        for batch in [1, 7, 100, 1000, 5000] {
+            scenarios::everything_arrives_in_order(50_000, batch);
+        }
+    }
+
+    #[test]
+    fn one_wake_per_sleep() {
+        (0..20).for_each(|_| scenarios::one_wake_per_sleep(2_000));
+    }
+
+    #[test]
+    fn rollback_is_invisible() {
+        for taken_back in [0, 1, 255, 256, 257, 1000] {
+            for kept in [0, 1, 100, 255, 256, 257, 512] {
+                scenarios::rollback_is_invisible(kept, taken_back);
+            }
+        }
+    }
+
+    #[test]
+    fn both_ends_drop_what_is_left() {
+        for read in [0, 1, 255, 256, 257, 700] {
+            (0..50).for_each(|_| scenarios::both_ends_drop_what_is_left(700, read));
+        }
+    }
+
+    #[test]
+    fn writers_share_a_queue() {
+        (0..20).for_each(|_| scenarios::writers_share_a_queue(1_000));
+    }
+
+    #[test]
+    fn writers_share_a_doorbell() {
+        (0..20).for_each(|_| scenarios::writers_share_a_doorbell(1_000));
+    }
+
+    #[test]
+    fn a_rung_bell_brings_the_news() {
+        (0..500).for_each(|_| scenarios::a_rung_bell_brings_the_news());
+    }
+
+    #[test]
+    fn mailboxes_drop_what_is_left() {
+        (0..500).for_each(|_| scenarios::mailboxes_drop_what_is_left(20));
+    }
+}

@@ -1,0 +1,294 @@
+//! What must hold whatever the threads do: each function plays one short scene and checks its rule.
+//!
+//! `model.rs` plays them on real threads, many times; `loom.rs` plays them in every order there is. Readers
+//! sleep by parking, so a lost wake-up is a reader that sleeps forever: loom reports a deadlock, and on
+//! real threads the patience of [`park`] ends.
+
+#[cfg(zeroxide_loom)]
+use loom::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+#[cfg(not(zeroxide_loom))]
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use zeroxide_queue::{doorbell::Doorbell, mpsc, spsc};
+
+#[cfg(zeroxide_loom)]
+fn park() {
+    thread::park();
+}
+
+#[cfg(not(zeroxide_loom))]
+fn park() {
+    let patience = std::time::Duration::from_secs(20);
+    let before = std::time::Instant::now();
+    thread::park_timeout(patience);
+    assert!(before.elapsed() < patience, "nobody woke the reader");
+}
+
+/// Counts the values made from it that have not been dropped. Not a loom type: the count is no part of the
+/// scene, and loom would try every order of it.
+#[derive(Clone, Default)]
+struct Alive(std::sync::Arc<()>);
+
+struct Tracked {
+    number: usize,
+    _alive: Alive,
+}
+
+impl Alive {
+    fn value(&self, number: usize) -> Tracked {
+        Tracked {
+            number,
+            _alive: self.clone(),
+        }
+    }
+
+    fn count(&self) -> usize {
+        std::sync::Arc::strong_count(&self.0) - 1
+    }
+}
+
+/// Reads until the producer has closed, and sleeps whenever there is nothing.
+fn read_to_the_end(mut consumer: spsc::Consumer<usize>) -> Vec<usize> {
+    let mut values = Vec::new();
+    loop {
+        while let Some(next) = consumer.peek().copied() {
+            assert_eq!(consumer.pop(), Some(next));
+            values.push(next);
+        }
+        if consumer.is_finished() {
+            assert_eq!(consumer.pop(), None);
+            assert!(consumer.is_producer_gone());
+            return values;
+        }
+        if consumer.sleep() {
+            park();
+        }
+    }
+}
+
+/// Everything pushed arrives, in order, flushed in batches, the last of them by the close.
+pub fn everything_arrives_in_order(total: usize, batch: usize) {
+    let (mut producer, consumer) = spsc::channel();
+    let reader = thread::spawn(|| read_to_the_end(consumer));
+    for number in 1..=total {
+        producer.push(number);
+        if number % batch == 0 && number != total && producer.flush() {
+            reader.thread().unpark();
+        }
+    }
+    if producer.close() {
+        reader.thread().unpark();
+    }
+    assert!(!producer.close());
+    assert!(reader.join().unwrap().into_iter().eq(1..=total));
+    assert_eq!(producer.published_unread(), 0);
+    assert!(producer.is_consumer_gone());
+}
+
+/// Each sleep is answered by at most one request to wake the reader, and by one if it was needed.
+pub fn one_wake_per_sleep(total: usize) {
+    let (mut producer, mut consumer) = spsc::channel();
+    let reader = thread::spawn(move || {
+        let (mut sleeps, mut read) = (0, 0);
+        while read < total {
+            if let Some(value) = consumer.pop() {
+                assert_eq!(value, read);
+                read += 1;
+                continue;
+            }
+            sleeps += 1;
+            if consumer.sleep() {
+                park();
+            }
+        }
+        (consumer, sleeps)
+    });
+    let mut wakes = 0;
+    for number in 0..total {
+        producer.push(number);
+        if producer.flush() {
+            wakes += 1;
+            reader.thread().unpark();
+        }
+    }
+    let (mut consumer, sleeps) = reader.join().unwrap();
+    assert!(wakes <= sleeps, "{wakes} wakes for {sleeps} sleeps");
+    assert!(!consumer.is_finished());
+    drop(producer);
+    assert!(consumer.is_finished());
+}
+
+/// What is rolled back is never seen, over however many chunks it reaches, and its place is used again.
+pub fn rollback_is_invisible(kept: usize, taken_back: usize) {
+    let (mut producer, consumer) = spsc::channel();
+    let reader = thread::spawn(|| read_to_the_end(consumer));
+    (0..kept).for_each(|number| producer.push(number));
+    if producer.flush() {
+        reader.thread().unpark();
+    }
+    for number in 0..taken_back {
+        producer.push(usize::MAX - number);
+    }
+    assert_eq!(producer.unflushed(), taken_back);
+    for number in (0..taken_back).rev() {
+        assert_eq!(producer.rollback(), Some(usize::MAX - number));
+    }
+    assert_eq!(producer.rollback(), None);
+    (kept..2 * kept).for_each(|number| producer.push(number));
+    if producer.close() {
+        reader.thread().unpark();
+    }
+    assert!(reader.join().unwrap().into_iter().eq(0..2 * kept));
+}
+
+/// Whoever goes first, and whatever is pushed, published or read by then: each value is dropped once.
+pub fn both_ends_drop_what_is_left(total: usize, read: usize) {
+    let alive = Alive::default();
+    let (mut producer, mut consumer) = spsc::channel::<Tracked>();
+    let reader = thread::spawn(move || {
+        for number in 0..read {
+            if let Some(value) = consumer.pop() {
+                assert!(value.number <= number);
+            }
+        }
+    });
+    for number in 0..total {
+        producer.push(alive.value(number));
+        // Every other value waits for the next flush, the last one for the drop.
+        if number % 2 == 0 && number + 1 != total {
+            let _ = producer.flush();
+        }
+    }
+    drop(producer);
+    reader.join().unwrap();
+    assert_eq!(alive.count(), 0);
+}
+
+/// Runs `write` on two threads, as writer 0 and writer 1; returns what the reader and the writers return.
+fn two_writers<R: Send + 'static, W: Send + 'static>(
+    reader: thread::JoinHandle<R>,
+    write: impl Fn(usize, &thread::Thread) -> W + Clone + Send + 'static,
+) -> (R, [W; 2]) {
+    let (other_write, thread) = (write.clone(), reader.thread().clone());
+    let other = thread::spawn(move || other_write(1, &thread));
+    let one = write(0, reader.thread());
+    let other = other.join().unwrap();
+    (reader.join().unwrap(), [one, other])
+}
+
+/// A push onto the empty queue says so, which is enough to wake a reader that sleeps on emptiness. The
+/// values of each writer stay in order.
+pub fn writers_share_a_queue(each: usize) {
+    let queue = Arc::new(mpsc::Queue::new());
+    let ours = queue.clone();
+    let reader = thread::spawn(move || {
+        let mut next = [0, 0];
+        while next != [each, each] {
+            let batch = ours.take_all();
+            if batch.len() == 0 {
+                park();
+            }
+            for (writer, number) in batch {
+                assert_eq!(number, next[writer]);
+                next[writer] += 1;
+            }
+        }
+        assert!(ours.is_empty());
+    });
+    two_writers(reader, move |writer, reader| {
+        for number in 0..each {
+            if queue.push((writer, number)) {
+                reader.unpark();
+            }
+        }
+    });
+}
+
+/// A mailbox: the queue for the commands, the bell for the sleep. The reader is woken when it must be, and
+/// by no more than one writer per sleep.
+pub fn writers_share_a_doorbell(each: usize) {
+    let mailbox = Arc::new((mpsc::Queue::new(), Doorbell::new()));
+    let ours = mailbox.clone();
+    let reader = thread::spawn(move || {
+        let (queue, bell) = &*ours;
+        let (mut read, mut sleeps) = (0, 0);
+        while read < 2 * each {
+            let batch = queue.take_all();
+            read += batch.len();
+            if batch.len() > 0 {
+                continue;
+            }
+            sleeps += 1;
+            bell.arm();
+            if queue.is_empty() {
+                park();
+            } else {
+                bell.disarm();
+            }
+        }
+        sleeps
+    });
+    let (sleeps, wakes) = two_writers(reader, move |writer, reader| {
+        let (queue, bell) = &*mailbox;
+        let mut wakes = 0;
+        for number in 0..each {
+            queue.push((writer, number));
+            if bell.ring() {
+                wakes += 1;
+                reader.unpark();
+            }
+        }
+        wakes
+    });
+    let [one, other] = wakes;
+    assert!(
+        one + other <= sleeps,
+        "{one} + {other} wakes for {sleeps} sleeps"
+    );
+}
+
+/// A reader that finds its bell rung also sees what was published before, with no help from other orderings.
+pub fn a_rung_bell_brings_the_news() {
+    let shared = Arc::new((AtomicUsize::new(0), Doorbell::new()));
+    let ours = shared.clone();
+    let reader = thread::spawn(move || {
+        let (news, bell) = &*ours;
+        bell.arm();
+        let rung = !bell.disarm();
+        assert!(!rung || news.load(Relaxed) == 1);
+        rung
+    });
+    let (news, bell) = &*shared;
+    news.store(1, Relaxed);
+    let rung = bell.ring();
+    assert_eq!(reader.join().unwrap(), rung);
+}
+
+/// Values nobody takes are dropped with the queue, and values nobody asks for with their batch.
+pub fn mailboxes_drop_what_is_left(total: usize) {
+    let alive = Alive::default();
+    let queue = Arc::new(mpsc::Queue::<Tracked>::new());
+    let ours = queue.clone();
+    let reader = thread::spawn(move || {
+        let first = ours.take_all().next();
+        assert!(first.is_none_or(|value| value.number == 0));
+    });
+    for number in 0..total {
+        queue.push(alive.value(number));
+    }
+    drop(queue);
+    reader.join().unwrap();
+    assert_eq!(alive.count(), 0);
+}
