@@ -62,13 +62,18 @@ impl Listener {
     ///
     /// # Errors
     /// What the transport says of the address; `NoThread` when no I/O thread may serve it.
-    pub(crate) fn bind(seed: ListenerSeed, transport: &dyn Transport, address: &str) -> Result<Arc<Listener>> {
+    pub(crate) fn bind(
+        seed: ListenerSeed,
+        transport: &dyn Transport,
+        address: &str,
+    ) -> Result<Arc<Listener>> {
         let (io, guard) = seed.registry.choose_io(seed.options.affinity)?;
         let listen = match transport.listen(address, &seed.options) {
             Ok(listen) => listen,
             Err(error) => {
                 let endpoint = format!("{}://{address}", transport.scheme());
-                let event = MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, &endpoint);
+                let event =
+                    MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, &endpoint);
                 seed.port.emit(event.because(&error));
                 return Err(error);
             }
@@ -132,12 +137,21 @@ impl Listener {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn accept_some(&self, io: &mut Reactor) {
         let mut state = self.lock();
-        let State { listen: Some(listen), token: Some(token), sessions, .. } = &mut *state else { return };
+        let State {
+            listen: Some(listen),
+            token: Some(token),
+            sessions,
+            ..
+        } = &mut *state
+        else {
+            return;
+        };
         let token = *token;
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
@@ -181,7 +195,11 @@ impl Listener {
     }
 
     fn failed(&self, error: &Error) {
-        let event = MonitorEvent::new(EventKind::AcceptFailed, error.errno() as u64, &self.endpoint);
+        let event = MonitorEvent::new(
+            EventKind::AcceptFailed,
+            error.errno() as u64,
+            &self.endpoint,
+        );
         self.port.emit(event.because(error));
     }
 

@@ -126,7 +126,10 @@ impl End {
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             wants_sent: Doorbell::new(),
-            slot: config.conflate.then(|| Slot { newest: Mutex::new(None), bell: Doorbell::new() }),
+            slot: config.conflate.then(|| Slot {
+                newest: Mutex::new(None),
+                bell: Doorbell::new(),
+            }),
         }
     }
 
@@ -142,8 +145,13 @@ impl Pipe {
     pub fn pair(a: PipeConfig, b: PipeConfig) -> (Pipe, Pipe) {
         let (tx_a, rx_b) = spsc::channel();
         let (tx_b, rx_a) = spsc::channel();
-        let shared = Arc::new(Shared { ends: [End::new(a), End::new(b)] });
-        (Pipe::end(tx_a, rx_a, shared.clone(), 0), Pipe::end(tx_b, rx_b, shared, 1))
+        let shared = Arc::new(Shared {
+            ends: [End::new(a), End::new(b)],
+        });
+        (
+            Pipe::end(tx_a, rx_a, shared.clone(), 0),
+            Pipe::end(tx_b, rx_b, shared, 1),
+        )
     }
 
     fn end(tx: Producer<Frame>, rx: Consumer<Frame>, shared: Arc<Shared>, side: usize) -> Pipe {
@@ -194,7 +202,11 @@ impl Pipe {
         if hwm == 0 {
             return true;
         }
-        let limit = if self.full { hwm - hwm.div_ceil(2) } else { hwm - 1 };
+        let limit = if self.full {
+            hwm - hwm.div_ceil(2)
+        } else {
+            hwm - 1
+        };
         if self.written - self.far_read <= limit {
             self.full = false;
             return true;
@@ -330,7 +342,11 @@ impl Pipe {
             return true;
         }
         self.publish_read();
-        if self.rx.sleep() { false } else { self.rx.peek().is_some() }
+        if self.rx.sleep() {
+            false
+        } else {
+            self.rx.peek().is_some()
+        }
     }
 
     /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
@@ -423,16 +439,12 @@ impl Pipe {
 
     /// How long the far end wished its messages to be delivered after it closed; `None` = for ever.
     pub fn far_linger(&self) -> Option<Duration> {
-        u64::try_from(self.far().linger.load(Ordering::Acquire)).ok().map(Duration::from_millis)
+        u64::try_from(self.far().linger.load(Ordering::Acquire))
+            .ok()
+            .map(Duration::from_millis)
     }
 
-    /// Sets for how long the far end shall deliver what this end wrote, then closes by drop.
-    pub fn close(self, linger: Option<Duration>) {
-        self.set_linger(linger);
-        drop(self);
-    }
-
-    /// See [`far_linger`](Self::far_linger).
+    /// Sets for how long the far end shall deliver what this end wrote, once this end is dropped; `None` = for ever.
     pub fn set_linger(&self, linger: Option<Duration>) {
         let millis = linger.map_or(-1, |l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
         self.own().linger.store(millis, Ordering::Release);
@@ -499,7 +511,10 @@ impl Pipe {
 
     /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
     pub fn sent_and_lost(&self) -> (u64, u64) {
-        (self.own().sent.load(Ordering::Acquire), self.own().lost.load(Ordering::Acquire))
+        (
+            self.own().sent.load(Ordering::Acquire),
+            self.own().lost.load(Ordering::Acquire),
+        )
     }
 
     /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
@@ -510,12 +525,16 @@ impl Pipe {
 
     /// Messages the far end wrote that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
-        self.far().written.load(Ordering::Acquire).saturating_sub(self.read)
+        self.far()
+            .written
+            .load(Ordering::Acquire)
+            .saturating_sub(self.read)
     }
 
     /// Messages written here that the far end has not read yet.
     pub fn queued_out(&self) -> u64 {
-        self.written.saturating_sub(self.far().read.load(Ordering::Acquire))
+        self.written
+            .saturating_sub(self.far().read.load(Ordering::Acquire))
     }
 }
 

@@ -76,10 +76,18 @@ struct State {
 enum Link {
     Idle,
     Resolving,
-    Waiting { until: Instant },
-    Connecting { stream: Stream, deadline: Option<Instant> },
+    Waiting {
+        until: Instant,
+    },
+    Connecting {
+        stream: Stream,
+        deadline: Option<Instant>,
+    },
     Up(Box<Connection>),
-    Draining { stream: Stream, until: Instant },
+    Draining {
+        stream: Stream,
+        until: Instant,
+    },
 }
 
 struct Connection {
@@ -107,7 +115,12 @@ impl Session {
         transport: &'static dyn Transport,
         address: &str,
     ) -> (Arc<Session>, Option<Pipe>) {
-        let connecter = Connecter::new(transport, address, &seed.options, RandomState::new().build_hasher().finish());
+        let connecter = Connecter::new(
+            transport,
+            address,
+            &seed.options,
+            RandomState::new().build_hasher().finish(),
+        );
         let (near, far) = if seed.options.immediate {
             (None, None)
         } else {
@@ -117,7 +130,12 @@ impl Session {
         (Session::build(seed, Some(connecter), near, None), far)
     }
 
-    fn build(seed: Seed, connecter: Option<Connecter>, pipe: Option<Pipe>, stream: Option<Stream>) -> Arc<Session> {
+    fn build(
+        seed: Seed,
+        connecter: Option<Connecter>,
+        pipe: Option<Pipe>,
+        stream: Option<Stream>,
+    ) -> Arc<Session> {
         let now = Instant::now();
         let link = match stream {
             Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
@@ -219,11 +237,13 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
     }
 }
 
@@ -255,8 +275,14 @@ impl Seed {
 /// The socket's end first.
 fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
     Pipe::pair(
-        PipeConfig { hwm_out: options.sndhwm, conflate },
-        PipeConfig { hwm_out: options.rcvhwm, conflate },
+        PipeConfig {
+            hwm_out: options.sndhwm,
+            conflate,
+        },
+        PipeConfig {
+            hwm_out: options.rcvhwm,
+            conflate,
+        },
     )
 }
 
@@ -274,7 +300,15 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
 
 impl Connection {
     fn new(engine: Engine, stream: Stream) -> Connection {
-        Connection { engine, stream, readable: true, writable: true, hung_up: false, given: 0, accounted: 0 }
+        Connection {
+            engine,
+            stream,
+            readable: true,
+            writable: true,
+            hung_up: false,
+            given: 0,
+            accounted: 0,
+        }
     }
 }
 
@@ -351,7 +385,11 @@ impl EventHandler for Session {
 
     fn on_panic(&self, io: &mut Reactor) {
         let mut state = self.lock();
-        self.emit_because(EventKind::Disconnected, 0, "internal error in this connection");
+        self.emit_because(
+            EventKind::Disconnected,
+            0,
+            "internal error in this connection",
+        );
         self.finish(&mut state, io);
     }
 }

@@ -226,7 +226,12 @@ impl Engine {
     }
 
     fn start_traffic(&mut self, info: PeerInfo, cipher: Option<Box<dyn Cipher>>) {
-        self.decoder.set_limits(traffic::limits(&self.config));
+        let mut limits = traffic::limits(&self.config);
+        if let Some(cipher) = &cipher {
+            // The limit is for what is inside, where it is checked again.
+            limits.message = limits.message.saturating_add(cipher.overhead() as u64);
+        }
+        self.decoder.set_limits(limits);
         if info.version.0 >= 3 {
             self.heartbeat.start(self.now);
         }
