@@ -9,7 +9,6 @@ use super::traffic::Input;
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
-use crate::patterns;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
@@ -85,11 +84,21 @@ impl Session {
         if let Some(pipe) = &state.pipe
             && pipe.is_far_closed()
         {
+            if pipe.far_gave_up() && state.connecter.is_some() {
+                return self.start_over(state, io);
+            }
             let deadline = pipe
                 .far_linger()
                 .and_then(|linger| io.now().checked_add(linger));
             state.closing = Some(deadline);
         }
+    }
+
+    /// The pattern wants nothing to do with this peer: try again later, with a new pipe.
+    fn start_over(&self, state: &mut State, io: &mut Reactor) {
+        self.drop_stream(state, io);
+        state.pipe = None;
+        self.wait_for_next_round(state, io);
     }
 
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
@@ -379,9 +388,5 @@ impl Session {
             io.set_timer(token, at);
             state.armed = Some(at);
         }
-    }
-
-    pub(super) fn conflates(&self) -> bool {
-        self.options.conflate && patterns::spec(self.socket_type).is_some_and(|spec| spec.conflates)
     }
 }

@@ -1,6 +1,7 @@
 //! Where every message went: counters per socket and per peer.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -97,7 +98,11 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
-        Ok(snapshot(&state))
+        let mut stats = snapshot(&state);
+        stats
+            .dropped
+            .add(DropReason::Refused, core.refused.load(Ordering::Relaxed));
+        Ok(stats)
     }
 }
 
