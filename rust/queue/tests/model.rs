@@ -229,7 +229,7 @@ proptest! {
 /// A value whose destructor panics takes no other value with it, and none is dropped twice.
 #[test]
 fn a_panicking_destructor_loses_nothing() {
-    struct Grumpy(u32, Rc<()>);
+    struct Grumpy(u32, #[allow(dead_code)] Rc<()>);
     impl Drop for Grumpy {
         fn drop(&mut self) {
             if self.0 == 7 {
