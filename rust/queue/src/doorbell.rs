@@ -74,7 +74,7 @@ impl Doorbell {
     /// way, or has arrived, and what it published before ringing is visible now.
     #[inline]
     pub fn disarm(&self) -> bool {
-        // Acquire pairs with the Release in `ring`, for the promise about `false`.
+        // Acquire pairs with the fence in `ring`, for the promise about `false`.
         self.armed.swap(false, Ordering::Acquire)
     }
 
@@ -84,8 +84,9 @@ impl Doorbell {
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
         // A load first: while the reader is awake, writers share the line instead of taking it from each
-        // other. The swap then picks one writer among those who saw the bell armed.
-        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Release)
+        // other. The swap then picks one of the writers who saw the bell armed. Relaxed: the fence above has
+        // already ordered what was published before it.
+        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Relaxed)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::{fmt, iter::FusedIterator, ptr};
 
-use crate::primitive::{AtomicPtr, Ordering, UnsafeCell};
+use crate::primitive::{AtomicPtr, Ordering};
 
 /// An unbounded queue with any number of writers; whoever reads gets everything that is there.
 ///
@@ -36,8 +36,7 @@ unsafe impl<T: Send> Send for Queue<T> {}
 unsafe impl<T: Send> Sync for Queue<T> {}
 
 struct Node<T> {
-    /// In a cell only so that loom watches it.
-    value: UnsafeCell<T>,
+    value: T,
     /// On the stack: the node pushed before. In a batch: the one pushed after.
     link: *mut Node<T>,
 }
@@ -65,7 +64,7 @@ impl<T> Queue<T> {
         // Relaxed: only compared and linked to, never followed.
         let mut newest = self.newest.load(Ordering::Relaxed);
         let node = Box::into_raw(Box::new(Node {
-            value: UnsafeCell::new(value),
+            value,
             link: newest,
         }));
         // Release publishes the node. The exchange also continues the release sequence of the pushes
@@ -148,7 +147,7 @@ impl<T> Iterator for Batch<T> {
         let node = *unsafe { Box::from_raw(self.oldest) };
         self.oldest = node.link;
         self.len -= 1;
-        Some(node.value.into_inner())
+        Some(node.value)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

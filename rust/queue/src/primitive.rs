@@ -35,11 +35,6 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    #[inline(always)]
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
-
     /// Lends the content for reading; the pointer is only good while nobody writes.
     #[inline(always)]
     pub(crate) fn with<R>(&self, access: impl FnOnce(*const T) -> R) -> R {

@@ -87,6 +87,11 @@ fn a_rung_bell_brings_the_news() {
 }
 
 #[test]
+fn whoever_leaves_leaves_word() {
+    check_all(scenarios::whoever_leaves_leaves_word);
+}
+
+#[test]
 fn mailboxes_drop_what_is_left() {
     check_all(|| scenarios::mailboxes_drop_what_is_left(2));
 }

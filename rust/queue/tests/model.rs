@@ -229,10 +229,13 @@ proptest! {
 /// A value whose destructor panics takes no other value with it, and none is dropped twice.
 #[test]
 fn a_panicking_destructor_loses_nothing() {
-    struct Grumpy(u32, Rc<()>);
+    struct Grumpy {
+        number: u32,
+        _living: Rc<()>,
+    }
     impl Drop for Grumpy {
         fn drop(&mut self) {
-            if self.0 == 7 {
+            if self.number == 7 {
                 // A panic that does not report itself.
                 panic::resume_unwind(Box::new("seven does not want to go"));
             }
@@ -240,7 +243,10 @@ fn a_panicking_destructor_loses_nothing() {
     }
     let living = Rc::new(());
     let (mut producer, consumer) = spsc::channel();
-    (0..600).for_each(|number| producer.push(Grumpy(number, living.clone())));
+    for number in 0..600 {
+        let _living = living.clone();
+        producer.push(Grumpy { number, _living });
+    }
     let _ = producer.flush();
     let panicked = panic::catch_unwind(panic::AssertUnwindSafe(|| drop(consumer)));
     assert!(panicked.is_err());
@@ -314,6 +320,11 @@ mod on_real_threads {
     #[test]
     fn a_rung_bell_brings_the_news() {
         (0..500).for_each(|_| scenarios::a_rung_bell_brings_the_news());
+    }
+
+    #[test]
+    fn whoever_leaves_leaves_word() {
+        (0..500).for_each(|_| scenarios::whoever_leaves_leaves_word());
     }
 
     #[test]
