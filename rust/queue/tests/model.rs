@@ -40,7 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A number that counts the living: the queue and the model must agree on how many values are left, too.
+/// A number that counts the living: the queue and the model must agree on how many values are left,
+/// too.
 type Value = (u64, Rc<()>);
 
 /// The queue, and beside it what it should contain.
@@ -275,7 +276,8 @@ fn the_ends_may_change_threads() {
     is_sync::<Doorbell>();
 }
 
-/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks of 256.
+/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks
+/// of 256.
 mod on_real_threads {
     use super::scenarios;
 
