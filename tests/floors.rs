@@ -20,7 +20,7 @@ const CORE: &[&[&str]] = &[
     &["error"],
     &["options"],
     &["sys"],
-    &["timer", "signal"],
+    &["timer", "signal", "resolver"],
     &["reactor"],
     &["pipe"],
     &["transports", "patterns"], // blind to each other
@@ -28,7 +28,7 @@ const CORE: &[&[&str]] = &[
     &["port"],
     &["command"],
     &["mailbox"],
-    &["io_thread", "resolver"],
+    &["io_thread"],
     &["registry"],
     &["auth"],
     &["connecter"],

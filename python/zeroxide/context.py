@@ -137,26 +137,28 @@ class Context(_native.Context, Generic[SocketT_co]):
     def _destroy(self, linger: int | None, *, warn: bool) -> None:
         if self.closed:
             return
-        self._close_sockets(linger, warn=warn)
-        self.term()
+        unclosed = self._close_sockets(linger)
+        try:
+            # All are closed by now: where warnings are errors, the first one raises.
+            for text in unclosed if warn else ():
+                warnings.warn(text, ResourceWarning, stacklevel=3)
+        finally:
+            self.term()
 
-    def _close_sockets(self, linger: int | None = None, *, warn: bool) -> None:
+    def _close_sockets(self, linger: int | None = None) -> list[str]:
+        """Closes what is open and returns a line about each."""
+        closed = []
         for socket in self._open_sockets():
-            if warn:
-                warnings.warn(
-                    f"Destroying context with unclosed socket {socket}",
-                    ResourceWarning,
-                    stacklevel=4,
-                    source=socket,
-                )
+            closed.append(f"Destroying context with unclosed socket {socket}")
             if linger is not None:
                 with contextlib.suppress(ZMQError):
                     socket.set(LINGER, linger)
             socket.close()
+        return closed
 
     def _terminate_implicitly(self) -> None:
         """Closes everything without waiting for a peer that takes nothing."""
-        self._close_sockets(warn=False)
+        self._close_sockets()
         left = self._term_idle(IDLE_MS)
         if left and sys.stderr is not None:
             parts = ", ".join(f"{n} to {peer}" for peer, n in left.items())
@@ -181,8 +183,11 @@ class Context(_native.Context, Generic[SocketT_co]):
         # `closed` is also true of an unfinished object, and of one that a fork brought.
         if self._shadow or self.closed:
             return
-        warnings.warn(f"Unclosed context {self}", ResourceWarning, stacklevel=2, source=self)
-        self._terminate_implicitly()
+        try:
+            warnings.warn(f"Unclosed context {self}", ResourceWarning, stacklevel=2, source=self)
+        finally:
+            # Also where warnings are errors.
+            self._terminate_implicitly()
 
     # ---- options --------------------------------------------------------------------
 
@@ -270,7 +275,7 @@ def _terminate_all() -> None:
     live = [context for context in contexts if context and not context.closed]
     # All start to linger before the first is waited for: the waits overlap.
     for context in live:
-        context._close_sockets(warn=False)
+        context._close_sockets()
     for context in live:
         try:
             context._terminate_implicitly()

@@ -173,8 +173,11 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         # `closed` is also true of an unfinished object, and of one that a fork brought.
         if self._shadow or self.closed:
             return
-        warnings.warn(f"Unclosed socket {self}", ResourceWarning, stacklevel=2, source=self)
-        self.close()
+        try:
+            warnings.warn(f"Unclosed socket {self}", ResourceWarning, stacklevel=2, source=self)
+        finally:
+            # Also where warnings are errors.
+            self.close()
 
     def __repr__(self) -> str:
         cls = self.__class__

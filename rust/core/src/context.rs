@@ -32,14 +32,17 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let registry = self.registry.clone();
-        if !registry.is_own_process() || registry.has_stopped() {
+        if !registry.is_own_process() || registry.has_ended() {
             return;
         }
-        let settings = ThreadSettings { name: "zeroxide/reaper".to_owned(), ..ThreadSettings::default() };
+        let settings = ThreadSettings {
+            name: "zeroxide/reaper".to_owned(),
+            ..ThreadSettings::default()
+        };
         // Without the thread the I/O threads simply stay, which does no harm.
         let _ = thread::spawn(settings, move || {
             while registry.wait_idle(None) == Woken::Interrupted {}
-            registry.stop_threads();
+            registry.end();
         });
     }
 }
@@ -52,7 +55,11 @@ impl Context {
 
     /// A context with other options. Its threads start with its first socket.
     pub fn with_options(options: ContextOptions) -> Context {
-        Context { handle: Arc::new(Handle { registry: Registry::new(options) }) }
+        Context {
+            handle: Arc::new(Handle {
+                registry: Registry::new(options),
+            }),
+        }
     }
 
     fn registry(&self) -> &Arc<Registry> {
@@ -69,7 +76,10 @@ impl Context {
             return Ok(());
         }
         let pid = self.registry().pid();
-        Err(Error::with(ErrorKind::Forked, format!("this context belongs to process {pid}; make a new one after fork")))
+        Err(Error::with(
+            ErrorKind::Forked,
+            format!("this context belongs to process {pid}; make a new one after fork"),
+        ))
     }
 
     /// Makes a socket.
@@ -88,7 +98,8 @@ impl Context {
     /// `Invalid` for an unknown option or value; `Forked`.
     pub fn set_option(&self, id: i32, value: &Value) -> Result<()> {
         self.check_process()?;
-        self.registry().with_options(|options| options.set(id, value))
+        self.registry()
+            .with_options(|options| options.set(id, value))
     }
 
     /// The value of a context option.
@@ -118,15 +129,29 @@ impl Context {
     /// # Errors
     /// `Interrupted` when a signal handler ran: call again. `Forked`.
     pub fn term(&self) -> Result<()> {
+        self.term_until(None)
+    }
+
+    /// As [`term`](Self::term), but waits no longer than until `deadline` (`None` = for ever).
+    ///
+    /// # Errors
+    /// As [`term`](Self::term), and `Again` when the deadline passed: call again.
+    pub fn term_until(&self, deadline: Option<Instant>) -> Result<()> {
         self.check_process()?;
         self.registry().shut_down();
-        match self.registry().wait_idle(None) {
+        match self.registry().wait_idle(deadline) {
             Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
-            Woken::Notified | Woken::TimedOut => {
-                self.registry().stop_threads();
+            Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
+            Woken::Notified => {
+                self.registry().end();
                 Ok(())
             }
         }
+    }
+
+    /// Whether the context has ended: a termination was successful, or gave up.
+    pub fn has_ended(&self) -> bool {
+        self.registry().has_ended()
     }
 
     /// The end that an exiting program gets which did not terminate the context itself: closes every socket with its
@@ -145,7 +170,7 @@ impl Context {
         loop {
             match registry.wait_idle(Some(Instant::now() + PROGRESS_STEP)) {
                 Woken::Notified => {
-                    registry.stop_threads();
+                    registry.end();
                     return Ok(Vec::new());
                 }
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
@@ -156,7 +181,7 @@ impl Context {
                 since = Instant::now();
             } else if since.elapsed() >= patience {
                 let left = registry.undelivered();
-                registry.stop_threads();
+                registry.end();
                 return Ok(left);
             }
         }

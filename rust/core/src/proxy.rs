@@ -1,6 +1,7 @@
 //! Moves messages between two sockets, both ways, without looking at them.
 
 use std::result;
+use std::time::Instant;
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -39,7 +40,12 @@ pub struct Proxy {
 
 impl Proxy {
     /// A proxy that has not begun yet.
-    pub fn new(front: Socket, back: Socket, capture: Option<Socket>, control: Option<Socket>) -> Proxy {
+    pub fn new(
+        front: Socket,
+        back: Socket,
+        capture: Option<Socket>,
+        control: Option<Socket>,
+    ) -> Proxy {
         Proxy {
             front,
             back,
@@ -62,9 +68,20 @@ impl Proxy {
     /// `Interrupted` when a signal handler ran: call again, nothing is lost. `Terminated` and `NotSocket` when a socket
     /// can no longer be used.
     pub fn run(&mut self) -> Result<()> {
+        self.run_until(None)
+    }
+
+    /// As [`run`](Self::run), but no longer than until `deadline` (`None` = for ever).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and `Again` when the deadline passed: call again.
+    pub fn run_until(&mut self, deadline: Option<Instant>) -> Result<()> {
         let same = self.front.id() == self.back.id();
         loop {
-            let ready = self.wait_in()?;
+            if deadline.is_some_and(|at| at <= Instant::now()) {
+                return Err(Error::new(ErrorKind::Again));
+            }
+            let ready = self.wait_in(deadline)?;
             if ready.control && self.obey()? {
                 return Ok(());
             }
@@ -81,7 +98,7 @@ impl Proxy {
     }
 
     /// Waits until something came that can be passed on.
-    fn wait_in(&self) -> Result<Ready> {
+    fn wait_in(&self, deadline: Option<Instant>) -> Result<Ready> {
         // A side that cannot take messages is waited for, instead of the side that has some: no busy loop.
         let front = self.front.events()?;
         let back = self.back.events()?;
@@ -100,7 +117,7 @@ impl Proxy {
         if let Some(control) = &self.control {
             items.push(item(control, POLLIN));
         }
-        poll(&mut items, None)?;
+        poll(&mut items, deadline)?;
         Ok(Ready {
             front: items[0].revents & POLLIN != 0,
             back: items[1].revents & POLLIN != 0,
@@ -109,7 +126,11 @@ impl Proxy {
     }
 
     fn forward(&mut self, to_back: bool) -> Result<()> {
-        let (from, to) = if to_back { (&self.front, &self.back) } else { (&self.back, &self.front) };
+        let (from, to) = if to_back {
+            (&self.front, &self.back)
+        } else {
+            (&self.back, &self.front)
+        };
         for _ in 0..BURST {
             if !to.events()?.writable {
                 return Ok(());
@@ -140,7 +161,9 @@ impl Proxy {
 
     /// Carries out what came over the control socket; true for TERMINATE.
     fn obey(&mut self) -> Result<bool> {
-        let Some(control) = self.control.clone() else { return Ok(false) };
+        let Some(control) = self.control.clone() else {
+            return Ok(false);
+        };
         let command = match control.recv(Wait::Dont) {
             Ok(command) => command,
             Err(error) if error.kind() == ErrorKind::Again => return Ok(false),
@@ -165,8 +188,14 @@ impl Proxy {
 
     fn statistics(&self) -> Message {
         let sides = [self.front_stats, self.back_stats];
-        let numbers =
-            sides.iter().flat_map(|side| [side.received, side.received_bytes, side.sent, side.sent_bytes]);
+        let numbers = sides.iter().flat_map(|side| {
+            [
+                side.received,
+                side.received_bytes,
+                side.sent,
+                side.sent_bytes,
+            ]
+        });
         Message::from_frames(numbers.map(|number| Frame::copy_from(&number.to_ne_bytes())))
     }
 }
@@ -178,7 +207,11 @@ struct Ready {
 }
 
 fn item(socket: &Socket, events: i16) -> PollItem<'_> {
-    PollItem { target: Target::Socket(socket), events, revents: 0 }
+    PollItem {
+        target: Target::Socket(socket),
+        events,
+        revents: 0,
+    }
 }
 
 /// Sends what has been received already: a signal must not lose it.
@@ -188,9 +221,18 @@ fn deliver(to: &Socket, message: Message) -> Result<()> {
         let result: result::Result<(), _> = to.send(message, Wait::Forever);
         match result {
             Ok(()) => return Ok(()),
-            Err(failed) if failed.error.kind() == ErrorKind::Interrupted => message = failed.message,
+            Err(failed) if failed.error.kind() == ErrorKind::Interrupted => {
+                message = failed.message
+            }
             // A pattern that refuses this one message (an unknown routing id) has counted it.
-            Err(failed) if matches!(failed.error.kind(), ErrorKind::HostUnreachable | ErrorKind::Fsm) => return Ok(()),
+            Err(failed)
+                if matches!(
+                    failed.error.kind(),
+                    ErrorKind::HostUnreachable | ErrorKind::Fsm
+                ) =>
+            {
+                return Ok(());
+            }
             Err(failed) => return Err(Error::from(failed)),
         }
     }

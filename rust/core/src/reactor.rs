@@ -83,11 +83,6 @@ impl Reactor {
         self.handlers.get(token.0).cloned()
     }
 
-    /// How many handlers there are.
-    pub(crate) fn len(&self) -> usize {
-        self.handlers.len()
-    }
-
     /// Events of `fd` go to the handler `token` from now on.
     pub(crate) fn watch(&mut self, token: Token, fd: BorrowedFd<'_>) -> Result<()> {
         Ok(self.epoll.add(fd, token.0 as u64)?)

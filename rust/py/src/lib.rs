@@ -1,1 +1,42 @@
-//! Python.
+//! `zeroxide._native`: the core for Python. The only crate that knows Python; everything above it is in
+//! `python/zeroxide`.
+
+#![deny(unsafe_code)]
+
+use pyo3::prelude::*;
+
+mod blocking;
+mod buffer;
+mod context;
+mod error;
+mod frame;
+mod functions;
+mod install;
+mod poller;
+mod socket;
+
+/// What Python sees of the core.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::buffer::Release;
+    #[pymodule_export]
+    use super::context::Context;
+    #[pymodule_export]
+    use super::frame::Frame;
+    #[pymodule_export]
+    use super::functions::{
+        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror,
+        zmq_errno,
+    };
+    #[pymodule_export]
+    use super::install::install;
+    #[pymodule_export]
+    use super::poller::{proxy, proxy_steerable, zmq_poll};
+    #[pymodule_export]
+    use super::socket::Socket;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

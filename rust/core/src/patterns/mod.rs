@@ -33,6 +33,7 @@ mod push;
 mod rep;
 mod req;
 mod router;
+mod stream;
 mod subscribe;
 mod xpub;
 mod xsub;
@@ -44,7 +45,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
@@ -147,7 +148,8 @@ pub struct PatternSpec {
     pub can_send: bool,
     /// Whether the type can receive at all; if not, receiving is `NotSupported`.
     pub can_recv: bool,
-    /// Whether CONFLATE has an effect on this type.
+    /// Whether CONFLATE has an effect on this type: on what it sends if it can send, on what it receives if it can
+    /// receive. The other direction of a PUB or SUB carries subscriptions, each of which counts.
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
@@ -163,6 +165,16 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
         .find(|spec| spec.socket_type == socket_type)
 }
 
+/// Whether CONFLATE has an effect on what a socket with these options sends, and on what it receives. What goes the other
+/// way, such as subscriptions, is never conflated.
+pub(crate) fn conflation(options: &Options) -> (bool, bool) {
+    let spec = spec(options.socket_type).filter(|spec| options.conflate && spec.conflates);
+    (
+        spec.is_some_and(|spec| spec.can_send),
+        spec.is_some_and(|spec| spec.can_recv),
+    )
+}
+
 /// Every pattern there is.
 pub static PATTERNS: &[&PatternSpec] = &[
     &pair::PAIR,
@@ -176,4 +188,8 @@ pub static PATTERNS: &[&PatternSpec] = &[
     &push::PUSH,
     &xpub::XPUB,
     &xsub::XSUB,
+    &stream::STREAM,
 ];
+
+#[cfg(test)]
+mod tests;

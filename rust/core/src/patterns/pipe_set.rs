@@ -34,11 +34,13 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
+    /// The pattern had closed its connection already (a second PAIR peer, a duplicate routing id).
+    Refused,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -50,6 +52,7 @@ impl DropReason {
         DropReason::PeerGone,
         DropReason::Lingered,
         DropReason::Stale,
+        DropReason::Refused,
     ];
 
     /// The name under which statistics show it.
@@ -66,6 +69,7 @@ impl DropReason {
             DropReason::PeerGone => "peer_gone",
             DropReason::Lingered => "lingered",
             DropReason::Stale => "stale",
+            DropReason::Refused => "refused",
         }
     }
 }
@@ -146,8 +150,6 @@ struct Entry {
     dirty: bool,
     /// The pattern wants this pipe gone.
     doomed: Option<DoomReason>,
-    /// Drained after the far end closed, and already marked so.
-    finished: bool,
 }
 
 /// A pipe that left the set, with what there is to say about it.
@@ -156,8 +158,6 @@ pub struct Removed {
     pub pipe: Pipe,
     /// The endpoint it was bound to or connected with.
     pub endpoint: Box<str>,
-    /// What was dropped on it.
-    pub counters: Counters,
     /// Why the pattern wanted it gone, if it did.
     pub doomed: Option<DoomReason>,
 }
@@ -173,7 +173,6 @@ pub struct PipeSet {
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
-    live: usize,
 }
 
 impl PipeSet {
@@ -191,9 +190,7 @@ impl PipeSet {
             counters: Counters::default(),
             dirty: false,
             doomed: None,
-            finished: false,
         };
-        self.live += 1;
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
@@ -218,12 +215,10 @@ impl PipeSet {
         let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;
         self.free.push(index as u32);
-        self.live -= 1;
         self.counters.merge(&entry.counters);
         Some(Removed {
             pipe: entry.pipe,
             endpoint: entry.endpoint,
-            counters: entry.counters,
             doomed: entry.doomed,
         })
     }
@@ -244,24 +239,9 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
-    /// The endpoint through which the pipe came to be.
-    pub fn endpoint(&mut self, id: PipeId) -> Option<&str> {
-        self.entry(id).map(|entry| &*entry.endpoint)
-    }
-
     /// Which side of the connection this socket is.
     pub fn side(&mut self, id: PipeId) -> Option<Side> {
         self.entry(id).map(|entry| entry.side)
-    }
-
-    /// How many pipes there are.
-    pub fn len(&self) -> usize {
-        self.live
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
     }
 
     /// The ids of all pipes.
@@ -290,8 +270,7 @@ impl PipeSet {
         if entry.pipe.check_read() {
             return true;
         }
-        if !entry.finished && entry.pipe.is_finished() {
-            entry.finished = true;
+        if entry.pipe.is_finished() {
             self.finished.push(id);
         }
         false
@@ -402,15 +381,15 @@ impl PipeSet {
         }
     }
 
-    /// Counts several, not attributed to a pipe.
-    pub fn count_drops(&mut self, reason: DropReason, n: u64) {
-        self.counters.add(reason, n);
+    /// The pipes that were found closed and drained, and are still here.
+    pub(super) fn finished(&self) -> &[PipeId] {
+        &self.finished
     }
 
     /// The next pipe that has to be detached, either finished or doomed.
     pub fn next_leaving(&mut self) -> Option<PipeId> {
         while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
-            // A pipe that is both finished and doomed leaves once.
+            // A pipe leaves once, however often it was found finished, or both finished and doomed.
             if self.entry(id).is_some() {
                 return Some(id);
             }

@@ -116,6 +116,8 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     fn id(n: u64) -> PipeId {
@@ -194,5 +196,42 @@ mod tests {
         ring.remove(id(1));
         ring.insert(later);
         assert_eq!(ring.front(), Some(later));
+    }
+
+    #[test]
+    fn agrees_with_a_deque_whatever_happens() {
+        let mut ring = Ring::default();
+        let mut model = VecDeque::new();
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let id = id(state >> 33 & 0xf);
+            match state >> 61 {
+                0..3 => {
+                    ring.insert(id);
+                    if !model.contains(&id) {
+                        model.push_back(id);
+                    }
+                }
+                3..5 => {
+                    let known = model.iter().position(|other| *other == id);
+                    assert_eq!(ring.remove(id), known.is_some());
+                    known.map(|at| model.remove(at));
+                }
+                _ => {
+                    ring.rotate();
+                    if !model.is_empty() {
+                        model.rotate_left(1);
+                    }
+                }
+            }
+            assert_eq!(ring.front(), model.front().copied());
+            assert_eq!(ring.len(), model.len());
+            let mut visited = Vec::new();
+            ring.for_each(|id| visited.push(id));
+            assert!(visited.iter().eq(&model));
+        }
     }
 }

@@ -1,0 +1,436 @@
+//! STREAM: raw connections without ZMTP, each known by an id; bytes come and go in chunks.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+use crate::patterns::ring::Ring;
+use crate::patterns::router_table::{Given, RouterTable};
+use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::pipe::PipeId;
+
+/// While this many messages wait for an application that does not receive, connections that come and go unseen and
+/// without a word are not reported.
+const NOTICES_MAX: usize = 10_000;
+
+struct Stream {
+    table: RouterTable,
+    inbound: FairQueue,
+    /// Connections the application has not been told of. It is told before it receives anything from them.
+    fresh: Ring,
+    /// Connections it has been told of, and not yet of their end.
+    announced: Ring,
+    /// What is received before everything else: ends of connections, and what preceded them.
+    pending: VecDeque<(Message, PipeId)>,
+    notify: bool,
+    newest: Option<Bytes>,
+}
+
+impl Stream {
+    fn new() -> Stream {
+        Stream {
+            table: RouterTable::new(),
+            inbound: FairQueue::default(),
+            fresh: Ring::default(),
+            announced: Ring::default(),
+            pending: VecDeque::new(),
+            notify: true,
+            newest: None,
+        }
+    }
+
+    /// The connection's id in front of what it sent. A connection that was just made or lost sent nothing.
+    fn named(&self, id: PipeId, mut body: Message) -> Message {
+        if let Some(name) = self.table.name(id) {
+            body.push_front(name.clone());
+        }
+        body
+    }
+
+    fn notice(&self, id: PipeId) -> Message {
+        self.named(id, Message::new())
+    }
+
+    fn push_notice(&mut self, id: PipeId) {
+        let notice = self.notice(id);
+        self.pending.push_back((notice, id));
+    }
+
+    /// Reading the last of a connection that is over makes its end the next thing to receive: the application may be
+    /// about to wait, and nothing else will happen that wakes it.
+    fn note_ends(&mut self, pipes: &PipeSet) {
+        for id in pipes.finished() {
+            if self.announced.remove(*id) {
+                self.push_notice(*id);
+            }
+        }
+    }
+
+    /// The application closes a connection, and need not be told.
+    fn close(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.fresh.remove(id);
+        self.announced.remove(id);
+        self.inbound.remove(id);
+        self.table.unroute(id);
+        pipes.doom(id, DoomReason::Requested);
+    }
+}
+
+fn unreachable(message: Message) -> Rejected {
+    let text = format!(
+        "no connection is called \"{}\"",
+        message.head().escape_ascii()
+    );
+    let error = Error::with(ErrorKind::HostUnreachable, text);
+    Rejected { message, error }
+}
+
+impl Pattern for Stream {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let ours = pipes.side(id) == Some(Side::Connecting);
+        let chosen = ours.then(|| self.table.take_reserved()).flatten();
+        match chosen {
+            Some(name) => self.table.insert(id, name, Given::Chosen),
+            None => self.table.insert_automatic(id),
+        }
+        if ours {
+            self.newest = self.table.name(id).map(|name| name.to_bytes());
+        }
+    }
+
+    fn ready(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+        if self.notify {
+            self.fresh.insert(id);
+        }
+    }
+
+    fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        // What was received so far belongs to the connection that is over, and the same pipe will carry the next.
+        // Only connections that the application knows of are told apart: so there is never more than one of them to
+        // remember, however often the peer comes and goes.
+        if self.announced.remove(id) {
+            while let Some(chunk) = pipes.read(id) {
+                let chunk = self.named(id, chunk);
+                self.pending.push_back((chunk, id));
+            }
+            self.push_notice(id);
+        }
+    }
+
+    fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+    }
+
+    fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
+
+    fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.table.unroute(id);
+        self.inbound.far_closed(pipes, id);
+    }
+
+    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        if self.fresh.remove(id) && self.pending.len() < NOTICES_MAX {
+            self.push_notice(id);
+            self.push_notice(id);
+        }
+        if self.announced.remove(id) {
+            self.push_notice(id);
+        }
+        self.inbound.remove(id);
+        self.table.remove(id);
+    }
+
+    fn send(
+        &mut self,
+        pipes: &mut PipeSet,
+        mut message: Message,
+    ) -> std::result::Result<(), Rejected> {
+        if message.len() > 2 {
+            let text = "a STREAM message is a connection's id and the bytes for it, no more";
+            let error = Error::with(ErrorKind::Invalid, text);
+            return Err(Rejected { message, error });
+        }
+        let Some(id) = self.table.route(message.head()) else {
+            return Err(unreachable(message));
+        };
+        let Some(bytes) = message.get(1) else {
+            pipes.count_drop(Some(id), DropReason::Malformed);
+            return Ok(());
+        };
+        if bytes.is_empty() {
+            self.close(pipes, id);
+            return Ok(());
+        }
+        if !pipes.check_write(id) {
+            let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
+            return Err(if gone {
+                unreachable(message)
+            } else {
+                Rejected::again(message)
+            });
+        }
+        message.pop_front();
+        pipes.write(id, message).map_err(Rejected::again)
+    }
+
+    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        if let Some((message, id)) = self.pending.pop_front() {
+            return Ok((message, Some(id)));
+        }
+        if let Some(id) = self.fresh.front() {
+            self.fresh.remove(id);
+            self.announced.insert(id);
+            return Ok((self.notice(id), Some(id)));
+        }
+        if let Some((chunk, id)) = self.inbound.recv(pipes) {
+            return Ok((self.named(id, chunk), Some(id)));
+        }
+        self.note_ends(pipes);
+        match self.pending.pop_front() {
+            Some((notice, id)) => Ok((notice, Some(id))),
+            None => Err(Error::new(ErrorKind::Again)),
+        }
+    }
+
+    fn can_send(&mut self, _: &mut PipeSet) -> bool {
+        true
+    }
+
+    fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        let there = !self.pending.is_empty() || self.fresh.front().is_some();
+        if there || self.inbound.can_recv(pipes) {
+            return true;
+        }
+        self.note_ends(pipes);
+        !self.pending.is_empty()
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::StreamNotify(on) => self.notify = *on,
+            PatternOption::ConnectRoutingId(id) => self.table.reserve(id)?,
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
+    }
+
+    fn newest_routing_id(&self) -> Option<Bytes> {
+        self.newest.clone()
+    }
+}
+
+pub(super) static STREAM: PatternSpec = PatternSpec {
+    socket_type: SocketType::Stream,
+    new: || Box::new(Stream::new()),
+    can_send: true,
+    can_recv: true,
+    conflates: false,
+    single_connect: false,
+    eager: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patterns::rig::{Rig, message};
+
+    /// Receives one message: the connection's id, and the rest.
+    fn recv(rig: &mut Rig) -> Option<(Bytes, String)> {
+        let result = rig.pattern.recv(&mut rig.pipes);
+        rig.settle();
+        let (message, _) = result.ok()?;
+        assert_eq!(message.len(), 2);
+        let name = message.head().to_bytes();
+        let body = message.get(1)?.escape_ascii().to_string();
+        Some((name, body))
+    }
+
+    fn bodies(rig: &mut Rig) -> Vec<String> {
+        std::iter::from_fn(|| recv(rig))
+            .map(|(_, body)| body)
+            .collect()
+    }
+
+    fn send(rig: &mut Rig, name: &[u8], body: &str) -> std::result::Result<(), ErrorKind> {
+        let result = rig.send_message(message([name, body.as_bytes()]));
+        result.map_err(|rejected| rejected.error.kind())
+    }
+
+    #[test]
+    fn a_connection_is_announced_talks_and_is_announced_gone() {
+        let mut rig = Rig::new(&STREAM);
+        let id = rig.accept("");
+        rig.far_send(id, ["GET / HTTP/1.0"]);
+        rig.settle();
+        let (name, body) = recv(&mut rig).unwrap();
+        assert_eq!((name.len(), name[0], &body[..]), (5, 0, ""));
+        assert_eq!(
+            recv(&mut rig).unwrap(),
+            (name.clone(), "GET / HTTP/1.0".into())
+        );
+        send(&mut rig, &name, "HTTP/1.0 200 OK").unwrap();
+        assert_eq!(rig.far_recv_all(id), ["HTTP/1.0 200 OK"]);
+        rig.far_send(id, ["bye"]);
+        rig.far_close(id);
+        rig.settle();
+        assert_eq!(recv(&mut rig).unwrap(), (name.clone(), "bye".into()));
+        assert_eq!(recv(&mut rig).unwrap(), (name.clone(), "".into()));
+        assert!(!rig.can_recv());
+        assert!(rig.is_empty());
+        assert_eq!(send(&mut rig, &name, "x"), Err(ErrorKind::HostUnreachable));
+    }
+
+    #[test]
+    fn the_end_follows_the_last_bytes_in_the_very_next_receive() {
+        for look_first in [false, true] {
+            let mut rig = Rig::new(&STREAM);
+            let id = rig.accept("");
+            rig.far_send(id, ["x"]);
+            rig.far_close(id);
+            rig.settle();
+            for expected in ["", "x", ""] {
+                assert!(!look_first || rig.can_recv());
+                assert_eq!(rig.recv().unwrap()[1], expected);
+            }
+            assert!(!rig.can_recv());
+            assert!(rig.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_empty_message_closes_the_connection_after_what_was_sent() {
+        let mut rig = Rig::new(&STREAM);
+        let id = rig.accept("");
+        let (name, _) = recv(&mut rig).unwrap();
+        send(&mut rig, &name, "last words").unwrap();
+        send(&mut rig, &name, "").unwrap();
+        assert_eq!(rig.doomed(id), Some(DoomReason::Requested));
+        assert!(rig.is_far_end_closed(id));
+        assert_eq!(rig.far_recv_all(id), ["last words"]);
+        // Who closes a connection needs no notice of it.
+        assert!(!rig.can_recv());
+        assert_eq!(send(&mut rig, &name, "x"), Err(ErrorKind::HostUnreachable));
+    }
+
+    #[test]
+    fn no_notices_when_not_wanted() {
+        let mut rig = Rig::new(&STREAM);
+        rig.set(PatternOption::StreamNotify(false)).unwrap();
+        let id = rig.accept("");
+        assert!(!rig.can_recv());
+        rig.far_send(id, ["x"]);
+        rig.far_close(id);
+        rig.settle();
+        assert_eq!(bodies(&mut rig), ["x"]);
+        assert!(rig.is_empty());
+    }
+
+    #[test]
+    fn each_is_announced_before_it_is_heard_and_all_are_heard_fairly() {
+        let mut rig = Rig::new(&STREAM);
+        let a = rig.accept("");
+        let b = rig.accept("");
+        for _ in 0..3 {
+            rig.far_send(a, ["a"]);
+        }
+        rig.far_send(b, ["b"]);
+        rig.settle();
+        assert_eq!(bodies(&mut rig), ["", "", "a", "b", "a", "a"]);
+    }
+
+    #[test]
+    fn a_connection_of_our_own_can_be_written_to_and_named_at_once() {
+        let mut rig = Rig::new(&STREAM);
+        let id = rig.connect();
+        let name = rig.pattern.newest_routing_id().unwrap();
+        send(&mut rig, &name, "early").unwrap();
+        rig.ready(id, "");
+        assert_eq!(rig.far_recv_all(id), ["early"]);
+        assert_eq!(recv(&mut rig).unwrap(), (name.clone(), "".into()));
+
+        let chosen = Bytes::from_static(b"mine");
+        rig.set(PatternOption::ConnectRoutingId(chosen.clone()))
+            .unwrap();
+        rig.accept("");
+        assert_eq!(rig.pattern.newest_routing_id(), Some(name));
+        let second = rig.connect();
+        assert_eq!(rig.pattern.newest_routing_id(), Some(chosen));
+        send(&mut rig, b"mine", "hi").unwrap();
+        assert_eq!(rig.far_recv_all(second), ["hi"]);
+    }
+
+    #[test]
+    fn a_lost_connection_is_told_from_its_successor() {
+        let mut rig = Rig::new(&STREAM);
+        let id = rig.connect();
+        rig.ready(id, "");
+        assert_eq!(bodies(&mut rig), [""]);
+        rig.far_send(id, ["1"]);
+        rig.far_send(id, ["2"]);
+        rig.disconnected(id);
+        rig.ready(id, "");
+        rig.far_send(id, ["3"]);
+        rig.settle();
+        assert_eq!(bodies(&mut rig), ["1", "2", "", "", "3"]);
+    }
+
+    #[test]
+    fn a_peer_that_comes_and_goes_unseen_piles_nothing_up() {
+        let mut rig = Rig::with_hwm(&STREAM, 10);
+        let id = rig.connect();
+        let mut sent = 0;
+        for _ in 0..1000 {
+            rig.ready(id, "");
+            while rig.far_try_send(id, Message::from("x")) {
+                sent += 1;
+            }
+            rig.disconnected(id);
+        }
+        rig.ready(id, "");
+        assert_eq!(sent, 10);
+        let all = bodies(&mut rig);
+        assert_eq!(all.iter().filter(|body| *body == "x").count(), 10);
+
+        let mut rig = Rig::new(&STREAM);
+        for _ in 0..100_000 {
+            let id = rig.accept("");
+            rig.far_close(id);
+            rig.settle();
+        }
+        assert!(rig.is_empty());
+        let notices = bodies(&mut rig).len();
+        assert!((NOTICES_MAX..NOTICES_MAX + 2).contains(&notices));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_back() {
+        let mut rig = Rig::with_hwm(&STREAM, 1);
+        rig.accept("");
+        let (name, _) = recv(&mut rig).unwrap();
+        assert!(rig.can_send());
+        send(&mut rig, &name, "1").unwrap();
+        assert_eq!(send(&mut rig, &name, "2"), Err(ErrorKind::Again));
+        assert_eq!(
+            send(&mut rig, b"nobody", "2"),
+            Err(ErrorKind::HostUnreachable)
+        );
+        let rejected = rig
+            .send_message(message([&name[..], b"2", b"3"]))
+            .unwrap_err();
+        assert_eq!(rejected.error.kind(), ErrorKind::Invalid);
+        assert_eq!(rejected.message, message([&name[..], b"2", b"3"]));
+        rig.send_message(message([&name])).unwrap();
+        assert_eq!(rig.dropped(DropReason::Malformed), 1);
+        assert_eq!(
+            rig.set(PatternOption::ProbeRouter(true)),
+            Err(ErrorKind::Invalid)
+        );
+    }
+}

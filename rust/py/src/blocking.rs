@@ -1,0 +1,83 @@
+//! Waiting without the GIL: the one loop that every blocking call goes through.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use zeroxide::{Error, ErrorKind};
+
+use crate::error::raise;
+
+/// Python runs signal handlers in its main thread only. A signal can arrive between a check and the wait, and
+/// `_thread.interrupt_main()` sends none at all, so the main thread looks this often.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How a wait without the GIL may go on.
+pub(crate) enum Step<T> {
+    /// It is over.
+    Done(T),
+    /// The time given to this step is over, or a signal handler wants to run.
+    Again,
+}
+
+/// Runs `step` without the GIL, again and again until it is done, fails, or the deadline passes, which is `Again`.
+/// Python's signal handlers run in between, and what they raise ends the wait. `step` is given the time until which it
+/// may wait; `None` = for ever.
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    deadline: Option<Instant>,
+    mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
+) -> PyResult<T> {
+    let main = is_main_thread(py)?;
+    loop {
+        let until = if main {
+            let slice = Instant::now() + SLICE;
+            Some(deadline.map_or(slice, |deadline| deadline.min(slice)))
+        } else {
+            deadline
+        };
+        match py.detach(|| step(until)) {
+            Ok(Step::Done(value)) => return Ok(value),
+            Err(error) => return Err(raise(error)),
+            Ok(Step::Again) => py.check_signals()?,
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(raise(Error::new(ErrorKind::Again)));
+        }
+    }
+}
+
+/// Makes a step of a result: what asks for another try is not an error.
+pub(crate) fn retry<T>(result: Result<T, Error>) -> Result<Step<T>, Error> {
+    match result {
+        Ok(value) => Ok(Step::Done(value)),
+        Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Interrupted) => {
+            Ok(Step::Again)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The point in time that `timeout` milliseconds from now is; negative = never.
+pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
+    u64::try_from(millis)
+        .ok()
+        .and_then(|millis| Instant::now().checked_add(Duration::from_millis(millis)))
+}
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    thread_local! {
+        static MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+    }
+    if let Some(main) = MAIN.get() {
+        return Ok(main);
+    }
+    let threading = py.import("threading")?;
+    let me: u64 = threading.call_method0("get_ident")?.extract()?;
+    let main: u64 = threading
+        .call_method0("main_thread")?
+        .getattr("ident")?
+        .extract()?;
+    MAIN.set(Some(me == main));
+    Ok(me == main)
+}

@@ -1,0 +1,343 @@
+//! Python memory in and out. The one place of this crate where `unsafe` may live.
+//!
+//! * Memory that goes out without a copy is owned by a [`Lent`]: it keeps the Python object, and the bytes stay where
+//!   they are for as long as the object lives. Exact `bytes` objects never change; other buffers are lent only when the
+//!   program asks for it (`copy=False`) and, as everywhere in Python, must not be changed before their tracker is done.
+//! * The last reference to lent memory may go in an I/O thread, which never waits for the GIL: a [`Lent`] that is dropped
+//!   puts its Python object into a queue that the next call into the module empties.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::mem;
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use zeroxide::Frame;
+
+/// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
+const LEND_FROM: usize = 32 * 1024;
+
+/// Objects whose memory nobody needs any more, until a thread with the GIL comes by.
+static SPENT: Mutex<Vec<Owner>> = Mutex::new(Vec::new());
+static SPENT_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+enum Owner {
+    Object { _object: Py<PyAny> },
+    Buffer { _buffer: PyUntypedBuffer },
+}
+
+/// Lets go of Python objects whose memory is no longer needed. Called with the GIL held.
+#[inline]
+pub(crate) fn reclaim() {
+    if SPENT_COUNT.load(Ordering::Relaxed) > 0 {
+        reclaim_now();
+    }
+}
+
+#[cold]
+fn reclaim_now() {
+    let spent = {
+        let mut queue = SPENT.lock().unwrap_or_else(PoisonError::into_inner);
+        SPENT_COUNT.store(0, Ordering::Relaxed);
+        mem::take(&mut *queue)
+    };
+    // Dropped outside the lock: a destructor may run Python code that sends.
+    drop(spent);
+}
+
+/// Memory of a Python object that the core refers to.
+struct Lent {
+    memory: *const u8,
+    len: usize,
+    owner: Option<Owner>,
+    done: Option<Arc<Done>>,
+}
+
+// SAFETY: the memory is only read, it does not move while `owner` keeps the Python object alive (and, for a buffer, its
+// view open), and `owner` itself is touched with the GIL only: `Drop` merely moves it into the queue.
+unsafe impl Send for Lent {}
+// SAFETY: as above; shared access is reading.
+unsafe impl Sync for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: `memory` points to `len` readable bytes for as long as `owner` lives, which is as long as `self`. A
+        // program that changes a buffer it lent breaks the promise it made with `copy=False`; what the peer gets then
+        // is undefined, as with every zero-copy send in Python.
+        unsafe { slice::from_raw_parts(self.memory, self.len) }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            let mut queue = SPENT.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.push(owner);
+            SPENT_COUNT.store(queue.len(), Ordering::Relaxed);
+        }
+        if let Some(done) = &self.done {
+            done.set();
+        }
+    }
+}
+
+#[derive(Default)]
+struct Done {
+    flag: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Done {
+    fn set(&self) {
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.flag.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+}
+
+/// Tells when the core has let go of lent memory.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Release {
+    done: Arc<Done>,
+}
+
+#[pymethods]
+impl Release {
+    /// Whether nothing refers to the memory any more.
+    #[getter]
+    fn done(&self) -> bool {
+        reclaim();
+        self.done.flag.load(Ordering::Acquire)
+    }
+
+    /// Waits up to `timeout` seconds (None: for ever) and returns whether it is done.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let deadline = match timeout {
+            None => None,
+            Some(seconds) => {
+                let span = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+                Instant::now().checked_add(span)
+            }
+        };
+        loop {
+            let slice = Duration::from_millis(50);
+            let left = deadline.map_or(slice, |at| {
+                at.saturating_duration_since(Instant::now()).min(slice)
+            });
+            let done = py.detach(|| {
+                let guard = self
+                    .done
+                    .lock
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                if !self.done.flag.load(Ordering::Acquire) {
+                    drop(
+                        self.done
+                            .changed
+                            .wait_timeout(guard, left)
+                            .unwrap_or_else(PoisonError::into_inner),
+                    );
+                }
+                self.done.flag.load(Ordering::Acquire)
+            });
+            reclaim();
+            py.check_signals()?;
+            if done || deadline.is_some_and(|at| at <= Instant::now()) {
+                return Ok(done);
+            }
+        }
+    }
+}
+
+/// A body as the core keeps it, and its release if it was lent and somebody wants to know.
+pub(crate) struct Body {
+    pub(crate) frame: Frame,
+    pub(crate) release: Option<Release>,
+}
+
+/// Takes a body for an ordinary send: copied, but for large `bytes` objects, which never change.
+#[inline]
+pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
+    if let Ok(object) = data.cast_exact::<PyBytes>() {
+        let body = object.as_bytes();
+        if body.len() < LEND_FROM {
+            return Ok(Frame::copy_from(body));
+        }
+        return Ok(lend_bytes(object, false).frame);
+    }
+    with_contiguous(data, Frame::copy_from)
+}
+
+/// Takes a body without copying it, if it has at least `threshold` bytes.
+pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> PyResult<Body> {
+    if let Ok(object) = data.cast_exact::<PyBytes>() {
+        if object.as_bytes().len() >= threshold.max(1) {
+            return Ok(lend_bytes(object, track));
+        }
+        return Ok(Body {
+            frame: Frame::copy_from(object.as_bytes()),
+            release: None,
+        });
+    }
+    let buffer = view(data)?;
+    if buffer.len_bytes() < threshold.max(1) {
+        return Ok(Body {
+            frame: with_contiguous(data, Frame::copy_from)?,
+            release: None,
+        });
+    }
+    let done = track.then(Arc::<Done>::default);
+    let lent = Lent {
+        memory: buffer.buf_ptr().cast(),
+        len: buffer.len_bytes(),
+        owner: Some(Owner::Buffer { _buffer: buffer }),
+        done: done.clone(),
+    };
+    Ok(finish(lent, done))
+}
+
+fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
+    let body = object.as_bytes();
+    let done = track.then(Arc::<Done>::default);
+    let lent = Lent {
+        memory: body.as_ptr(),
+        len: body.len(),
+        owner: Some(Owner::Object {
+            _object: object.clone().into_any().unbind(),
+        }),
+        done: done.clone(),
+    };
+    finish(lent, done)
+}
+
+fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
+    Body {
+        frame: Frame::from_bytes(Bytes::from_owner(lent)),
+        release: done.map(|done| Release { done }),
+    }
+}
+
+fn view(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    if data.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("unicode not allowed, use send_string"));
+    }
+    let buffer = match PyUntypedBuffer::get(data) {
+        Ok(buffer) => buffer,
+        Err(error) if error.is_instance_of::<PyBufferError>(data.py()) => return Err(error),
+        Err(_) => {
+            let name = data.get_type().qualname()?;
+            return Err(PyTypeError::new_err(format!(
+                "{name} objects do not support the buffer interface"
+            )));
+        }
+    };
+    if !buffer.is_c_contiguous() {
+        return Err(PyBufferError::new_err(
+            "the buffer is not C-contiguous: send a copy of it, e.g. bytes(data)",
+        ));
+    }
+    Ok(buffer)
+}
+
+/// Looks at a contiguous buffer as bytes.
+pub(crate) fn with_contiguous<T>(
+    data: &Bound<'_, PyAny>,
+    look: impl FnOnce(&[u8]) -> T,
+) -> PyResult<T> {
+    let buffer = view(data)?;
+    let len = buffer.len_bytes();
+    if len == 0 {
+        return Ok(look(&[]));
+    }
+    // SAFETY: the view is C-contiguous (checked by `view`), so it has `len_bytes` readable bytes from `buf_ptr` on, and
+    // stays open until the end of this function. Python code in another thread may write to it meanwhile; the bytes
+    // are only copied, so that the worst that comes of it is a torn copy, as with every such read in CPython.
+    Ok(look(unsafe {
+        slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), len)
+    }))
+}
+
+/// Copies as much of `body` into a writable buffer as fits into `nbytes` (0 = all of it) bytes of it.
+pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyResult<()> {
+    let buffer = view(target)?;
+    check_target(&buffer, nbytes)?;
+    let room = if nbytes == 0 {
+        buffer.len_bytes()
+    } else {
+        nbytes
+    };
+    let count = room.min(body.len());
+    if count > 0 {
+        // SAFETY: the view is writable and contiguous with at least `room` bytes (all checked above); `body` is memory
+        // of the core's, which no Python buffer overlaps.
+        unsafe {
+            std::ptr::copy_nonoverlapping(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count)
+        };
+    }
+    Ok(())
+}
+
+/// Checks before receiving that the message will have a place to go.
+pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
+    let nbytes = usize::try_from(nbytes)
+        .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
+    check_target(&view(target)?, nbytes)?;
+    Ok(nbytes)
+}
+
+fn check_target(buffer: &PyUntypedBuffer, nbytes: usize) -> PyResult<()> {
+    if buffer.readonly() {
+        return Err(PyBufferError::new_err("the buffer is read-only"));
+    }
+    if nbytes > buffer.len_bytes() {
+        let text = format!(
+            "nbytes={nbytes} is more than the buffer has: {}",
+            buffer.len_bytes()
+        );
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(())
+}
+
+/// Fills in a buffer view of `body`, which belongs to the Python object `owner` and lives as long as it.
+///
+/// # Safety
+/// `view` is what the interpreter handed to `__getbuffer__`.
+pub(crate) unsafe fn export(
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+    owner: &Bound<'_, PyAny>,
+    body: &[u8],
+) -> PyResult<()> {
+    // SAFETY: `view` is valid by this function's contract; the memory outlives the view because the view holds a
+    // reference to `owner`, which is frozen and keeps the body. The view is read-only (1).
+    let result = unsafe {
+        ffi::PyBuffer_FillInfo(
+            view,
+            owner.as_ptr(),
+            body.as_ptr().cast_mut().cast(),
+            body.len() as ffi::Py_ssize_t,
+            1,
+            flags,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(owner.py()))
+    }
+}

@@ -1,0 +1,147 @@
+//! Contexts.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use zeroxide::{Context as CoreContext, Error, ErrorKind, Value};
+
+use crate::blocking::{self, Step, retry};
+use crate::error::raise;
+
+/// A handle of a context of the core. `python/zeroxide/context.py` makes the class people use of it.
+#[pyclass(subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct Context {
+    core: OnceLock<CoreContext>,
+}
+
+impl Context {
+    /// The core's context.
+    pub(crate) fn core(&self) -> PyResult<&CoreContext> {
+        match self.core.get() {
+            Some(core) => Ok(core),
+            None => Err(raise(Error::new(ErrorKind::Fault))),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.core
+            .get()
+            .is_none_or(|core| core.has_ended() || !core.is_own_process())
+    }
+
+    fn usable(&self) -> Option<&CoreContext> {
+        self.core
+            .get()
+            .filter(|core| core.is_own_process() && !core.has_ended())
+    }
+}
+
+#[pymethods]
+impl Context {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Context {
+        Context {
+            core: OnceLock::new(),
+        }
+    }
+
+    /// Makes the core's context.
+    fn _open(&self, io_threads: i64) -> PyResult<()> {
+        let core = CoreContext::new();
+        core.set_option(IO_THREADS, &Value::Int(io_threads))
+            .map_err(raise)?;
+        // A second call changes nothing: the object stands for one context.
+        let _ = self.core.set(core);
+        Ok(())
+    }
+
+    /// Makes this another handle of `other`'s context.
+    fn _share(&self, other: &Context) -> PyResult<()> {
+        let _ = self.core.set(other.core()?.clone());
+        Ok(())
+    }
+
+    /// Changes an option of the context.
+    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyString>() {
+            Value::Bytes(value.extract::<String>()?.into_bytes())
+        } else if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyBytes>() {
+            Value::Bytes(value.extract::<Vec<u8>>()?)
+        } else if let Ok(number) = value.extract::<i64>() {
+            Value::Int(number)
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "expected int, got: {}",
+                value.repr()?
+            )));
+        };
+        self.core()?.set_option(option, &value).map_err(raise)
+    }
+
+    /// The value of an option of the context.
+    fn get(&self, py: Python<'_>, option: i32) -> PyResult<Py<PyAny>> {
+        match self.core()?.get_option(option).map_err(raise)? {
+            Value::Int(number) => Ok(number.into_pyobject(py)?.into_any().unbind()),
+            Value::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
+        }
+    }
+
+    /// Waits until every socket is closed and what they sent is delivered or given up, then ends the context.
+    fn term(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(core) = self.usable() else {
+            return Ok(());
+        };
+        blocking::wait(py, None, |until| retry(core.term_until(until)))?;
+        crate::buffer::reclaim();
+        Ok(())
+    }
+
+    /// Makes every blocked and later call on the context's sockets fail.
+    fn shutdown(&self) {
+        if let Some(core) = self.usable() {
+            core.shutdown();
+        }
+    }
+
+    /// Ends the context as an exiting program does: goes on while bytes move, gives up after `idle_ms` without, and
+    /// returns what was not delivered, by endpoint.
+    fn _term_idle(&self, py: Python<'_>, idle_ms: u64) -> PyResult<Py<PyDict>> {
+        let left = PyDict::new(py);
+        if let Some(core) = self.usable() {
+            let patience = Duration::from_millis(idle_ms);
+            let undelivered = blocking::wait(py, None, |_| match core.term_idle(patience) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
+                other => other.map(Step::Done),
+            })?;
+            for (endpoint, count) in undelivered {
+                let before: u64 = match left.get_item(&endpoint)? {
+                    Some(before) => before.extract()?,
+                    None => 0,
+                };
+                left.set_item(endpoint, before + count)?;
+            }
+        }
+        crate::buffer::reclaim();
+        Ok(left.unbind())
+    }
+
+    /// Whether it cannot be used: never opened, terminated, or inherited over a fork.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// A number that is the same for all handles of a context.
+    #[getter]
+    fn underlying(&self) -> PyResult<usize> {
+        Ok(self.core()?.id())
+    }
+}
+
+/// Numbers of the context options that need a word of their own.
+const IO_THREADS: i32 = 1;
+const THREAD_NAME_PREFIX: i32 = 9;

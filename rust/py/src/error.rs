@@ -1,0 +1,78 @@
+//! The one way from the core's errors to Python's exceptions.
+
+use std::cell::Cell;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use zeroxide::{Error, ErrorKind};
+
+use crate::install::installed;
+
+thread_local! {
+    /// What `zmq_errno` answers in this thread.
+    static LAST_ERRNO: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The number of the last error raised in this thread.
+pub(crate) fn last_errno() -> i32 {
+    LAST_ERRNO.get()
+}
+
+/// An error of the core on its way to Python.
+pub(crate) struct Failure(pub(crate) Error);
+
+impl Failure {
+    /// An error of this kind with a text of its own.
+    pub(crate) fn with(kind: ErrorKind, text: impl Into<String>) -> Failure {
+        Failure(Error::with(kind, text))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(Failure(error): Failure) -> PyErr {
+        let errno = error.errno();
+        LAST_ERRNO.set(errno);
+        let text = error.to_string();
+        Python::attach(|py| exception(py, errno, text).unwrap_or_else(|failed| failed))
+    }
+}
+
+/// An error of the core as an exception.
+pub(crate) fn raise(error: Error) -> PyErr {
+    Failure(error).into()
+}
+
+fn exception(py: Python<'_>, errno: i32, text: String) -> PyResult<PyErr> {
+    let Some(installed) = installed() else {
+        return Ok(PyOSError::new_err((errno, text)));
+    };
+    let class = match installed.errors.bind(py).get_item(errno)? {
+        Some(class) => class,
+        None => installed.zmq_error.bind(py).clone(),
+    };
+    Ok(PyErr::from_value(class.call1((errno, text))?))
+}
+
+/// What a flush that ran out of time raises.
+pub(crate) fn not_flushed(py: Python<'_>, remaining: Vec<(String, u64)>) -> PyErr {
+    let build = || -> PyResult<PyErr> {
+        let left = PyDict::new(py);
+        for (endpoint, count) in remaining {
+            left.set_item(endpoint, count)?;
+        }
+        match installed() {
+            Some(installed) => Ok(PyErr::from_value(
+                installed.not_flushed.bind(py).call1((left,))?,
+            )),
+            None => Ok(raise(Error::new(ErrorKind::Again))),
+        }
+    };
+    build().unwrap_or_else(|failed| failed)
+}

@@ -1,0 +1,101 @@
+//! Functions of the module that belong to no class.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
+
+use crate::error::{Failure, last_errno};
+
+/// How often this process is a forked child: sockets made before the last fork are not its own.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The number of forks that lie between the first process and this one.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// To be called in the child after a fork.
+#[pyfunction]
+pub(crate) fn after_fork() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The text of an error number, ZeroMQ's own included.
+#[pyfunction]
+pub(crate) fn strerror(errno: i32) -> String {
+    ErrorKind::from_errno(errno).message().into_owned()
+}
+
+/// The number of the last error raised in the calling thread.
+#[pyfunction]
+pub(crate) fn zmq_errno() -> i32 {
+    last_errno()
+}
+
+/// Whether a capability of libzmq's list is there.
+#[pyfunction]
+pub(crate) fn has(capability: &str) -> bool {
+    capability == "ipc"
+}
+
+/// A fresh CURVE key pair.
+#[pyfunction]
+pub(crate) fn curve_keypair<'py>() -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    Err(no_curve())
+}
+
+/// The public key that belongs to a secret one.
+#[pyfunction]
+pub(crate) fn curve_public<'py>(secret_key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let _ = secret_key;
+    Err(no_curve())
+}
+
+fn no_curve() -> PyErr {
+    Failure::with(ErrorKind::NotSupported, "CURVE is not built in").into()
+}
+
+/// Name, number, type, readable, writable.
+type Row = (String, i32, &'static str, bool, bool);
+
+/// The socket options the core knows.
+#[pyfunction]
+pub(crate) fn socket_options() -> Vec<Row> {
+    let row = |row: &zeroxide::OptionRow| {
+        (
+            row.name.to_owned(),
+            row.id,
+            kind(row.kind),
+            row.readable,
+            row.writable,
+        )
+    };
+    SOCKET_OPTIONS.iter().map(row).collect()
+}
+
+/// The context options the core knows.
+#[pyfunction]
+pub(crate) fn context_options() -> Vec<Row> {
+    let row = |row: &zeroxide::ContextRow| {
+        (
+            row.name.to_owned(),
+            row.id,
+            "int",
+            row.readable,
+            row.writable,
+        )
+    };
+    CONTEXT_OPTIONS.iter().map(row).collect()
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Int | Kind::Bool => "int",
+        Kind::Int64 | Kind::Uint64 => "int64",
+        Kind::Bytes | Kind::Str => "bytes",
+        Kind::Fd => "fd",
+    }
+}

@@ -1,0 +1,76 @@
+//! What the extension needs from the Python side: its exception classes and a few objects, handed over once.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+
+/// See the module text.
+pub(crate) struct Installed {
+    pub(crate) package: Py<PyModule>,
+    pub(crate) zmq_error: Py<PyAny>,
+    pub(crate) errors: Py<PyDict>,
+    pub(crate) not_flushed: Py<PyAny>,
+    pub(crate) tracker: Py<PyAny>,
+    pub(crate) finished_tracker: Py<PyAny>,
+}
+
+static INSTALLED: RwLock<Option<Arc<Installed>>> = RwLock::new(None);
+
+/// What was handed over, if anything was yet.
+pub(crate) fn installed() -> Option<Arc<Installed>> {
+    INSTALLED
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
+}
+
+/// Hands over what the extension needs from the Python side. A later call replaces what an earlier one gave.
+#[pyfunction]
+#[pyo3(signature = (*, package, zmq_error, errors, not_flushed, tracker, finished_tracker))]
+pub(crate) fn install(
+    package: Py<PyModule>,
+    zmq_error: Py<PyAny>,
+    errors: Py<PyDict>,
+    not_flushed: Py<PyAny>,
+    tracker: Py<PyAny>,
+    finished_tracker: Py<PyAny>,
+) {
+    let fresh = Installed {
+        package,
+        zmq_error,
+        errors,
+        not_flushed,
+        tracker,
+        finished_tracker,
+    };
+    // The old one is dropped after the lock is released: dropping Python objects may run Python code.
+    let old = INSTALLED
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .replace(Arc::new(fresh));
+    drop(old);
+}
+
+/// COPY_THRESHOLD of the package.
+pub(crate) fn default_copy_threshold(py: Python<'_>) -> usize {
+    installed()
+        .and_then(|installed| {
+            installed
+                .package
+                .bind(py)
+                .getattr("COPY_THRESHOLD")
+                .ok()?
+                .extract()
+                .ok()
+        })
+        .unwrap_or(65536)
+}
+
+/// The tracker that is done.
+pub(crate) fn finished_tracker(py: Python<'_>) -> Py<PyAny> {
+    match installed() {
+        Some(installed) => installed.finished_tracker.clone_ref(py),
+        None => py.None(),
+    }
+}

@@ -1,0 +1,166 @@
+//! Waiting for several sockets and descriptors, and the proxies.
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use zeroxide::{Error, PollItem, Proxy, Socket as CoreSocket, Target, poll};
+
+use crate::blocking::{self, Step, deadline_in, retry};
+use crate::error::raise;
+use crate::socket::Socket;
+
+enum Watched {
+    Socket(CoreSocket),
+    Fd(RawFd),
+}
+
+/// Waits up to `timeout` milliseconds (negative: for ever) until one of the (object, events) pairs is ready, and
+/// returns those that are, as (socket or descriptor, events).
+#[pyfunction]
+#[pyo3(signature = (sockets, timeout=-1))]
+pub(crate) fn zmq_poll<'py>(
+    py: Python<'py>,
+    sockets: &Bound<'py, PyAny>,
+    timeout: i64,
+) -> PyResult<Bound<'py, PyList>> {
+    crate::buffer::reclaim();
+    let mut watched = Vec::new();
+    let mut objects = Vec::new();
+    for pair in sockets.try_iter()? {
+        let pair = pair?;
+        let (object, events): (Bound<'py, PyAny>, i16) = pair.extract()?;
+        if let Ok(socket) = object.cast::<Socket>() {
+            watched.push((Watched::Socket(socket.get().core()?.clone()), events));
+            objects.push(object);
+        } else {
+            let fd = descriptor(&object)?;
+            watched.push((Watched::Fd(fd), events));
+            objects.push(fd.into_pyobject(py)?.into_any());
+        }
+    }
+    let result = PyList::empty(py);
+    if watched.is_empty() {
+        return Ok(result);
+    }
+    let deadline = deadline_in(timeout);
+    let found = match look(&watched, Some(Instant::now())) {
+        Ok(Some(found)) => found,
+        Ok(None) if timeout == 0 => return Ok(result),
+        Ok(None) => {
+            let waited = blocking::wait(py, None, |until| {
+                let until = match (until, deadline) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+                match look(&watched, until) {
+                    Ok(Some(found)) => Ok(Step::Done(Some(found))),
+                    Ok(None) if deadline.is_some_and(|at| at <= Instant::now()) => {
+                        Ok(Step::Done(None))
+                    }
+                    Ok(None) => Ok(Step::Again),
+                    Err(error) => retry(Err(error)),
+                }
+            })?;
+            match waited {
+                Some(found) => found,
+                None => return Ok(result),
+            }
+        }
+        Err(error) => return Err(raise(error)),
+    };
+    for (object, revents) in objects.into_iter().zip(found) {
+        if revents != 0 {
+            result.append(PyTuple::new(
+                py,
+                [object, revents.into_pyobject(py)?.into_any()],
+            )?)?;
+        }
+    }
+    Ok(result)
+}
+
+/// The events of each, or None when the time is over.
+fn look(watched: &[(Watched, i16)], until: Option<Instant>) -> Result<Option<Vec<i16>>, Error> {
+    let mut items: Vec<PollItem<'_>> = watched
+        .iter()
+        .map(|(what, events)| PollItem {
+            target: match what {
+                Watched::Socket(socket) => Target::Socket(socket),
+                Watched::Fd(fd) => Target::Fd(*fd),
+            },
+            events: *events,
+            revents: 0,
+        })
+        .collect();
+    let ready = poll(&mut items, until)?;
+    Ok((ready > 0).then(|| items.iter().map(|item| item.revents).collect()))
+}
+
+fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
+    if let Ok(fd) = object.extract::<RawFd>() {
+        return Ok(fd);
+    }
+    let Ok(fileno) = object.getattr("fileno") else {
+        let text = format!(
+            "expected a socket, a descriptor or something with fileno(), got: {}",
+            object.repr()?
+        );
+        return Err(PyTypeError::new_err(text));
+    };
+    let number = fileno.call0()?;
+    match number.extract::<RawFd>() {
+        Ok(fd) if fd >= 0 => Ok(fd),
+        _ => Err(PyValueError::new_err(format!(
+            "fileno() returned {}, which is no descriptor",
+            number.repr()?
+        ))),
+    }
+}
+
+/// Moves messages between two sockets until the context ends.
+#[pyfunction]
+#[pyo3(signature = (frontend, backend, capture=None))]
+pub(crate) fn proxy(
+    py: Python<'_>,
+    frontend: &Socket,
+    backend: &Socket,
+    capture: Option<&Bound<'_, Socket>>,
+) -> PyResult<i32> {
+    run(py, frontend, backend, capture, None)
+}
+
+/// As `proxy`, and obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
+#[pyfunction]
+#[pyo3(signature = (frontend, backend, capture=None, control=None))]
+pub(crate) fn proxy_steerable(
+    py: Python<'_>,
+    frontend: &Socket,
+    backend: &Socket,
+    capture: Option<&Bound<'_, Socket>>,
+    control: Option<&Bound<'_, Socket>>,
+) -> PyResult<i32> {
+    run(py, frontend, backend, capture, control)
+}
+
+fn run(
+    py: Python<'_>,
+    frontend: &Socket,
+    backend: &Socket,
+    capture: Option<&Bound<'_, Socket>>,
+    control: Option<&Bound<'_, Socket>>,
+) -> PyResult<i32> {
+    let core = |socket: &Bound<'_, Socket>| socket.get().core().cloned();
+    let capture = capture.map(core).transpose()?;
+    let control = control.map(core).transpose()?;
+    let mut proxy = Proxy::new(
+        frontend.core()?.clone(),
+        backend.core()?.clone(),
+        capture,
+        control,
+    );
+    blocking::wait(py, None, |until| retry(proxy.run_until(until)))?;
+    Ok(0)
+}

@@ -1,0 +1,430 @@
+//! Sockets. The methods that move messages keep the GIL as long as they need not wait.
+
+mod recv;
+mod send;
+mod settings;
+mod stats;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType, Wait};
+
+use crate::blocking::{self, Step, deadline_in};
+use crate::buffer::reclaim;
+use crate::context::Context;
+use crate::error::{Failure, not_flushed, raise};
+use crate::functions::generation;
+use crate::install::default_copy_threshold;
+
+/// A handle of a socket of the core. `python/zeroxide/socket.py` makes the class people use of it.
+#[pyclass(subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct Socket {
+    open: OnceLock<Open>,
+    copy_threshold: AtomicUsize,
+}
+
+struct Open {
+    core: CoreSocket,
+    generation: u32,
+    pid: u32,
+}
+
+/// DONTWAIT and SNDMORE among the flags of send and recv.
+const DONTWAIT: i32 = 1;
+const SNDMORE: i32 = 2;
+
+impl Socket {
+    /// The core's socket, if it can be used in this process.
+    #[inline]
+    pub(crate) fn core(&self) -> PyResult<&CoreSocket> {
+        match self.open.get() {
+            Some(open) if open.generation == generation() => Ok(&open.core),
+            other => Err(unusable(other)),
+        }
+    }
+
+    fn own(&self) -> Option<&CoreSocket> {
+        self.open
+            .get()
+            .filter(|open| open.generation == generation())
+            .map(|open| &open.core)
+    }
+}
+
+#[cold]
+fn unusable(open: Option<&Open>) -> PyErr {
+    let text = match open {
+        None => "the socket was never opened".to_owned(),
+        Some(open) => {
+            format!(
+                "this socket belongs to process {}; make a new Context after fork()",
+                open.pid
+            )
+        }
+    };
+    Failure::with(ErrorKind::NotSocket, text).into()
+}
+
+/// How long a call with these flags may wait.
+#[inline]
+fn wait_for(flags: i32) -> Wait {
+    if flags & DONTWAIT != 0 {
+        Wait::Dont
+    } else {
+        Wait::Default
+    }
+}
+
+/// Whether an optional flag was given and is true, as Python sees it.
+#[inline]
+fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
+    match value {
+        None => Ok(default),
+        Some(value) => value.is_truthy(),
+    }
+}
+
+/// The point in time until which a call may wait by the option `id`; None = for ever.
+fn deadline_of(core: &CoreSocket, id: i32) -> PyResult<Option<Instant>> {
+    Ok(deadline_in(core.get_int(id).map_err(raise)?))
+}
+
+#[pymethods]
+impl Socket {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Socket {
+        Socket {
+            open: OnceLock::new(),
+            copy_threshold: AtomicUsize::new(65536),
+        }
+    }
+
+    /// Makes the core's socket.
+    #[pyo3(signature = (context, socket_type, copy_threshold=None))]
+    fn _open(
+        &self,
+        py: Python<'_>,
+        context: &Context,
+        socket_type: i32,
+        copy_threshold: Option<usize>,
+    ) -> PyResult<()> {
+        if context.is_closed() {
+            return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
+        }
+        let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
+            PyErr::from(Failure::with(
+                ErrorKind::Invalid,
+                format!("there is no socket type {socket_type}"),
+            ))
+        })?;
+        let core = context.core()?.socket(socket_type).map_err(raise)?;
+        self.copy_threshold.store(
+            copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
+            Ordering::Relaxed,
+        );
+        let _ = self.open.set(Open {
+            core,
+            generation: generation(),
+            pid: std::process::id(),
+        });
+        Ok(())
+    }
+
+    /// Makes this another handle of `other`'s socket.
+    fn _share(&self, other: &Socket) -> PyResult<()> {
+        let core = other.core()?.clone();
+        self.copy_threshold.store(
+            other.copy_threshold.load(Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
+        let _ = self.open.set(Open {
+            core,
+            generation: generation(),
+            pid: std::process::id(),
+        });
+        Ok(())
+    }
+
+    // ---- messages --------------------------------------------------------------------------------------------------
+
+    /// Sends one part; the message goes with the part that has no SNDMORE.
+    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
+    fn send(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: Option<&Bound<'_, PyAny>>,
+        track: Option<&Bound<'_, PyAny>>,
+        routing_id: Option<&Bound<'_, PyAny>>,
+        group: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        if routing_id.is_some() || group.is_some() {
+            return Err(send::no_drafts());
+        }
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        self.send_one(py, data, flags, copy, track)
+    }
+
+    /// Receives one part.
+    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if truth(copy, true)? {
+            self.recv_bytes(py, flags)
+        } else {
+            self.recv_frame(py, flags, truth(track, false)?)
+        }
+    }
+
+    /// Sends a message of several parts.
+    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None))]
+    fn send_multipart(
+        &self,
+        py: Python<'_>,
+        msg_parts: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: Option<&Bound<'_, PyAny>>,
+        track: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        self.send_parts(py, msg_parts, flags, copy, track)
+    }
+
+    /// Receives a whole message, or the rest of the one that this thread is in.
+    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    fn recv_multipart<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        self.recv_parts(py, flags, copy, track)
+    }
+
+    /// Sends many messages and returns how many were accepted.
+    #[pyo3(signature = (messages, flags=0))]
+    fn send_batch(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        flags: i32,
+    ) -> PyResult<usize> {
+        self.send_many(py, messages, flags)
+    }
+
+    /// Waits for a message and returns it with those that are there already.
+    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
+    fn recv_batch<'py>(
+        &self,
+        py: Python<'py>,
+        max_messages: i64,
+        timeout: Option<i64>,
+        flags: i32,
+        multipart: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.recv_many(py, max_messages, timeout, flags, multipart)
+    }
+
+    /// Receives one part into a writable buffer and returns the part's size.
+    #[pyo3(signature = (buffer, /, *, nbytes=0, flags=0))]
+    fn recv_into(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        nbytes: i64,
+        flags: i32,
+    ) -> PyResult<usize> {
+        self.recv_to(py, buffer, nbytes, flags)
+    }
+
+    /// Waits until the socket is ready for one of `flags`, and returns for which.
+    #[pyo3(signature = (timeout=None, flags=1))]
+    fn poll(&self, py: Python<'_>, timeout: Option<f64>, flags: i16) -> PyResult<i16> {
+        reclaim();
+        let core = match self.own() {
+            Some(core) if !core.is_closed() => core,
+            _ => return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into()),
+        };
+        let wanted = Events {
+            readable: flags & 1 != 0,
+            writable: flags & 2 != 0,
+        };
+        let mask =
+            |events: Events| (i16::from(events.readable) | i16::from(events.writable) << 1) & flags;
+        let ready = mask(core.events().map_err(raise)?);
+        let millis = timeout.map_or(-1, |millis| millis as i64);
+        if ready != 0 || millis == 0 {
+            return Ok(ready);
+        }
+        let deadline = deadline_in(millis);
+        blocking::wait(py, None, |until| {
+            let until = match (until, deadline) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+            match core.poll(wanted, left) {
+                Ok(events) if mask(events) != 0 => Ok(Step::Done(mask(events))),
+                Ok(_) if deadline.is_some_and(|at| at <= Instant::now()) => Ok(Step::Done(0)),
+                Ok(_) => Ok(Step::Again),
+                Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    // ---- endpoints -------------------------------------------------------------------------------------------------
+
+    /// Binds to an endpoint and returns it resolved.
+    fn bind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        py.detach(|| core.bind(&addr)).map_err(raise)
+    }
+
+    /// Connects to an endpoint and returns it.
+    fn connect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        py.detach(|| core.connect(&addr)).map_err(raise)
+    }
+
+    /// Takes a bind back.
+    fn unbind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        py.detach(|| core.unbind(&addr)).map_err(raise)
+    }
+
+    /// Takes a connect back.
+    fn disconnect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (core, addr) = (self.core()?, address(addr)?);
+        py.detach(|| core.disconnect(&addr)).map_err(raise)
+    }
+
+    // ---- options ---------------------------------------------------------------------------------------------------
+
+    /// Changes an option.
+    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set_value(option, value)
+    }
+
+    /// The value of an option.
+    fn get<'py>(&self, py: Python<'py>, option: i32) -> PyResult<Bound<'py, PyAny>> {
+        self.get_value(py, option)
+    }
+
+    /// A descriptor that is readable while the socket has something to do, for other event loops.
+    fn fileno(&self) -> PyResult<i32> {
+        self.core()?.fd().map_err(raise)
+    }
+
+    /// Bodies below this many bytes are copied even with `copy=False`.
+    #[getter]
+    fn copy_threshold(&self) -> usize {
+        self.copy_threshold.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set_copy_threshold(&self, bytes: usize) {
+        self.copy_threshold.store(bytes, Ordering::Relaxed);
+    }
+
+    // ---- life ------------------------------------------------------------------------------------------------------
+
+    /// Closes the socket for all its handles.
+    #[pyo3(signature = (linger=None))]
+    fn close(&self, py: Python<'_>, linger: Option<i64>) {
+        if let Some(core) = self.own() {
+            let linger = linger.map(|millis| u64::try_from(millis).ok().map(Duration::from_millis));
+            py.detach(|| core.close(linger));
+            reclaim();
+        }
+    }
+
+    /// Whether it cannot be used: never opened, closed, or inherited over a fork.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.own().is_none_or(CoreSocket::is_closed)
+    }
+
+    /// A number that is the same for all handles of a socket.
+    #[getter]
+    fn underlying(&self) -> usize {
+        self.open.get().map_or(0, |open| open.core.id())
+    }
+
+    /// Counters: what was sent, received, queued and dropped and why, in all and per peer.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats::to_dict(py, &self.core()?.stats().map_err(raise)?)
+    }
+
+    /// Returns when everything accepted so far has been handed to its peers' kernels; raises NotFlushed after `timeout`
+    /// milliseconds (None: never).
+    #[pyo3(signature = (timeout=None))]
+    fn flush(&self, py: Python<'_>, timeout: Option<i64>) -> PyResult<()> {
+        let core = self.core()?;
+        let deadline = deadline_in(timeout.unwrap_or(-1));
+        let outcome = blocking::wait(py, None, |until| {
+            let until = match (until, deadline) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            match core.flush(until.map(|at| at.saturating_duration_since(Instant::now()))) {
+                Ok(()) => Ok(Step::Done(None)),
+                Err(failed) if failed.error.kind() == ErrorKind::Interrupted => Ok(Step::Again),
+                Err(failed) if failed.error.kind() == ErrorKind::Again => {
+                    if deadline.is_some_and(|at| at <= Instant::now()) {
+                        Ok(Step::Done(Some(failed.remaining)))
+                    } else {
+                        Ok(Step::Again)
+                    }
+                }
+                Err(failed) => Err(failed.error),
+            }
+        })?;
+        reclaim();
+        match outcome {
+            None => Ok(()),
+            Some(remaining) => Err(not_flushed(py, remaining)),
+        }
+    }
+
+    /// Sends the socket's events to a PAIR bound to `addr`; None ends that.
+    #[pyo3(signature = (addr, events=0xFFFF))]
+    fn monitor(&self, addr: Option<&Bound<'_, PyAny>>, events: u32) -> PyResult<()> {
+        let core = self.core()?;
+        match addr {
+            None => {
+                core.stop_monitor();
+                Ok(())
+            }
+            Some(addr) => core.monitor(&address(addr)?, events).map_err(raise),
+        }
+    }
+}
+
+fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = addr.cast::<PyString>() {
+        return Ok(text.to_str()?.to_owned());
+    }
+    if let Ok(bytes) = addr.cast::<PyBytes>() {
+        return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+    }
+    Err(PyTypeError::new_err(format!(
+        "Expected addr to be str, got addr={}",
+        addr.repr()?
+    )))
+}

@@ -1,0 +1,224 @@
+//! Receiving.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PeerInfo, Wait};
+
+use super::{DONTWAIT, Socket, deadline_of};
+use crate::blocking::{self, deadline_in, retry};
+use crate::buffer::{self, reclaim};
+use crate::error::raise;
+use crate::frame::Frame;
+
+/// The number of RCVTIMEO.
+const RCVTIMEO: i32 = 27;
+
+impl Socket {
+    #[inline]
+    pub(super) fn recv_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let core = self.core()?;
+        if let Some((frame, _)) = core.next_part() {
+            return Ok(bytes(py, &frame));
+        }
+        let message = self.recv_whole(py, flags)?;
+        if message.len() == 1 {
+            return Ok(bytes(py, message.head()));
+        }
+        Ok(bytes(py, &core.begin_parts(message, None)))
+    }
+
+    pub(super) fn recv_frame<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+        track: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let core = self.core()?;
+        let (frame, peer) = match core.next_part() {
+            Some(part) => part,
+            None => {
+                let (message, peer) = self.recv_whole_from(py, flags)?;
+                (core.begin_parts(message, peer.clone()), peer)
+            }
+        };
+        let more = core.rcvmore();
+        Ok(Bound::new(py, Frame::received(py, frame, more, peer, track))?.into_any())
+    }
+
+    pub(super) fn recv_parts<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        reclaim();
+        let core = self.core()?;
+        let (message, peer) = match core.next_part() {
+            Some((first, peer)) => {
+                let mut message = Message::single(first);
+                while let Some((frame, _)) = core.next_part() {
+                    message.push(frame);
+                }
+                (message, peer)
+            }
+            None if copy => (self.recv_whole(py, flags)?, None),
+            None => self.recv_whole_from(py, flags)?,
+        };
+        if copy {
+            return parts(py, &message);
+        }
+        let list = PyList::empty(py);
+        let last = message.len() - 1;
+        for (index, frame) in message.into_iter().enumerate() {
+            let frame = Frame::received(py, frame, index < last, peer.clone(), track);
+            list.append(Bound::new(py, frame)?)?;
+        }
+        Ok(list)
+    }
+
+    pub(super) fn recv_many<'py>(
+        &self,
+        py: Python<'py>,
+        max: i64,
+        timeout: Option<i64>,
+        flags: i32,
+        multipart: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        reclaim();
+        let core = self.core()?;
+        let max = match usize::try_from(max) {
+            Ok(max) if max > 0 => max,
+            _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
+        };
+        let mut first = None;
+        if let Some((frame, _)) = core.next_part() {
+            let mut message = Message::single(frame);
+            while let Some((frame, _)) = core.next_part() {
+                message.push(frame);
+            }
+            first = Some(message);
+        }
+        let mut batch = Vec::new();
+        let room = max - usize::from(first.is_some());
+        batch.extend(first);
+        if room > 0 {
+            match core.recv_batch(room, Wait::Dont) {
+                Ok(messages) => batch.extend(messages),
+                Err(error) if error.kind() == ErrorKind::Again => {
+                    if batch.is_empty() {
+                        if flags & DONTWAIT != 0 || timeout == Some(0) {
+                            return Err(raise(error));
+                        }
+                        let deadline = match timeout {
+                            Some(millis) => deadline_in(millis),
+                            None => deadline_of(core, RCVTIMEO)?,
+                        };
+                        batch = blocking::wait(py, deadline, |until| {
+                            retry(core.recv_batch(room, until.map_or(Wait::Forever, Wait::Until)))
+                        })?;
+                    }
+                }
+                Err(error) => return Err(raise(error)),
+            }
+        }
+        let mut items = Vec::with_capacity(batch.len());
+        for message in &batch {
+            items.push(if multipart || message.len() > 1 {
+                parts(py, message)?.into_any()
+            } else {
+                bytes(py, message.head())
+            });
+        }
+        PyList::new(py, items)
+    }
+
+    pub(super) fn recv_to(
+        &self,
+        py: Python<'_>,
+        target: &Bound<'_, PyAny>,
+        nbytes: i64,
+        flags: i32,
+    ) -> PyResult<usize> {
+        reclaim();
+        let core = self.core()?;
+        let nbytes = buffer::check_fill(target, nbytes)?;
+        let frame = match core.next_part() {
+            Some((frame, _)) => frame,
+            None => {
+                let message = self.recv_whole(py, flags)?;
+                core.begin_parts(message, None)
+            }
+        };
+        buffer::fill(target, nbytes, frame.as_slice())?;
+        Ok(frame.len())
+    }
+
+    /// Receives a message: at once with the GIL held if one is there, else waiting without it.
+    #[inline]
+    fn recv_whole(&self, py: Python<'_>, flags: i32) -> PyResult<Message> {
+        let core = self.core()?;
+        match core.try_recv() {
+            Attempt::Done(message) => Ok(message),
+            Attempt::Failed(error) => Err(raise(error)),
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 => {
+                Err(raise(Error::new(ErrorKind::Again)))
+            }
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
+        }
+    }
+
+    #[cold]
+    fn recv_waiting(&self, py: Python<'_>, flags: i32) -> PyResult<Message> {
+        let core = self.core()?;
+        if flags & DONTWAIT != 0 {
+            return py.detach(|| core.recv(Wait::Dont)).map_err(raise);
+        }
+        let deadline = deadline_of(core, RCVTIMEO)?;
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv(until.map_or(Wait::Forever, Wait::Until)))
+        })
+    }
+
+    fn recv_whole_from(
+        &self,
+        py: Python<'_>,
+        flags: i32,
+    ) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
+        let core = self.core()?;
+        // Without a wait this is quick, but another thread may be inside the socket: not with the GIL in hand.
+        match py.detach(|| core.recv_from(Wait::Dont)) {
+            Ok(received) => return Ok(received),
+            Err(error) if error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {}
+            Err(error) => return Err(raise(error)),
+        }
+        let deadline = deadline_of(core, RCVTIMEO)?;
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv_from(until.map_or(Wait::Forever, Wait::Until)))
+        })
+    }
+}
+
+#[inline]
+fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> Bound<'py, PyAny> {
+    PyBytes::new(py, frame.as_slice()).into_any()
+}
+
+fn parts<'py>(py: Python<'py>, message: &Message) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(
+        py,
+        message
+            .iter()
+            .map(|frame| PyBytes::new(py, frame.as_slice()))
+            .collect::<Vec<_>>(),
+    )
+}

@@ -1,0 +1,304 @@
+//! Sending.
+
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Wait};
+
+use super::{DONTWAIT, SNDMORE, Socket, deadline_of, wait_for};
+use crate::blocking::{self, Step};
+use crate::buffer::{self, reclaim};
+use crate::error::raise;
+use crate::frame::{Frame, tracker_for};
+use crate::install::installed;
+
+/// The number of SNDTIMEO.
+const SNDTIMEO: i32 = 28;
+
+impl Socket {
+    #[inline]
+    pub(super) fn send_one(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        reclaim();
+        let core = self.core()?;
+        let (frame, tracker) = if copy && data.is_exact_instance_of::<PyBytes>() {
+            (buffer::copied(data)?, None)
+        } else {
+            self.take(py, data, copy, track)?
+        };
+        if flags & SNDMORE != 0 {
+            core.send_part(frame, true, Wait::Dont)
+                .map_err(|failed| raise(failed.error))?;
+        } else if core.is_sending_parts() {
+            self.finish_parts(py, frame, flags)?;
+        } else {
+            self.send_whole(py, Message::single(frame), flags)?;
+        }
+        Ok(tracker)
+    }
+
+    pub(super) fn send_parts(
+        &self,
+        py: Python<'_>,
+        parts: &Bound<'_, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        reclaim();
+        let core = self.core()?;
+        let mut frames = Vec::with_capacity(parts.len().unwrap_or(2));
+        let mut trackers = Vec::new();
+        for (index, part) in parts.try_iter()?.enumerate() {
+            let part = part?;
+            let (frame, tracker) = self
+                .take(py, &part, copy, track)
+                .map_err(|error| in_part(py, index, &part, error))?;
+            frames.push(frame);
+            trackers.extend(tracker);
+        }
+        if frames.is_empty() {
+            return Err(PyIndexError::new_err("a message has at least one part"));
+        }
+        if flags & SNDMORE != 0 || core.is_sending_parts() {
+            let last = if flags & SNDMORE == 0 {
+                frames.pop()
+            } else {
+                None
+            };
+            for frame in frames {
+                core.send_part(frame, true, Wait::Dont)
+                    .map_err(|failed| raise(failed.error))?;
+            }
+            if let Some(last) = last {
+                self.finish_parts(py, last, flags)?;
+            }
+        } else {
+            self.send_whole(py, Message::from_frames(frames), flags)?;
+        }
+        merge_trackers(py, trackers, track)
+    }
+
+    pub(super) fn send_many(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        flags: i32,
+    ) -> PyResult<usize> {
+        reclaim();
+        let core = self.core()?;
+        let mut batch = Vec::with_capacity(messages.len().unwrap_or(0));
+        for message in messages.try_iter()? {
+            batch.push(self.take_message(py, &message?)?);
+        }
+        let total = batch.len();
+        let mut messages = batch.into_iter();
+        let (mut sent, failed) = core.send_batch(&mut messages, Wait::Dont);
+        let Some(failed) = failed else {
+            return Ok(sent);
+        };
+        if failed.error.kind() != ErrorKind::Again || flags & DONTWAIT != 0 {
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(raise(failed.error))
+            };
+        }
+        // The rest waits as long as one send would, from one acceptance to the next.
+        let mut pending = Some(failed.message);
+        while let Some(message) = pending.take() {
+            if let Err(error) = self.send_whole(py, message, flags) {
+                return if sent > 0 && is_again(py, &error) {
+                    Ok(sent)
+                } else {
+                    Err(error)
+                };
+            }
+            sent += 1;
+            let (more, failed) = py.detach(|| core.send_batch(&mut messages, Wait::Dont));
+            sent += more;
+            match failed {
+                Some(failed) if failed.error.kind() == ErrorKind::Again => {
+                    pending = Some(failed.message)
+                }
+                Some(failed) => {
+                    return if sent > 0 {
+                        Ok(sent)
+                    } else {
+                        Err(raise(failed.error))
+                    };
+                }
+                None => {}
+            }
+        }
+        debug_assert_eq!(sent, total);
+        Ok(sent)
+    }
+
+    /// Sends a message: at once with the GIL held if that is possible, else waiting without it.
+    #[inline]
+    fn send_whole(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
+        let core = self.core()?;
+        match core.try_send(message) {
+            Attempt::Done(()) => Ok(()),
+            Attempt::Failed(error) => Err(raise(error)),
+            Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => {
+                Err(raise(Error::new(ErrorKind::Again)))
+            }
+            Attempt::WouldBlock(message) | Attempt::Contended(message) => {
+                self.send_waiting(py, message, flags)
+            }
+        }
+    }
+
+    #[cold]
+    fn send_waiting(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
+        let core = self.core()?;
+        if flags & DONTWAIT != 0 {
+            return py
+                .detach(|| core.send(message, Wait::Dont))
+                .map_err(|failed| raise(failed.error));
+        }
+        let deadline = deadline_of(core, SNDTIMEO)?;
+        let mut pending = Some(message);
+        blocking::wait(py, deadline, move |until| {
+            let Some(message) = pending.take() else {
+                return Ok(Step::Done(()));
+            };
+            match core.send(message, until.map_or(Wait::Forever, Wait::Until)) {
+                Ok(()) => Ok(Step::Done(())),
+                Err(failed) => match failed.error.kind() {
+                    ErrorKind::Again | ErrorKind::Interrupted => {
+                        pending = Some(failed.message);
+                        Ok(Step::Again)
+                    }
+                    _ => Err(failed.error),
+                },
+            }
+        })
+    }
+
+    fn finish_parts(&self, py: Python<'_>, last: CoreFrame, flags: i32) -> PyResult<()> {
+        let core = self.core()?;
+        let deadline = if flags & DONTWAIT != 0 {
+            None
+        } else {
+            deadline_of(core, SNDTIMEO)?
+        };
+        if wait_for(flags) == Wait::Dont {
+            return core
+                .send_part(last, false, Wait::Dont)
+                .map_err(|failed| raise(failed.error));
+        }
+        let mut pending = Some(last);
+        blocking::wait(py, deadline, move |until| {
+            let Some(last) = pending.take() else {
+                return Ok(Step::Done(()));
+            };
+            match core.send_part(last, false, until.map_or(Wait::Forever, Wait::Until)) {
+                Ok(()) => Ok(Step::Done(())),
+                Err(failed) => match failed.error.kind() {
+                    ErrorKind::Again | ErrorKind::Interrupted => {
+                        pending = failed.message.into_iter().next();
+                        Ok(Step::Again)
+                    }
+                    _ => Err(failed.error),
+                },
+            }
+        })
+    }
+
+    /// A part as the core takes it, with the tracker that the send returns for it.
+    fn take(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<(CoreFrame, Option<Py<PyAny>>)> {
+        if let Ok(frame) = data.cast::<Frame>() {
+            let frame = frame.get();
+            let tracker = frame.tracker_of(py);
+            if track && tracker.is_none() {
+                return Err(PyValueError::new_err("Not a tracked message"));
+            }
+            return Ok((frame.body(), tracker));
+        }
+        if copy {
+            return Ok((buffer::copied(data)?, None));
+        }
+        let lent = buffer::lent(data, self.copy_threshold(), track)?;
+        let tracker = if track || lent.frame.is_inline() {
+            Some(tracker_for(py, lent.release)?)
+        } else {
+            None
+        };
+        Ok((lent.frame, tracker))
+    }
+
+    fn take_message(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Message> {
+        if !message.is_instance_of::<PyList>() && !message.is_instance_of::<PyTuple>() {
+            return Ok(Message::single(self.take(py, message, true, false)?.0));
+        }
+        let mut frames = Vec::with_capacity(message.len()?);
+        for (index, part) in message.try_iter()?.enumerate() {
+            let part = part?;
+            frames.push(
+                self.take(py, &part, true, false)
+                    .map_err(|error| in_part(py, index, &part, error))?
+                    .0,
+            );
+        }
+        if frames.is_empty() {
+            return Err(PyValueError::new_err("a message has at least one part"));
+        }
+        Ok(Message::from_frames(frames))
+    }
+}
+
+/// What draft sockets would take.
+pub(super) fn no_drafts() -> PyErr {
+    PyRuntimeError::new_err("routing_id and group belong to draft sockets, which are not built in")
+}
+
+/// Names the part that is of no use.
+fn in_part(py: Python<'_>, index: usize, part: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let shown: String = match part.repr() {
+        Ok(repr) => repr.to_string().chars().take(32).collect(),
+        Err(error) => return error,
+    };
+    PyTypeError::new_err(format!(
+        "Frame {index} ({shown}...) does not support the buffer interface."
+    ))
+}
+
+fn merge_trackers(
+    py: Python<'_>,
+    trackers: Vec<Py<PyAny>>,
+    track: bool,
+) -> PyResult<Option<Py<PyAny>>> {
+    if !track {
+        return Ok(None);
+    }
+    match installed() {
+        Some(installed) => {
+            let all = PyTuple::new(py, trackers)?;
+            Ok(Some(installed.tracker.bind(py).call1(all)?.unbind()))
+        }
+        None => Ok(None),
+    }
+}
+
+fn is_again(py: Python<'_>, error: &PyErr) -> bool {
+    let again = || error.value(py).getattr("errno").ok()?.extract::<i32>().ok();
+    again() == Some(ErrorKind::Again.errno())
+}

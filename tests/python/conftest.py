@@ -1,0 +1,68 @@
+"""Fixtures. The same tests run against zeroxide and, to prove the tests, against pyzmq:
+
+ZEROXIDE_TEST_MODULE=zmq pytest tests/python
+"""
+
+import gc
+import importlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support import Sockets
+
+MODULE = os.environ.get("ZEROXIDE_TEST_MODULE", "zeroxide")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "zeroxide_only: about something pyzmq does not have, or does otherwise"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if MODULE == "zeroxide":
+        return
+    skip = pytest.mark.skip(reason=f"not for {MODULE}")
+    for item in items:
+        if item.get_closest_marker("zeroxide_only"):
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def zmq() -> ModuleType:
+    """The module under test."""
+    return importlib.import_module(MODULE)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """An empty directory with a short name: an ipc path must fit into 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="zx"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def context(zmq):
+    """A context whose sockets give up in the end rather than hang the test."""
+    context = zmq.Context()
+    context.linger = 0
+    context.rcvtimeo = context.sndtimeo = 20_000
+    yield context
+    context.destroy(linger=0)
+    gc.collect()
+
+
+@pytest.fixture
+def sockets(zmq, context, directory) -> Sockets:
+    return Sockets(zmq, context, directory)
+
+
+@pytest.fixture(params=["tcp", "ipc", "inproc"])
+def transport(request) -> str:
+    return request.param

@@ -1,0 +1,131 @@
+"""What several tests need."""
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_numbers = itertools.count()
+
+# How long to wait for something that will happen. It is no claim about speed.
+PATIENCE = 20.0
+
+
+class Sockets:
+    """Makes endpoints and connected pairs of sockets."""
+
+    def __init__(self, zmq: ModuleType, context: Any, directory: Path) -> None:
+        self.zmq = zmq
+        self.context = context
+        self.directory = directory
+
+    def endpoint(self, transport: str = "tcp") -> str:
+        """Something to bind to, new at each call."""
+        if transport == "tcp":
+            return "tcp://127.0.0.1:*"
+        if transport == "ipc":
+            return f"ipc://{self.directory}/{next(_numbers)}"
+        return f"inproc://test-{next(_numbers)}"
+
+    def bound(self, kind: int, transport: str = "tcp", **options: Any) -> Any:
+        """A bound socket; `last_endpoint` tells where."""
+        socket = self.context.socket(kind)
+        for name, value in options.items():
+            setattr(socket, name, value)
+        socket.bind(self.endpoint(transport))
+        return socket
+
+    def connected(self, kind: int, peer: Any, **options: Any) -> Any:
+        """A socket connected to a bound one."""
+        socket = self.context.socket(kind)
+        for name, value in options.items():
+            setattr(socket, name, value)
+        socket.connect(peer.last_endpoint.decode())
+        return socket
+
+    def pair(self, bound: int, connected: int, transport: str = "tcp") -> tuple[Any, Any]:
+        one = self.bound(bound, transport)
+        return one, self.connected(connected, one)
+
+
+def synchronise(publisher: Any, subscriber: Any, topic: bytes = b"") -> None:
+    """Publishes on `topic` until something comes through, and takes all of that away."""
+    for number in itertools.count():
+        publisher.send_multipart([topic, b"synchronise", b"%d" % number])
+        if subscriber.poll(20):
+            break
+    while subscriber.recv_multipart()[-1] != b"%d" % number:
+        pass
+
+
+def eventually(condition: Any, patience: float = PATIENCE) -> Any:
+    """Waits for something that announces itself by no event; returns what was true."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+    return value
+
+
+class Background(threading.Thread):
+    """Runs a function; `result` waits for it and passes on what it raised."""
+
+    def __init__(self, function: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(daemon=True)
+        self._call = (function, args, kwargs)
+        self._outcome: tuple[bool, Any] | None = None
+        self.start()
+
+    def run(self) -> None:
+        function, args, kwargs = self._call
+        try:
+            self._outcome = (True, function(*args, **kwargs))
+        except BaseException as error:
+            self._outcome = (False, error)
+
+    def result(self) -> Any:
+        self.join(PATIENCE)
+        assert self._outcome is not None, "the thread does not end"
+        succeeded, value = self._outcome
+        if not succeeded:
+            raise value
+        return value
+
+
+def start_script(module: str, source: str, *arguments: str, **options: Any) -> subprocess.Popen:
+    """Starts Python on `source`, in which the module under test is `zmq`."""
+    code = f"import {module} as zmq\n{textwrap.dedent(source)}"
+    # Where this module is, for scripts that use it.
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-c", code, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        **options,
+    )
+
+
+def finish_script(process: subprocess.Popen, status: int = 0) -> tuple[str, str]:
+    """Waits for the end and returns what was written to stdout and stderr."""
+    try:
+        output, errors = process.communicate(timeout=PATIENCE * 2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, errors = process.communicate()
+        raise AssertionError(f"the script does not end\n{output}\n{errors}") from None
+    assert process.returncode == status, f"status {process.returncode}\n{output}\n{errors}"
+    return output, errors
+
+
+def run_script(module: str, source: str, *arguments: str) -> tuple[str, str]:
+    """Runs a script to its successful end."""
+    return finish_script(start_script(module, source, *arguments))

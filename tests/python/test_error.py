@@ -1,0 +1,75 @@
+"""Exceptions: which class, which number, which words."""
+
+import pickle
+
+import pytest
+
+
+def test_classes(zmq):
+    error = zmq.error
+    assert issubclass(zmq.ZMQError, error.ZMQBaseError)
+    assert issubclass(zmq.ZMQBindError, error.ZMQBaseError)
+    assert issubclass(zmq.NotDone, error.ZMQBaseError)
+    for kind in (zmq.Again, zmq.ContextTerminated, zmq.InterruptedSystemCall):
+        assert issubclass(kind, zmq.ZMQError)
+    assert issubclass(zmq.InterruptedSystemCall, InterruptedError)
+    assert issubclass(zmq.ZMQVersionError, NotImplementedError)
+    assert issubclass(zmq.DraftFDWarning, RuntimeWarning)
+
+
+def test_error_from_a_number(zmq):
+    error = zmq.ZMQError(zmq.EINVAL)
+    assert error.errno == zmq.EINVAL
+    assert str(error) == error.strerror == zmq.strerror(zmq.EINVAL)
+    assert error.strerror in repr(error)
+
+
+def test_error_with_a_message(zmq):
+    error = zmq.ZMQError(zmq.EFSM, "out of turn")
+    assert (error.errno, str(error)) == (zmq.EFSM, "out of turn")
+    assert str(zmq.ZMQError(msg="said so")) == "said so"
+
+
+def test_numbered_classes(zmq):
+    assert zmq.Again().errno == zmq.EAGAIN
+    assert zmq.Again("ignored").errno == zmq.EAGAIN
+    assert zmq.ContextTerminated().errno == zmq.ETERM
+
+
+def test_strerror_knows_zeromqs_numbers(zmq):
+    texts = {zmq.strerror(n) for n in (zmq.EFSM, zmq.ENOCOMPATPROTO, zmq.ETERM, zmq.EMTHREAD)}
+    assert len(texts) == 4 and all(texts)
+    assert zmq.strerror(zmq.EINVAL) == "Invalid argument"
+
+
+def test_calls_raise_the_class_of_the_number(zmq, sockets):
+    pull = sockets.bound(zmq.PULL)
+    with pytest.raises(zmq.Again) as caught:
+        pull.recv(zmq.DONTWAIT)
+    assert caught.value.errno == zmq.EAGAIN
+    with pytest.raises(zmq.ZMQError) as caught:
+        pull.send(b"the wrong way")
+    assert type(caught.value) is zmq.ZMQError
+    assert caught.value.errno == zmq.ENOTSUP
+    assert str(caught.value)
+
+
+def test_error_is_pickled_whole(zmq):
+    error = pickle.loads(pickle.dumps(zmq.ZMQError(zmq.EFSM, "out of turn")))
+    assert (type(error), error.errno, str(error)) == (zmq.ZMQError, zmq.EFSM, "out of turn")
+    assert pickle.loads(pickle.dumps(zmq.Again())).errno == zmq.EAGAIN
+
+
+@pytest.mark.zeroxide_only
+def test_errno_of_the_last_error(zmq, sockets):
+    with pytest.raises(zmq.Again):
+        sockets.bound(zmq.PULL).recv(zmq.DONTWAIT)
+    assert zmq.zmq_errno() == zmq.EAGAIN
+
+
+@pytest.mark.zeroxide_only
+def test_not_flushed_says_what_is_left(zmq):
+    error = zmq.NotFlushed({"tcp://127.0.0.1:5555": 3})
+    assert error.errno == zmq.EAGAIN
+    assert error.remaining == {"tcp://127.0.0.1:5555": 3}
+    assert "3 to tcp://127.0.0.1:5555" in str(error)

@@ -1,0 +1,27 @@
+"""Every pair of socket types, on every transport, either side binding."""
+
+import pytest
+from patterns import ORDERED_PAIRS, converse, prepare
+
+
+@pytest.mark.parametrize(("bound", "connected"), ORDERED_PAIRS)
+def test_pair(zmq, sockets, transport, bound, connected):
+    one = sockets.context.socket(getattr(zmq, bound))
+    other = sockets.context.socket(getattr(zmq, connected))
+    prepare(zmq, one, other)
+    one.bind(sockets.endpoint(transport))
+    other.connect(one.last_endpoint.decode())
+    converse(zmq, one, other)
+
+
+@pytest.mark.parametrize(
+    ("bound", "connected"), [("PUSH", "PUB"), ("REQ", "DEALER"), ("PAIR", "PULL"), ("SUB", "SUB")]
+)
+def test_types_that_do_not_fit(zmq, sockets, transport, bound, connected):
+    """They do not talk, and the one that fits is served nevertheless."""
+    if transport == "inproc" and zmq.__name__ == "zmq":
+        pytest.skip("libzmq does not check types within a process")
+    fitting = {"PUSH": "PULL", "REQ": "REP", "PAIR": "PAIR", "SUB": "PUB"}[bound]
+    one = sockets.bound(getattr(zmq, bound), transport)
+    sockets.connected(getattr(zmq, connected), one)
+    converse(zmq, one, sockets.connected(getattr(zmq, fitting), one))

@@ -1,0 +1,197 @@
+"""Waiting for many at once, ZeroMQ sockets or not."""
+
+import os
+import selectors
+import socket as tcp
+
+import pytest
+from support import Background
+
+
+def test_ready_ones_in_order(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    other, _ = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.poll(flags=zmq.POLLOUT)
+    poller = zmq.Poller()
+    poller.register(other, zmq.POLLIN)
+    poller.register(push)
+    poller.register(pull, zmq.POLLIN)
+    assert poller.poll(0) == [(push, zmq.POLLOUT)]
+    push.send(b"")
+    pull.poll()
+    assert poller.poll() == [(push, zmq.POLLOUT), (pull, zmq.POLLIN)]
+    pull.recv()
+    poller.modify(push, zmq.POLLIN)
+    assert poller.poll(1) == []
+
+
+def test_registering(zmq, context):
+    poller = zmq.Poller()
+    with context.socket(zmq.PULL) as one, context.socket(zmq.PULL) as other:
+        poller.register(one, zmq.POLLIN)
+        poller.register(other)
+        assert one in poller and other in poller
+        assert poller.sockets == [(one, zmq.POLLIN), (other, zmq.POLLIN | zmq.POLLOUT)]
+        poller.register(one, zmq.POLLOUT)
+        assert poller.sockets == [(one, zmq.POLLOUT), (other, zmq.POLLIN | zmq.POLLOUT)]
+        poller.register(one, 0)
+        assert one not in poller
+        poller.register(one, 0)
+        poller.unregister(other)
+        assert poller.sockets == []
+        with pytest.raises(KeyError):
+            poller.unregister(other)
+
+
+def test_nothing_to_wait_for(zmq):
+    assert zmq.Poller().poll(10) == []
+    assert zmq.zmq_poll([], 10) == []
+
+
+def test_timeouts(zmq, context):
+    with context.socket(zmq.PULL) as pull:
+        poller = zmq.Poller()
+        poller.register(pull, zmq.POLLIN)
+        for timeout in (0, 1, 1.5):
+            assert poller.poll(timeout) == []
+
+
+def test_wakes_for_what_comes_later(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    for timeout in (None, -1, 20_000):
+        poller = zmq.Poller()
+        poller.register(pull, zmq.POLLIN)
+        waiting = Background(poller.poll, timeout)
+        push.send(b"")
+        assert waiting.result() == [(pull, zmq.POLLIN)]
+        pull.recv()
+
+
+def test_descriptors(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    reader, writer = os.pipe()
+    ours, theirs = tcp.socketpair()
+    with ours, theirs, os.fdopen(reader, "rb") as file:
+        poller = zmq.Poller()
+        for item in (reader, ours, pull):
+            poller.register(item, zmq.POLLIN)
+        assert poller.poll(0) == []
+        os.write(writer, b"x")
+        assert poller.poll() == [(reader, zmq.POLLIN)]
+        theirs.send(b"x")
+        push.send(b"")
+        pull.poll()
+        # What is not a socket of ours is named by its number.
+        assert poller.poll() == [
+            (reader, zmq.POLLIN),
+            (ours.fileno(), zmq.POLLIN),
+            (pull, zmq.POLLIN),
+        ]
+        poller.unregister(ours)
+        poller.register(ours, zmq.POLLOUT)
+        assert (ours.fileno(), zmq.POLLOUT) in poller.poll()
+        poller.register(file, zmq.POLLIN)
+        assert (reader, zmq.POLLIN) in poller.poll()
+        os.close(writer)
+
+
+def test_what_cannot_be_polled(zmq):
+    with pytest.raises(TypeError):
+        zmq.zmq_poll([("text", zmq.POLLIN)], 0)
+
+    class Broken:
+        def fileno(self):
+            return "no number"
+
+    with pytest.raises(ValueError):
+        zmq.zmq_poll([(Broken(), zmq.POLLIN)], 0)
+
+
+@pytest.mark.zeroxide_only
+def test_closed_socket_cannot_be_polled(zmq, context):
+    socket = context.socket(zmq.PULL)
+    socket.close()
+    with pytest.raises(zmq.ZMQError) as caught:
+        zmq.zmq_poll([(socket, zmq.POLLIN)], 0)
+    assert caught.value.errno == zmq.ENOTSOCK
+
+
+def test_select(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    reader, writer = os.pipe()
+    push.poll(flags=zmq.POLLOUT)
+    assert zmq.select([pull, reader], [push], [pull], 0) == ([], [push], [])
+    push.send(b"")
+    os.write(writer, b"x")
+    pull.poll()
+    readable, writable, broken = zmq.select([pull, push, reader], [pull, push], [])
+    assert set(readable) == {pull, reader}
+    assert (writable, broken) == ([push], [])
+    assert zmq.select([], [], [], 0.01) == ([], [], [])
+    os.close(reader)
+    os.close(writer)
+
+
+def test_direct(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send(b"")
+    assert zmq.zmq_poll([(pull, zmq.POLLIN), (push, zmq.POLLIN)], timeout=-1) == [
+        (pull, zmq.POLLIN)
+    ]
+
+
+def test_descriptor_of_a_socket(zmq, sockets, transport):
+    """The customary loop: wait for the descriptor, then take everything there is."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    selector = selectors.DefaultSelector()
+    selector.register(pull, selectors.EVENT_READ)
+    assert pull.fileno() == pull.fd
+    received = 0
+    for round_number in range(200):
+        for _ in range(round_number % 7):
+            push.send(b"")
+        while received < round_number % 7:
+            while not pull.events & zmq.POLLIN:
+                selector.select()
+            pull.recv(zmq.DONTWAIT)
+            received += 1
+        received = 0
+    selector.close()
+
+
+def test_a_loop_over_everything(zmq, sockets, request):
+    """One selector for a TCP socket, a pipe and a ZeroMQ socket misses no wake-up."""
+    scale = 1_000_000 if request.config.option.markexpr == "slow" else 100_000
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    ours, theirs = tcp.socketpair()
+    reader, writer = os.pipe()
+    every = 1000
+
+    def feed():
+        for number in range(scale):
+            push.send(b"x")
+            if number % every == 0:
+                theirs.send(b"t")
+                os.write(writer, b"p")
+
+    with selectors.DefaultSelector() as selector, ours, theirs:
+        for item, name in ((pull, "zmq"), (ours, "tcp"), (reader, "pipe")):
+            selector.register(item, selectors.EVENT_READ, name)
+        counts = dict.fromkeys(("zmq", "tcp", "pipe"), 0)
+        feeder = Background(feed)
+        while counts != {"zmq": scale, "tcp": scale // every, "pipe": scale // every}:
+            for key, _ in selector.select():
+                if key.data == "tcp":
+                    counts["tcp"] += len(ours.recv(4096))
+                elif key.data == "pipe":
+                    counts["pipe"] += len(os.read(reader, 4096))
+                else:
+                    try:
+                        while True:
+                            pull.recv(zmq.DONTWAIT)
+                            counts["zmq"] += 1
+                    except zmq.Again:
+                        pass
+        feeder.result()
+    os.close(reader)
+    os.close(writer)
