@@ -120,10 +120,11 @@ impl Session {
             return;
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) if up.engine.is_ready() => {
+            Link::Up(up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
                 // What the kernel still holds would be thrown away by a close with unread input.
                 up.stream.shutdown_write();
-                let until = io.now() + DRAIN_MAX;
+                let longest = io.now() + DRAIN_MAX;
+                let until = deadline.map_or(longest, |at| at.min(longest));
                 state.link = Link::Draining {
                     stream: up.stream,
                     until,
@@ -377,7 +378,11 @@ impl Session {
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving => None,
         };
-        let closing = state.closing.flatten();
+        // Draining has taken the deadline over.
+        let closing = match state.link {
+            Link::Draining { .. } => None,
+            _ => state.closing.flatten(),
+        };
         let next: Option<Instant> = match (link, closing) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
