@@ -1,9 +1,11 @@
 //! Sockets of one context over inproc.
 
 use std::thread;
-use zeroxide::{Context, SocketType, Wait, Message, Frame, Value};
+use zeroxide::{Context, Frame, Message, SocketType, Value, Wait};
 
-fn text(m: &Message) -> String { String::from_utf8_lossy(m.head().as_slice()).into_owned() }
+fn text(m: &Message) -> String {
+    String::from_utf8_lossy(m.head().as_slice()).into_owned()
+}
 
 #[test]
 fn push_pull_in_order() {
@@ -13,9 +15,17 @@ fn push_pull_in_order() {
     let push = context.socket(SocketType::Push).unwrap();
     push.connect("inproc://a").unwrap();
     let sender = thread::spawn(move || {
-        for i in 0..100_000u32 { push.send(Frame::copy_from(&i.to_le_bytes()).into(), Wait::Forever).unwrap(); }
+        for i in 0..100_000u32 {
+            push.send(Frame::copy_from(&i.to_le_bytes()).into(), Wait::Forever)
+                .unwrap();
+        }
     });
-    for i in 0..100_000u32 { assert_eq!(pull.recv(Wait::Forever).unwrap().head().as_slice(), i.to_le_bytes()); }
+    for i in 0..100_000u32 {
+        assert_eq!(
+            pull.recv(Wait::Forever).unwrap().head().as_slice(),
+            i.to_le_bytes()
+        );
+    }
     sender.join().unwrap();
     drop(pull);
     context.term().unwrap();

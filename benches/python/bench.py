@@ -17,8 +17,6 @@ from cases import CASES, Case
 from report import Row, Runs
 from runner import RunFailed, run
 
-RETRIES = 2  # of a repetition that others disturbed; the quietest counts
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -54,7 +52,7 @@ def main() -> int:
     for group in dict.fromkeys(case.group for case in cases):
         print(f"\n{group}", flush=True)
         for case in (case for case in cases if case.group == group):
-            runs = interleave(case, modules, settings, retries=0 if arguments.smoke else RETRIES)
+            runs = interleave(case, modules, settings, 0 if arguments.smoke else arguments.retries)
             runs_of[f"{case.group}: {case.name}"] = runs
             for row in report.rows_of(case, runs):
                 print(report.line(row), flush=True)
@@ -119,6 +117,12 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument(
+        "--retries",
+        type=int,
+        default=2,
+        help="of a repetition during which others used the machine; the quietest counts",
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a short look: a few repetitions of 0.4 s"
     )

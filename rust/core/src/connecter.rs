@@ -23,7 +23,12 @@ impl Connecter {
         seed: u64,
     ) -> Connecter {
         let backoff = Backoff::new(options.reconnect_ivl, options.reconnect_ivl_max, seed);
-        Connecter { transport, address: address.to_owned(), targets: VecDeque::new(), backoff }
+        Connecter {
+            transport,
+            address: address.to_owned(),
+            targets: VecDeque::new(),
+            backoff,
+        }
     }
 
     /// The addresses of this round.
@@ -60,7 +65,12 @@ struct Backoff {
 impl Backoff {
     fn new(base: Option<Duration>, max: Option<Duration>, seed: u64) -> Backoff {
         let max = max.filter(|max| Some(*max) > base);
-        Backoff { base, max, current: base.unwrap_or_default(), random: seed | 1 }
+        Backoff {
+            base,
+            max,
+            current: base.unwrap_or_default(),
+            random: seed | 1,
+        }
     }
 
     fn reset(&mut self) {
@@ -100,7 +110,10 @@ mod tests {
         let mut backoff = Backoff::new(Some(100 * MS), None, 7);
         let delays: Vec<_> = (0..50).filter_map(|_| backoff.next()).collect();
         assert_eq!(delays.len(), 50);
-        assert!(delays.iter().all(|d| (100 * MS..200 * MS).contains(d)), "{delays:?}");
+        assert!(
+            delays.iter().all(|d| (100 * MS..200 * MS).contains(d)),
+            "{delays:?}"
+        );
         assert!(delays.iter().any(|d| *d != delays[0]));
     }
 
@@ -121,6 +134,10 @@ mod tests {
 
     #[test]
     fn a_zero_interval_is_not_a_busy_loop() {
-        assert!(Backoff::new(Some(Duration::ZERO), None, 7).next().is_some_and(|d| d >= MS));
+        assert!(
+            Backoff::new(Some(Duration::ZERO), None, 7)
+                .next()
+                .is_some_and(|d| d >= MS)
+        );
     }
 }

@@ -35,7 +35,10 @@ impl Drop for Handle {
         if !registry.is_own_process() || registry.has_ended() {
             return;
         }
-        let settings = ThreadSettings { name: "zeroxide/reaper".to_owned(), ..ThreadSettings::default() };
+        let settings = ThreadSettings {
+            name: "zeroxide/reaper".to_owned(),
+            ..ThreadSettings::default()
+        };
         // Without the thread the I/O threads simply stay, which does no harm.
         let _ = thread::spawn(settings, move || {
             while registry.wait_idle(None) == Woken::Interrupted {}
@@ -52,7 +55,11 @@ impl Context {
 
     /// A context with other options. Its threads start with its first socket.
     pub fn with_options(options: ContextOptions) -> Context {
-        Context { handle: Arc::new(Handle { registry: Registry::new(options) }) }
+        Context {
+            handle: Arc::new(Handle {
+                registry: Registry::new(options),
+            }),
+        }
     }
 
     fn registry(&self) -> &Arc<Registry> {
@@ -69,7 +76,10 @@ impl Context {
             return Ok(());
         }
         let pid = self.registry().pid();
-        Err(Error::with(ErrorKind::Forked, format!("this context belongs to process {pid}; make a new one after fork")))
+        Err(Error::with(
+            ErrorKind::Forked,
+            format!("this context belongs to process {pid}; make a new one after fork"),
+        ))
     }
 
     /// Makes a socket.
@@ -88,7 +98,8 @@ impl Context {
     /// `Invalid` for an unknown option or value; `Forked`.
     pub fn set_option(&self, id: i32, value: &Value) -> Result<()> {
         self.check_process()?;
-        self.registry().with_options(|options| options.set(id, value))
+        self.registry()
+            .with_options(|options| options.set(id, value))
     }
 
     /// The value of a context option.

@@ -43,7 +43,9 @@ pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()
     let mailbox = Arc::new(Mailbox::new()?);
     let epoll = Epoll::new()?;
     epoll.add(mailbox.descriptor(), MAILBOX)?;
-    let handle = IoHandle { mailbox: mailbox.clone() };
+    let handle = IoHandle {
+        mailbox: mailbox.clone(),
+    };
     let thread = thread::spawn(settings, move || run(&mailbox, Reactor::new(epoll)))?;
     Ok((handle, thread))
 }
@@ -57,7 +59,9 @@ fn run(mailbox: &Mailbox, mut io: Reactor) {
         wait(mailbox, &mut io, &mut events);
         for event in events.iter() {
             if event.key != MAILBOX {
-                dispatch(&mut io, Token(event.key as usize), |handler, io| handler.on_ready(io, event.ready));
+                dispatch(&mut io, Token(event.key as usize), |handler, io| {
+                    handler.on_ready(io, event.ready)
+                });
             }
         }
         for command in mailbox.take_all() {
@@ -66,11 +70,13 @@ fn run(mailbox: &Mailbox, mut io: Reactor) {
                     let token = io.add(handler);
                     dispatch(&mut io, token, |handler, io| handler.on_start(io, token));
                 }
-                Command::Wake(handler) => guarded(&*handler, &mut io, |handler, io| handler.on_wake(io)),
+                Command::Wake(handler) => {
+                    guarded(&*handler, &mut io, |handler, io| handler.on_wake(io))
+                }
                 Command::Stop => return,
             }
         }
-        while let Some(token) = io.pop_due() {
+        for token in io.take_due() {
             dispatch(&mut io, token, |handler, io| handler.on_timeout(io));
         }
         for token in io.take_deferred() {
@@ -80,7 +86,11 @@ fn run(mailbox: &Mailbox, mut io: Reactor) {
 }
 
 fn wait(mailbox: &Mailbox, io: &mut Reactor, events: &mut Events) {
-    let deadline = if io.has_deferred() || !mailbox.sleep() { Some(Instant::now()) } else { io.next_timer() };
+    let deadline = if io.has_deferred() || !mailbox.sleep() {
+        Some(Instant::now())
+    } else {
+        io.next_timer()
+    };
     let waited = io.epoll().wait(events, deadline);
     // An interrupted or failed wait is an empty one: the loop turns and waits again.
     if waited.is_err() {
@@ -96,7 +106,11 @@ fn dispatch(io: &mut Reactor, token: Token, call: impl FnOnce(&dyn EventHandler,
     }
 }
 
-fn guarded(handler: &dyn EventHandler, io: &mut Reactor, call: impl FnOnce(&dyn EventHandler, &mut Reactor)) {
+fn guarded(
+    handler: &dyn EventHandler,
+    io: &mut Reactor,
+    call: impl FnOnce(&dyn EventHandler, &mut Reactor),
+) {
     // The reactor holds no half-made state across a handler's call, and a handler that panicked is given up, so
     // nobody sees what it left broken.
     if panic::catch_unwind(AssertUnwindSafe(|| call(handler, io))).is_err() {

@@ -46,11 +46,15 @@ mod transports;
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::monitor::{EventKind, MonitorEvent};
-pub use crate::options::{CONTEXT_OPTIONS, ContextOptions, ContextRow, Kind, OptionRow, SOCKET_OPTIONS, Value, ids};
+pub use crate::options::{
+    CONTEXT_OPTIONS, ContextOptions, ContextRow, Kind, OptionRow, SOCKET_OPTIONS, Value, ids,
+};
 pub use crate::patterns::{Counters, DropReason};
 pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, poll};
 pub use crate::proxy::{Proxy, SideStats};
-pub use crate::socket::{Attempt, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait};
+pub use crate::socket::{
+    Attempt, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait,
+};
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;

@@ -31,7 +31,6 @@ pub(crate) struct Listener {
     port: Arc<dyn SocketPort>,
     options: Arc<Options>,
     socket_type: SocketType,
-    conflate: bool,
     endpoint: String,
     source: u64,
     closing: AtomicBool,
@@ -52,7 +51,6 @@ pub(crate) struct ListenerSeed {
     pub(crate) port: Arc<dyn SocketPort>,
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
-    pub(crate) conflate: bool,
     /// Numbers the bind call, for the socket.
     pub(crate) source: u64,
 }
@@ -62,13 +60,18 @@ impl Listener {
     ///
     /// # Errors
     /// What the transport says of the address; `NoThread` when no I/O thread may serve it.
-    pub(crate) fn bind(seed: ListenerSeed, transport: &dyn Transport, address: &str) -> Result<Arc<Listener>> {
+    pub(crate) fn bind(
+        seed: ListenerSeed,
+        transport: &dyn Transport,
+        address: &str,
+    ) -> Result<Arc<Listener>> {
         let (io, guard) = seed.registry.choose_io(seed.options.affinity)?;
         let listen = match transport.listen(address, &seed.options) {
             Ok(listen) => listen,
             Err(error) => {
                 let endpoint = format!("{}://{address}", transport.scheme());
-                let event = MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, &endpoint);
+                let event =
+                    MonitorEvent::new(EventKind::BindFailed, error.errno() as u64, &endpoint);
                 seed.port.emit(event.because(&error));
                 return Err(error);
             }
@@ -82,7 +85,6 @@ impl Listener {
             port: seed.port,
             options: seed.options,
             socket_type: seed.socket_type,
-            conflate: seed.conflate,
             endpoint,
             source: seed.source,
             closing: AtomicBool::new(false),
@@ -132,12 +134,21 @@ impl Listener {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn accept_some(&self, io: &mut Reactor) {
         let mut state = self.lock();
-        let State { listen: Some(listen), token: Some(token), sessions, .. } = &mut *state else { return };
+        let State {
+            listen: Some(listen),
+            token: Some(token),
+            sessions,
+            ..
+        } = &mut *state
+        else {
+            return;
+        };
         let token = *token;
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
@@ -172,7 +183,6 @@ impl Listener {
             options: self.options.clone(),
             socket_type: self.socket_type,
             endpoint: self.endpoint.clone(),
-            conflate: self.conflate,
             source: self.source,
         };
         let session = Session::accepted(seed, stream);
@@ -181,7 +191,11 @@ impl Listener {
     }
 
     fn failed(&self, error: &Error) {
-        let event = MonitorEvent::new(EventKind::AcceptFailed, error.errno() as u64, &self.endpoint);
+        let event = MonitorEvent::new(
+            EventKind::AcceptFailed,
+            error.errno() as u64,
+            &self.endpoint,
+        );
         self.port.emit(event.because(error));
     }
 

@@ -19,7 +19,11 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     pub(crate) fn new() -> Result<Mailbox> {
-        Ok(Mailbox { queue: Queue::new(), bell: Doorbell::new(), wake: EventFd::new()? })
+        Ok(Mailbox {
+            queue: Queue::new(),
+            bell: Doorbell::new(),
+            wake: EventFd::new()?,
+        })
     }
 
     /// Posts a command from any thread.

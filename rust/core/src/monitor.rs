@@ -56,7 +56,12 @@ pub struct MonitorEvent {
 impl MonitorEvent {
     /// An event without a reason.
     pub fn new(kind: EventKind, value: u64, endpoint: &str) -> MonitorEvent {
-        MonitorEvent { kind, value, endpoint: endpoint.to_owned(), reason: None }
+        MonitorEvent {
+            kind,
+            value,
+            endpoint: endpoint.to_owned(),
+            reason: None,
+        }
     }
 
     /// Adds the reason in words.
@@ -70,6 +75,9 @@ impl MonitorEvent {
         let mut head = BytesMut::with_capacity(6);
         head.put_slice(&(self.kind as u16).to_ne_bytes());
         head.put_slice(&(self.value as u32).to_ne_bytes());
-        Message::from_frames([Frame::copy_from(&head), Frame::copy_from(self.endpoint.as_bytes())])
+        Message::from_frames([
+            Frame::copy_from(&head),
+            Frame::copy_from(self.endpoint.as_bytes()),
+        ])
     }
 }

@@ -95,7 +95,10 @@ struct End {
     read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    closed: AtomicBool,
+    /// Whether the other end closed, and whether only its connection shall go. Kept here, where it is looked at for
+    /// each message.
+    far_closed: AtomicBool,
+    far_gave_up: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -120,13 +123,17 @@ impl End {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             wants_room: Doorbell::new(),
-            closed: AtomicBool::new(false),
+            far_closed: AtomicBool::new(false),
+            far_gave_up: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             wants_sent: Doorbell::new(),
-            slot: config.conflate.then(|| Slot { newest: Mutex::new(None), bell: Doorbell::new() }),
+            slot: config.conflate.then(|| Slot {
+                newest: Mutex::new(None),
+                bell: Doorbell::new(),
+            }),
         }
     }
 
@@ -142,8 +149,13 @@ impl Pipe {
     pub fn pair(a: PipeConfig, b: PipeConfig) -> (Pipe, Pipe) {
         let (tx_a, rx_b) = spsc::channel();
         let (tx_b, rx_a) = spsc::channel();
-        let shared = Arc::new(Shared { ends: [End::new(a), End::new(b)] });
-        (Pipe::end(tx_a, rx_a, shared.clone(), 0), Pipe::end(tx_b, rx_b, shared, 1))
+        let shared = Arc::new(Shared {
+            ends: [End::new(a), End::new(b)],
+        });
+        (
+            Pipe::end(tx_a, rx_a, shared.clone(), 0),
+            Pipe::end(tx_b, rx_b, shared, 1),
+        )
     }
 
     fn end(tx: Producer<Frame>, rx: Consumer<Frame>, shared: Arc<Shared>, side: usize) -> Pipe {
@@ -194,7 +206,11 @@ impl Pipe {
         if hwm == 0 {
             return true;
         }
-        let limit = if self.full { hwm - hwm.div_ceil(2) } else { hwm - 1 };
+        let limit = if self.full {
+            hwm - hwm.div_ceil(2)
+        } else {
+            hwm - 1
+        };
         if self.written - self.far_read <= limit {
             self.full = false;
             return true;
@@ -330,7 +346,11 @@ impl Pipe {
             return true;
         }
         self.publish_read();
-        if self.rx.sleep() { false } else { self.rx.peek().is_some() }
+        if self.rx.sleep() {
+            false
+        } else {
+            self.rx.peek().is_some()
+        }
     }
 
     /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
@@ -407,7 +427,7 @@ impl Pipe {
     /// True once the far end closed; what it flushed before can still be read.
     #[inline]
     pub fn is_far_closed(&self) -> bool {
-        self.far().closed.load(Ordering::Acquire)
+        self.own().far_closed.load(Ordering::Acquire)
     }
 
     /// True once the far end closed and everything it sent was read.
@@ -421,18 +441,25 @@ impl Pipe {
         }
     }
 
+    /// Closes this end, but only for the connection behind it: a connecting session makes another one, with another
+    /// pipe, after its usual delay.
+    pub fn give_up(self) {
+        self.far().far_gave_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the far end closed by [`give_up`](Self::give_up).
+    pub fn far_gave_up(&self) -> bool {
+        self.own().far_gave_up.load(Ordering::Acquire)
+    }
+
     /// How long the far end wished its messages to be delivered after it closed; `None` = for ever.
     pub fn far_linger(&self) -> Option<Duration> {
-        u64::try_from(self.far().linger.load(Ordering::Acquire)).ok().map(Duration::from_millis)
+        u64::try_from(self.far().linger.load(Ordering::Acquire))
+            .ok()
+            .map(Duration::from_millis)
     }
 
-    /// Sets for how long the far end shall deliver what this end wrote, then closes by drop.
-    pub fn close(self, linger: Option<Duration>) {
-        self.set_linger(linger);
-        drop(self);
-    }
-
-    /// See [`far_linger`](Self::far_linger).
+    /// Sets for how long the far end shall deliver what this end wrote, once this end is dropped; `None` = for ever.
     pub fn set_linger(&self, linger: Option<Duration>) {
         let millis = linger.map_or(-1, |l| i64::try_from(l.as_millis()).unwrap_or(i64::MAX));
         self.own().linger.store(millis, Ordering::Release);
@@ -499,7 +526,10 @@ impl Pipe {
 
     /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
     pub fn sent_and_lost(&self) -> (u64, u64) {
-        (self.own().sent.load(Ordering::Acquire), self.own().lost.load(Ordering::Acquire))
+        (
+            self.own().sent.load(Ordering::Acquire),
+            self.own().lost.load(Ordering::Acquire),
+        )
     }
 
     /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
@@ -510,19 +540,23 @@ impl Pipe {
 
     /// Messages the far end wrote that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
-        self.far().written.load(Ordering::Acquire).saturating_sub(self.read)
+        self.far()
+            .written
+            .load(Ordering::Acquire)
+            .saturating_sub(self.read)
     }
 
     /// Messages written here that the far end has not read yet.
     pub fn queued_out(&self) -> u64 {
-        self.written.saturating_sub(self.far().read.load(Ordering::Acquire))
+        self.written
+            .saturating_sub(self.far().read.load(Ordering::Acquire))
     }
 }
 
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.rollback();
-        self.own().closed.store(true, Ordering::Release);
+        self.far().far_closed.store(true, Ordering::Release);
         // The far end is told below, asleep or not.
         let _ = self.tx.close();
         self.far().notify(PipeEvent::Closed);

@@ -53,7 +53,11 @@ pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usi
         let mut ready = ask_sockets(items)?;
         let last = deadline.is_some_and(|at| at <= Instant::now());
         // Descriptors are asked without waiting when a socket is ready, and at first: `revents` shall be complete.
-        let until = if ready > 0 || last || !waited { Some(Instant::now()) } else { deadline };
+        let until = if ready > 0 || last || !waited {
+            Some(Instant::now())
+        } else {
+            deadline
+        };
         let found = sys_poll::wait(&fds, until)?;
         waited = true;
         for (item, ready_for) in items.iter_mut().zip(&found) {

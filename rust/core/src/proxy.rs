@@ -40,7 +40,12 @@ pub struct Proxy {
 
 impl Proxy {
     /// A proxy that has not begun yet.
-    pub fn new(front: Socket, back: Socket, capture: Option<Socket>, control: Option<Socket>) -> Proxy {
+    pub fn new(
+        front: Socket,
+        back: Socket,
+        capture: Option<Socket>,
+        control: Option<Socket>,
+    ) -> Proxy {
         Proxy {
             front,
             back,
@@ -121,7 +126,11 @@ impl Proxy {
     }
 
     fn forward(&mut self, to_back: bool) -> Result<()> {
-        let (from, to) = if to_back { (&self.front, &self.back) } else { (&self.back, &self.front) };
+        let (from, to) = if to_back {
+            (&self.front, &self.back)
+        } else {
+            (&self.back, &self.front)
+        };
         for _ in 0..BURST {
             if !to.events()?.writable {
                 return Ok(());
@@ -152,7 +161,9 @@ impl Proxy {
 
     /// Carries out what came over the control socket; true for TERMINATE.
     fn obey(&mut self) -> Result<bool> {
-        let Some(control) = self.control.clone() else { return Ok(false) };
+        let Some(control) = self.control.clone() else {
+            return Ok(false);
+        };
         let command = match control.recv(Wait::Dont) {
             Ok(command) => command,
             Err(error) if error.kind() == ErrorKind::Again => return Ok(false),
@@ -177,8 +188,14 @@ impl Proxy {
 
     fn statistics(&self) -> Message {
         let sides = [self.front_stats, self.back_stats];
-        let numbers =
-            sides.iter().flat_map(|side| [side.received, side.received_bytes, side.sent, side.sent_bytes]);
+        let numbers = sides.iter().flat_map(|side| {
+            [
+                side.received,
+                side.received_bytes,
+                side.sent,
+                side.sent_bytes,
+            ]
+        });
         Message::from_frames(numbers.map(|number| Frame::copy_from(&number.to_ne_bytes())))
     }
 }
@@ -190,7 +207,11 @@ struct Ready {
 }
 
 fn item(socket: &Socket, events: i16) -> PollItem<'_> {
-    PollItem { target: Target::Socket(socket), events, revents: 0 }
+    PollItem {
+        target: Target::Socket(socket),
+        events,
+        revents: 0,
+    }
 }
 
 /// Sends what has been received already: a signal must not lose it.
@@ -200,9 +221,18 @@ fn deliver(to: &Socket, message: Message) -> Result<()> {
         let result: result::Result<(), _> = to.send(message, Wait::Forever);
         match result {
             Ok(()) => return Ok(()),
-            Err(failed) if failed.error.kind() == ErrorKind::Interrupted => message = failed.message,
+            Err(failed) if failed.error.kind() == ErrorKind::Interrupted => {
+                message = failed.message
+            }
             // A pattern that refuses this one message (an unknown routing id) has counted it.
-            Err(failed) if matches!(failed.error.kind(), ErrorKind::HostUnreachable | ErrorKind::Fsm) => return Ok(()),
+            Err(failed)
+                if matches!(
+                    failed.error.kind(),
+                    ErrorKind::HostUnreachable | ErrorKind::Fsm
+                ) =>
+            {
+                return Ok(());
+            }
             Err(failed) => return Err(Error::from(failed)),
         }
     }

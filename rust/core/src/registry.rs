@@ -59,7 +59,8 @@ pub(crate) struct Bound {
     pub(crate) socket_type: SocketType,
     pub(crate) sndhwm: usize,
     pub(crate) rcvhwm: usize,
-    pub(crate) conflate: bool,
+    /// Whether the binder conflates what it sends, and what it receives.
+    pub(crate) conflate: (bool, bool),
     pub(crate) routing_id: bytes::Bytes,
     pub(crate) owner: usize,
     pub(crate) source: u64,
@@ -152,7 +153,9 @@ impl Registry {
         if self.sockets_open.load(Ordering::Relaxed) >= limit {
             return Err(Error::with(
                 ErrorKind::TooManySockets,
-                format!("{limit} sockets are open in this context; close some or raise MAX_SOCKETS"),
+                format!(
+                    "{limit} sockets are open in this context; close some or raise MAX_SOCKETS"
+                ),
             ));
         }
         if !inner.threads_started {
@@ -170,14 +173,14 @@ impl Registry {
         inner.bound.retain(|_, bound| bound.owner != key);
     }
 
-    pub(crate) fn open_sockets(&self) -> usize {
-        self.sockets_open.load(Ordering::Relaxed)
-    }
-
     fn start_threads(&self, inner: &mut Inner) -> Result<()> {
         for index in 0..inner.options.io_threads {
             let (handle, join) = io_thread::spawn(inner.options.thread_settings(index))?;
-            inner.threads.push(IoThread { handle, join: Some(join), load: Arc::new(AtomicUsize::new(0)) });
+            inner.threads.push(IoThread {
+                handle,
+                join: Some(join),
+                load: Arc::new(AtomicUsize::new(0)),
+            });
         }
         inner.threads_started = true;
         Ok(())
@@ -187,8 +190,14 @@ impl Registry {
     pub(crate) fn choose_io(self: &Arc<Self>, affinity: u64) -> Result<(IoHandle, LiveGuard)> {
         let inner = self.inner();
         let allowed = |index: usize| affinity == 0 || (index < 64 && affinity >> index & 1 == 1);
-        let threads = inner.threads.iter().enumerate().filter(|(index, _)| allowed(*index));
-        let Some((_, chosen)) = threads.min_by_key(|(_, thread)| thread.load.load(Ordering::Relaxed)) else {
+        let threads = inner
+            .threads
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| allowed(*index));
+        let Some((_, chosen)) =
+            threads.min_by_key(|(_, thread)| thread.load.load(Ordering::Relaxed))
+        else {
             return Err(Error::with(
                 ErrorKind::NoThread,
                 "no I/O thread may serve this: the context has none (IO_THREADS=0) or AFFINITY excludes all",
@@ -207,7 +216,11 @@ impl Registry {
     /// Something that must end before the context may.
     pub(crate) fn enter(self: &Arc<Self>) -> LiveGuard {
         self.live.fetch_add(1, Ordering::SeqCst);
-        LiveGuard { registry: self.clone(), undelivered: None, load: None }
+        LiveGuard {
+            registry: self.clone(),
+            undelivered: None,
+            load: None,
+        }
     }
 
     /// Makes every call on every socket fail from now on.
@@ -229,7 +242,11 @@ impl Registry {
     }
 
     fn users(&self) -> Vec<Arc<dyn ContextUser>> {
-        self.inner().sockets.iter().filter_map(|(_, user)| user.upgrade()).collect()
+        self.inner()
+            .sockets
+            .iter()
+            .filter_map(|(_, user)| user.upgrade())
+            .collect()
     }
 
     /// Waits until nothing is alive any more, or the deadline passes.
@@ -275,8 +292,17 @@ impl Registry {
 
     /// What has not left yet, by endpoint.
     pub(crate) fn undelivered(&self) -> Vec<(String, u64)> {
-        let holders: Vec<_> = self.inner().undelivered.iter().filter_map(|(_, holder)| holder.upgrade()).collect();
-        holders.iter().map(|holder| holder.undelivered()).filter(|(_, count)| *count > 0).collect()
+        let holders: Vec<_> = self
+            .inner()
+            .undelivered
+            .iter()
+            .filter_map(|(_, holder)| holder.upgrade())
+            .collect();
+        holders
+            .iter()
+            .map(|holder| holder.undelivered())
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 
     // ---- inproc ----------------------------------------------------------------------------------------------------
@@ -297,7 +323,11 @@ impl Registry {
     /// Frees an inproc name that `owner` bound.
     pub(crate) fn unbind_name(&self, name: &str, owner: usize) -> bool {
         let mut inner = self.inner();
-        if inner.bound.get(name).is_some_and(|bound| bound.owner == owner) {
+        if inner
+            .bound
+            .get(name)
+            .is_some_and(|bound| bound.owner == owner)
+        {
             inner.bound.remove(name);
             return true;
         }

@@ -32,6 +32,7 @@ use crate::error::Result;
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
+use crate::patterns;
 use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{EventHandler, Reactor, Token};
@@ -76,10 +77,18 @@ struct State {
 enum Link {
     Idle,
     Resolving,
-    Waiting { until: Instant },
-    Connecting { stream: Stream, deadline: Option<Instant> },
+    Waiting {
+        until: Instant,
+    },
+    Connecting {
+        stream: Stream,
+        deadline: Option<Instant>,
+    },
     Up(Box<Connection>),
-    Draining { stream: Stream, until: Instant },
+    Draining {
+        stream: Stream,
+        until: Instant,
+    },
 }
 
 struct Connection {
@@ -107,17 +116,27 @@ impl Session {
         transport: &'static dyn Transport,
         address: &str,
     ) -> (Arc<Session>, Option<Pipe>) {
-        let connecter = Connecter::new(transport, address, &seed.options, RandomState::new().build_hasher().finish());
+        let connecter = Connecter::new(
+            transport,
+            address,
+            &seed.options,
+            RandomState::new().build_hasher().finish(),
+        );
         let (near, far) = if seed.options.immediate {
             (None, None)
         } else {
-            let (socket_end, session_end) = seed.pipe_pair();
+            let (socket_end, session_end) = pipe_pair(&seed.options);
             (Some(session_end), Some(socket_end))
         };
         (Session::build(seed, Some(connecter), near, None), far)
     }
 
-    fn build(seed: Seed, connecter: Option<Connecter>, pipe: Option<Pipe>, stream: Option<Stream>) -> Arc<Session> {
+    fn build(
+        seed: Seed,
+        connecter: Option<Connecter>,
+        pipe: Option<Pipe>,
+        stream: Option<Stream>,
+    ) -> Arc<Session> {
         let now = Instant::now();
         let link = match stream {
             Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
@@ -219,11 +238,13 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.port.emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        self.port
+            .emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
     }
 }
 
@@ -236,27 +257,28 @@ pub(crate) struct Seed {
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
     pub(crate) endpoint: String,
-    /// Whether CONFLATE has an effect on this socket type.
-    pub(crate) conflate: bool,
     /// Numbers the bind or connect call behind this session, for the socket.
     pub(crate) source: u64,
 }
 
 impl Seed {
-    fn pipe_pair(&self) -> (Pipe, Pipe) {
-        pipe_pair(&self.options, self.conflate && self.options.conflate)
-    }
-
     fn engine(&self, now: Instant) -> Engine {
         Engine::new(engine_config(&self.options, self.socket_type), now)
     }
 }
 
 /// The socket's end first.
-fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
+fn pipe_pair(options: &Options) -> (Pipe, Pipe) {
+    let (conflate_out, conflate_in) = patterns::conflation(options);
     Pipe::pair(
-        PipeConfig { hwm_out: options.sndhwm, conflate },
-        PipeConfig { hwm_out: options.rcvhwm, conflate },
+        PipeConfig {
+            hwm_out: options.sndhwm,
+            conflate: conflate_out,
+        },
+        PipeConfig {
+            hwm_out: options.rcvhwm,
+            conflate: conflate_in,
+        },
     )
 }
 
@@ -274,7 +296,15 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
 
 impl Connection {
     fn new(engine: Engine, stream: Stream) -> Connection {
-        Connection { engine, stream, readable: true, writable: true, hung_up: false, given: 0, accounted: 0 }
+        Connection {
+            engine,
+            stream,
+            readable: true,
+            writable: true,
+            hung_up: false,
+            given: 0,
+            accounted: 0,
+        }
     }
 }
 
@@ -351,7 +381,11 @@ impl EventHandler for Session {
 
     fn on_panic(&self, io: &mut Reactor) {
         let mut state = self.lock();
-        self.emit_because(EventKind::Disconnected, 0, "internal error in this connection");
+        self.emit_because(
+            EventKind::Disconnected,
+            0,
+            "internal error in this connection",
+        );
         self.finish(&mut state, io);
     }
 }

@@ -104,7 +104,11 @@ impl Drop for Handle {
 
 impl Socket {
     pub(crate) fn new(registry: &Arc<Registry>, socket_type: SocketType) -> Result<Socket> {
-        Ok(Socket { handle: Arc::new(Handle { core: Core::new(registry, socket_type)? }) })
+        Ok(Socket {
+            handle: Arc::new(Handle {
+                core: Core::new(registry, socket_type)?,
+            }),
+        })
     }
 
     #[inline]
@@ -148,9 +152,15 @@ impl Socket {
                 };
                 match core.send_now(&mut state, message) {
                     Ok(()) => return Ok(()),
-                    Err(Rejected { message: back, error }) => {
+                    Err(Rejected {
+                        message: back,
+                        error,
+                    }) => {
                         if error.kind() != ErrorKind::Again || wait == Wait::Dont {
-                            return Err(SendError { message: back, error });
+                            return Err(SendError {
+                                message: back,
+                                error,
+                            });
                         }
                         message = back;
                     }
@@ -178,7 +188,9 @@ impl Socket {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_from(&self, wait: Wait) -> Result<(Message, Option<Arc<PeerInfo>>)> {
-        self.recv_with(wait, |state, message, id| (message, Core::peer_of(state, id)))
+        self.recv_with(wait, |state, message, id| {
+            (message, Core::peer_of(state, id))
+        })
     }
 
     fn recv_with<T>(
@@ -209,13 +221,17 @@ impl Socket {
     #[inline]
     pub fn try_send(&self, message: Message) -> Attempt<(), Message> {
         let core = self.core();
-        let Some(mut state) = core.try_lock() else { return Attempt::Contended(message) };
+        let Some(mut state) = core.try_lock() else {
+            return Attempt::Contended(message);
+        };
         if let Err(error) = core.check_open() {
             return Attempt::Failed(error);
         }
         match core.send_now(&mut state, message) {
             Ok(()) => Attempt::Done(()),
-            Err(Rejected { message, error }) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(message),
+            Err(Rejected { message, error }) if error.kind() == ErrorKind::Again => {
+                Attempt::WouldBlock(message)
+            }
             Err(Rejected { error, .. }) => Attempt::Failed(error),
         }
     }
@@ -224,7 +240,9 @@ impl Socket {
     #[inline]
     pub fn try_recv(&self) -> Attempt<Message> {
         let core = self.core();
-        let Some(mut state) = core.try_lock() else { return Attempt::Contended(()) };
+        let Some(mut state) = core.try_lock() else {
+            return Attempt::Contended(());
+        };
         if let Err(error) = core.check_open() {
             return Attempt::Failed(error);
         }
@@ -258,14 +276,18 @@ impl Socket {
             };
             next = match failed {
                 None => None,
-                Some(Rejected { message, error }) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {
+                Some(Rejected { message, error })
+                    if error.kind() == ErrorKind::Again && wait != Wait::Dont =>
+                {
                     match self.send(message, wait) {
                         Ok(()) => sent += 1,
                         Err(failed) => return (sent, Some(failed)),
                     }
                     messages.next()
                 }
-                Some(Rejected { message, error }) => return (sent, Some(SendError { message, error })),
+                Some(Rejected { message, error }) => {
+                    return (sent, Some(SendError { message, error }));
+                }
             };
         }
         (sent, None)
@@ -295,8 +317,10 @@ impl Socket {
         loop {
             let ticket = self.core().signal.ticket();
             let ready = self.events()?;
-            let hit =
-                Events { readable: ready.readable && wanted.readable, writable: ready.writable && wanted.writable };
+            let hit = Events {
+                readable: ready.readable && wanted.readable,
+                writable: ready.writable && wanted.writable,
+            };
             if hit != Events::default() || timeout.is_some_and(|timeout| timeout.is_zero()) {
                 return Ok(hit);
             }
@@ -339,8 +363,16 @@ impl Socket {
     /// # Errors
     /// As [`send`](Self::send); on `Again` and `Interrupted` of the last part, all parts are kept but that one, so
     /// that it can be sent again.
-    pub fn send_part(&self, frame: Frame, more: bool, wait: Wait) -> std::result::Result<(), SendError> {
-        self.core().check_open().map_err(|error| SendError { message: Message::single(frame.clone()), error })?;
+    pub fn send_part(
+        &self,
+        frame: Frame,
+        more: bool,
+        wait: Wait,
+    ) -> std::result::Result<(), SendError> {
+        self.core().check_open().map_err(|error| SendError {
+            message: Message::single(frame.clone()),
+            error,
+        })?;
         if more {
             self.core().parts().gather(frame);
             return Ok(());
@@ -349,7 +381,8 @@ impl Socket {
             return self.send(Message::single(frame), wait);
         };
         message.push(frame);
-        self.send(message, wait).map_err(|failed| self.core().parts().give_back(failed))
+        self.send(message, wait)
+            .map_err(|failed| self.core().parts().give_back(failed))
     }
 
     /// Receives one part: the next of the message that this thread is in, else the first of the next message.

@@ -1,23 +1,10 @@
-//! Bytes in, frames out: [`Decoder`] owns the receive buffer and cuts it lazily, one frame per call.
-//!
-//! The driver appends to a plain `Vec`. Small bodies are copied into their frames and the `Vec` is used again.
-//! The first large body turns a well-filled `Vec` into [`Bytes`]; from then on that read is only sliced, and
-//! what is left at its end, part of a frame, moves to the front of the next `Vec`.
-//!
-//! A buffer is never sized by what a peer announces. It holds what has come and room for one more read; only
-//! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
-//! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
+//! Bytes in, frames out: [`Decoder`] cuts what was received lazily, one frame per call, and within limits.
 
 use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, INLINE_MAX, Kind};
 use crate::legacy;
-use bytes::{Buf, Bytes};
-
-/// Room for the first read; it doubles while reads fill it, up to the batch size.
-const FIRST_READ: usize = 8 * 1024;
-/// The most room made ahead because the peer's last message was that large.
-const TRUST_MAX: usize = 1024 * 1024;
+use crate::read_buffer::ReadBuffer;
 
 const MORE: u8 = 0x01;
 const LONG: u8 = 0x02;
@@ -58,44 +45,28 @@ pub(crate) struct Header {
     pub(crate) command: bool,
 }
 
-/// The receive buffer and what is known about the frame at its front.
+/// What tells frames apart, and what is known about the message under way.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     framing: Framing,
     limits: Limits,
-    /// What the driver appends to; undecoded from `start`.
-    buffer: Vec<u8>,
-    start: usize,
-    /// A read whose bodies are handed out as slices. Comes before `buffer`, which is empty meanwhile.
-    frozen: Bytes,
-    /// Whole length of the incomplete frame at the front, once its header is there.
-    partial: usize,
-    /// Room for the next read, and the most it may become.
-    read_size: usize,
-    batch: usize,
+    input: ReadBuffer,
+    /// Frames of at most this many bytes need no second look; `None` outside of plain traffic.
+    small: Option<u8>,
     /// The message under way, and its bytes with headers.
     meter: Meter,
     wire_bytes: usize,
-    /// Wire bytes of the last whole message: streams of equal messages are read in multiples of it, so that
-    /// no body is split between two buffers.
-    last_message: usize,
 }
 
 impl Decoder {
     pub(crate) fn new(framing: Framing, limits: Limits, batch: usize) -> Decoder {
-        let batch = batch.max(1);
         Decoder {
             framing,
             limits,
-            buffer: Vec::new(),
-            start: 0,
-            frozen: Bytes::new(),
-            partial: 0,
-            read_size: FIRST_READ.min(batch),
-            batch,
+            input: ReadBuffer::new(batch),
+            small: None,
             meter: Meter::default(),
             wire_bytes: 0,
-            last_message: 0,
         }
     }
 
@@ -107,64 +78,21 @@ impl Decoder {
         self.limits = limits;
     }
 
-    /// Where the driver appends; there is room for a read.
-    pub(crate) fn input(&mut self) -> &mut Vec<u8> {
-        if !self.frozen.is_empty() {
-            self.thaw();
-        } else if self.start > 0 {
-            self.buffer.drain(..self.start);
-            self.start = 0;
-        }
-        let have = self.buffer.len();
-        let room = self.room(have);
-        if have == 0 && self.buffer.capacity() > 4 * room {
-            // A buffer that once held a huge frame.
-            self.buffer = Vec::new();
-        }
-        if self.buffer.capacity() - have < room {
-            self.buffer.reserve_exact(room);
-        }
-        &mut self.buffer
+    /// From now on [`decode_small`](Decoder::decode_small) is allowed: its frames need no second look.
+    pub(crate) fn allow_small(&mut self) {
+        let plain = self.framing == Framing::V2 && self.limits.frames > 0;
+        let most = self.limits.message.min(INLINE_MAX as u64) as u8;
+        self.small = plain.then_some(most);
     }
 
-    /// To be called when the driver has appended.
-    pub(crate) fn note_read(&mut self) {
-        if self.buffer.len() == self.buffer.capacity() {
-            self.read_size = self.batch.min(self.read_size * 2);
-        }
+    /// The received bytes.
+    pub(crate) fn input(&mut self) -> &mut ReadBuffer {
+        &mut self.input
     }
 
-    /// Everything not decoded yet.
-    pub(crate) fn undecoded(&self) -> &[u8] {
-        if self.frozen.is_empty() {
-            &self.buffer[self.start..]
-        } else {
-            &self.frozen
-        }
-    }
-
-    /// Forgets bytes at the front of [`undecoded`](Decoder::undecoded).
-    pub(crate) fn skip(&mut self, count: usize) {
-        if self.frozen.is_empty() {
-            self.start += count;
-            if self.start == self.buffer.len() {
-                self.buffer.clear();
-                self.start = 0;
-            }
-        } else {
-            self.frozen.advance(count);
-            if self.frozen.is_empty() {
-                // An empty slice would still hold the block.
-                self.frozen = Bytes::new();
-            }
-        }
-    }
-
-    /// Releases everything; nothing more will be decoded.
-    pub(crate) fn clear(&mut self) {
-        self.frozen = Bytes::new();
-        self.buffer = Vec::new();
-        self.start = 0;
+    /// Whether an idle connection holds on to memory worth releasing.
+    pub(crate) fn holds_spare(&self) -> bool {
+        self.input.holds_spare()
     }
 
     /// Whether the frames decoded so far end within a message.
@@ -172,17 +100,44 @@ impl Decoder {
         self.meter.in_message()
     }
 
+    /// The next frame if it is the usual one: small, and not at the very end of a read. Otherwise `None`, and
+    /// it is up to [`decode`](Decoder::decode).
+    #[inline(always)]
+    pub(crate) fn decode_small(&mut self) -> Option<Frame> {
+        let small = self.small?;
+        let data = self.input.bytes();
+        // One byte beyond the longest, so that the read is not used up by this frame.
+        let (&[flags, size], body) = data.split_first_chunk()?;
+        let (bytes, _) = body.split_first_chunk::<{ INLINE_MAX + 1 }>()?;
+        if flags > MORE || size > small {
+            return None;
+        }
+        let more = flags == MORE;
+        let end = 2 + usize::from(size);
+        let part = more || self.meter.in_message();
+        if part && !self.meter.fits(u64::from(size), &self.limits) {
+            return None;
+        }
+        let frame = Frame::from_array(bytes.first_chunk()?, size, more);
+        self.input.skip_some(end);
+        if part {
+            self.count_part(u64::from(size), more, end);
+        } else {
+            self.input.note_message(end);
+        }
+        Some(frame)
+    }
+
     /// The next frame, or `None` when it is not complete.
-    #[inline]
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
-        let data = self.undecoded();
+        let data = self.input.bytes();
         let header = match self.framing {
             Framing::V2 => parse_header(data)?,
             Framing::V1 => legacy::parse_header(data)?,
             Framing::Raw => return Ok(self.decode_raw()),
         };
         let Some(header) = header else {
-            self.wait_for(0);
+            self.input.wait_for(0);
             return Ok(None);
         };
         self.check(&header)?;
@@ -193,23 +148,23 @@ impl Decoder {
             return Err(ProtocolError::FrameLength(header.size).into());
         };
         let Some(body) = data.get(header.len..end) else {
-            self.wait_for(end);
+            self.input.wait_for(end);
             return Ok(None);
         };
         let mut frame = if body.len() <= INLINE_MAX {
             let frame = Frame::copy_from(body);
-            self.skip(end);
+            self.input.skip(end);
             frame
         } else {
-            self.take_large(header.len, end)
+            self.input.take(header.len, end)
         };
         if header.command {
             frame.set_kind(Kind::Command);
         } else if header.more || self.meter.in_message() {
             frame.set_more(header.more);
-            self.count_part(&header, end);
+            self.count_part(header.size, header.more, end);
         } else {
-            self.last_message = end;
+            self.input.note_message(end);
         }
         Ok(Some(frame))
     }
@@ -238,96 +193,21 @@ impl Decoder {
         self.meter.check(header.size, limits)
     }
 
-    fn count_part(&mut self, header: &Header, end: usize) {
-        self.meter.count(header.size, header.more);
+    fn count_part(&mut self, size: u64, more: bool, end: usize) {
+        self.meter.count(size, more);
         self.wire_bytes = self.wire_bytes.saturating_add(end);
-        if !header.more {
-            self.last_message = self.wire_bytes;
+        if !more {
+            self.input.note_message(self.wire_bytes);
             self.wire_bytes = 0;
         }
     }
 
-    /// The complete frame at the front, its body being too large for inline storage.
-    fn take_large(&mut self, header_len: usize, end: usize) -> Frame {
-        if self.frozen.is_empty() {
-            // A body that outlives the others of its read keeps the whole block alive. So share only blocks
-            // that are reasonably full; the copy that costs elsewhere is small beside the system call.
-            if self.buffer.len() < self.buffer.capacity() / 4 {
-                let body = &self.buffer[self.start + header_len..self.start + end];
-                let frame = Frame::copy_from(body);
-                self.skip(end);
-                return frame;
-            }
-            self.freeze();
-        }
-        let mut body = self.frozen.split_to(end);
-        if self.frozen.is_empty() {
-            self.frozen = Bytes::new();
-        }
-        body.advance(header_len);
-        Frame::from_bytes(body)
-    }
-
+    /// Everything there is, as one frame.
     fn decode_raw(&mut self) -> Option<Frame> {
-        let len = self.undecoded().len();
-        if len == 0 {
-            return None;
+        match self.input.bytes().len() {
+            0 => None,
+            len => Some(self.input.take(0, len)),
         }
-        if len > INLINE_MAX {
-            return Some(self.take_large(0, len));
-        }
-        let frame = Frame::copy_from(self.undecoded());
-        self.skip(len);
-        Some(frame)
-    }
-
-    fn freeze(&mut self) {
-        self.frozen = Bytes::from(std::mem::take(&mut self.buffer));
-        self.frozen.advance(self.start);
-        self.start = 0;
-    }
-
-    /// Moves what is left of a read to the front of a new buffer.
-    fn thaw(&mut self) {
-        let rest = std::mem::take(&mut self.frozen);
-        let room = self.room(rest.len());
-        let mut buffer = Vec::with_capacity(rest.len() + room);
-        buffer.extend_from_slice(&rest);
-        self.buffer = buffer;
-        self.start = 0;
-    }
-
-    #[cold]
-    fn wait_for(&mut self, end: usize) {
-        self.partial = end;
-        if !self.frozen.is_empty() {
-            self.thaw();
-        }
-    }
-
-    /// Room to make behind `have` undecoded bytes.
-    fn room(&self, have: usize) -> usize {
-        let missing = self.partial.saturating_sub(have);
-        if missing > self.read_size / 2 {
-            // Read to the end of this frame and not beyond, so that the next one starts a buffer.
-            let trusted = self.last_message.min(TRUST_MAX);
-            return missing.min(self.read_size.max(have).max(trusted));
-        }
-        let message = self.last_message;
-        let aligned = if message <= self.read_size / 8 {
-            // The piece of a small message that gets copied is not worth a smaller read.
-            self.read_size
-        } else if message <= self.read_size {
-            (self.read_size - missing) / message * message
-        } else {
-            message.min(TRUST_MAX)
-        };
-        missing
-            + if aligned == 0 {
-                self.read_size
-            } else {
-                aligned
-            }
     }
 }
 
@@ -395,9 +275,18 @@ impl Meter {
         self.frames != 0
     }
 
+    /// Whether the message may have another frame of `size` bytes.
+    #[inline]
+    pub(crate) fn fits(&self, size: u64, limits: &Limits) -> bool {
+        self.bytes.saturating_add(size) <= limits.message && self.frames < limits.frames
+    }
+
     /// Refuses a frame of `size` bytes that would make the message too large.
     #[inline]
     pub(crate) fn check(&self, size: u64, limits: &Limits) -> Result<(), CloseReason> {
+        if self.fits(size, limits) {
+            return Ok(());
+        }
         let size = self.bytes.saturating_add(size);
         if size > limits.message {
             return Err(CloseReason::MessageTooBig {
@@ -405,10 +294,7 @@ impl Meter {
                 limit: limits.message,
             });
         }
-        if self.frames >= limits.frames {
-            return Err(ProtocolError::TooManyFrames(limits.frames).into());
-        }
-        Ok(())
+        Err(ProtocolError::TooManyFrames(limits.frames).into())
     }
 
     /// Takes a frame into account.
@@ -418,6 +304,113 @@ impl Meter {
             self.bytes = self.bytes.saturating_add(size);
         } else {
             *self = Meter::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(len: usize, size: u64, more: bool, command: bool) -> Option<Header> {
+        Some(Header {
+            len,
+            size,
+            more,
+            command,
+        })
+    }
+
+    fn limits() -> Limits {
+        Limits {
+            message: 10,
+            frames: 3,
+            command: 5,
+            commands_only: false,
+        }
+    }
+
+    fn decoded(bytes: &[u8], small: bool) -> (Vec<Frame>, Option<CloseReason>) {
+        let mut decoder = Decoder::new(Framing::V2, limits(), 1000);
+        if small {
+            decoder.allow_small();
+        }
+        // What follows lets the last frame be one of the usual.
+        decoder.input().input().extend_from_slice(bytes);
+        decoder.input().input().extend_from_slice(&[0xff; 100]);
+        let mut frames = Vec::new();
+        loop {
+            if let Some(frame) = decoder.decode_small() {
+                frames.push(frame);
+                continue;
+            }
+            match decoder.decode() {
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => return (frames, None),
+                Err(CloseReason::Protocol(ProtocolError::FrameFlags(0xff))) => {
+                    return (frames, None);
+                }
+                Err(reason) => return (frames, Some(reason)),
+            }
+        }
+    }
+
+    #[test]
+    fn headers_are_those_of_rfc_37() {
+        let cases: &[(&[u8], _)] = &[
+            (b"\0\0", header(2, 0, false, false)),
+            (b"\x01\xff", header(2, 255, true, false)),
+            (b"\x04\x1a\x05READY", header(2, 26, false, true)),
+            (b"\x02\0\0\0\0\0\0\x01\0", header(9, 256, false, false)),
+            (b"\x03\0\0\0\0\0\0\0\0", header(9, 0, true, false)),
+            (
+                b"\x06\x7f\xff\xff\xff\xff\xff\xff\xff",
+                header(9, u64::MAX >> 1, false, true),
+            ),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(parse_header(bytes).as_ref(), Ok(expected));
+            let len = if bytes[0] & LONG == 0 { 2 } else { 9 };
+            for end in 0..len {
+                assert_eq!(parse_header(&bytes[..end]), Ok(None));
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_headers_are_refused_by_their_first_wrong_byte() {
+        for flags in [0x08, 0x10, 0x80, 0x05, 0x07] {
+            assert_eq!(
+                parse_header(&[flags]),
+                Err(ProtocolError::FrameFlags(flags))
+            );
+        }
+        let long = b"\x02\x80\0\0\0\0\0\0\0";
+        assert_eq!(parse_header(long), Err(ProtocolError::FrameLength(1 << 63)));
+    }
+
+    #[test]
+    fn the_short_way_decodes_what_the_long_way_does() {
+        let too_big = |size| CloseReason::MessageTooBig { size, limit: 10 };
+        let cases: &[(&[u8], usize, Option<CloseReason>)] = &[
+            (b"\0\x0501234\0\x0b", 1, Some(too_big(11))),
+            (b"\0\x0a0123456789\0\0", 2, None),
+            (b"\0\x0b0123456789a", 0, Some(too_big(11))),
+            (b"\x01\x0501234\0\x0556789", 2, None),
+            (b"\x01\x0501234\0\x06567890", 1, Some(too_big(11))),
+            (b"\x01\0\x01\0\0\0\0\x01x", 4, None),
+            (
+                b"\x01\0\x01\0\x01\0\0\0",
+                3,
+                Some(ProtocolError::TooManyFrames(3).into()),
+            ),
+            (b"\x04\x05\x04PING\0\x01x", 2, None),
+        ];
+        for (bytes, count, reason) in cases {
+            let short = decoded(bytes, true);
+            assert_eq!(short, decoded(bytes, false), "{}", bytes.escape_ascii());
+            assert_eq!(short.0.len(), *count, "{}", bytes.escape_ascii());
+            assert_eq!(short.1, *reason, "{}", bytes.escape_ascii());
         }
     }
 }

@@ -10,8 +10,11 @@ use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// Bodies from this size on are sent from where they are.
+/// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
+
+/// The largest buffer that may stay when a connection falls silent.
+const QUIET_MAX: usize = 16 * 1024;
 
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
@@ -211,6 +214,20 @@ impl Encoder {
         self.sent = 0;
     }
 
+    /// Whether an idle connection holds on to memory worth releasing.
+    pub(crate) fn holds_spare(&self) -> bool {
+        self.buffer.capacity() > QUIET_MAX
+    }
+
+    /// Releases memory, if nothing waits in it.
+    pub(crate) fn trim(&mut self) {
+        if self.backlog == 0 {
+            self.buffer = Vec::new();
+            self.bodies = VecDeque::new();
+            self.ends = VecDeque::new();
+        }
+    }
+
     /// Drops what is not sent.
     pub(crate) fn clear(&mut self) {
         self.backlog = 0;
@@ -218,5 +235,131 @@ impl Encoder {
         self.sent = 0;
         self.bodies.clear();
         self.ends.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(encoder: &Encoder) -> Vec<u8> {
+        let mut slices = Vec::new();
+        encoder.poll_transmit(&mut slices, usize::MAX);
+        slices.iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    fn put(encoder: &mut Encoder, body: &[u8], more: bool) {
+        encoder.put_data(Frame::from(body), more, more);
+    }
+
+    #[test]
+    fn frames_are_those_of_rfc_37() {
+        let mut encoder = Encoder::new(Framing::V2);
+        put(&mut encoder, b"", true);
+        put(&mut encoder, b"hello", false);
+        encoder.put_command(b"\x04PING", Frame::from(b"\0\x0a"));
+        encoder.put_control(&[1], Frame::from("topic"));
+        assert_eq!(
+            sent(&encoder),
+            b"\x01\0\0\x05hello\x04\x07\x04PING\0\x0a\0\x06\x01topic"
+        );
+    }
+
+    #[test]
+    fn lengths_beyond_255_take_the_long_form() {
+        for (len, header) in [
+            (255, &b"\0\xff"[..]),
+            (256, b"\x02\0\0\0\0\0\0\x01\0"),
+            (70_000, b"\x02\0\0\0\0\0\x01\x11\x70"),
+        ] {
+            let mut encoder = Encoder::new(Framing::V2);
+            put(&mut encoder, &vec![7; len], false);
+            assert_eq!(sent(&encoder), [header, &vec![7; len]].concat());
+        }
+        // A command counts with its name.
+        for (len, header) in [(245, &b"\x04\xff"[..]), (246, b"\x06\0\0\0\0\0\0\x01\0")] {
+            let mut encoder = Encoder::new(Framing::V2);
+            encoder.put_command(b"\x09SUBSCRIBE", Frame::from(vec![7; len]));
+            assert!(sent(&encoder).starts_with(header));
+        }
+    }
+
+    #[test]
+    fn large_bodies_stay_where_they_are() {
+        let mut encoder = Encoder::new(Framing::V2);
+        let body = Bytes::from(vec![7; GATHER_MIN]);
+        put(&mut encoder, b"a", true);
+        encoder.put_data(Frame::from_bytes(body.clone()), false, false);
+        encoder.put_data(Frame::from_bytes(body.clone()), false, false);
+        put(&mut encoder, b"z", false);
+        let mut slices = Vec::new();
+        let count = encoder.poll_transmit(&mut slices, usize::MAX);
+        assert_eq!(count, encoder.backlog());
+        let lens: Vec<usize> = slices.iter().map(|slice| slice.len()).collect();
+        assert_eq!(lens, [3 + 9, GATHER_MIN, 9, GATHER_MIN, 3]);
+        assert_eq!(slices[1].as_ptr(), body.as_ptr());
+    }
+
+    #[test]
+    fn the_buffer_does_not_grow_behind_a_slow_peer() {
+        let mut encoder = Encoder::new(Framing::V2);
+        let mut expected = 0;
+        for round in 0..2_000u32 {
+            put(&mut encoder, &round.to_be_bytes(), false);
+            put(&mut encoder, &[7; 94], false);
+            if encoder.backlog() > 10_000 {
+                // Never everything: the backlog stays.
+                let first = sent(&encoder);
+                encoder.transmitted(102);
+                assert_eq!(first[2..6], u32::to_be_bytes(expected));
+                expected += 1;
+            }
+        }
+        assert!(encoder.buffer.capacity() < 64 * 1024);
+        assert_eq!(encoder.messages_sent(), 2 * u64::from(expected));
+    }
+
+    #[test]
+    fn large_bodies_keep_their_place_when_the_buffer_moves_up() {
+        let mut encoder = Encoder::new(Framing::V2);
+        let (mut expected, mut got) = (Vec::new(), Vec::new());
+        for round in 0..300usize {
+            let len = if round % 20 == 19 { GATHER_MIN } else { 200 };
+            let body = vec![round as u8; len];
+            let mut plain = Encoder::new(Framing::V2);
+            put(&mut plain, &body, false);
+            expected.extend(sent(&plain));
+            put(&mut encoder, &body, false);
+            // The backlog shrinks to almost nothing, but never to nothing.
+            let count = encoder.backlog().saturating_sub(round % 7 * 100 + 1);
+            let mut slices = Vec::new();
+            let count = encoder.poll_transmit(&mut slices, count);
+            got.extend(slices.iter().flat_map(|slice| slice.to_vec()));
+            encoder.transmitted(count);
+        }
+        got.extend(sent(&encoder));
+        assert!(got == expected);
+        assert!(encoder.buffer.capacity() < 32 * 1024);
+    }
+
+    #[test]
+    fn what_is_sent_is_forgotten_wherever_it_ends() {
+        let mut bytes = Vec::new();
+        for step in [1, 2, 7, 11, GATHER_MIN, 3 * GATHER_MIN] {
+            let mut encoder = Encoder::new(Framing::V2);
+            for len in [3, GATHER_MIN + 1, 0, GATHER_MIN] {
+                put(&mut encoder, &vec![len as u8; len], false);
+            }
+            let whole = sent(&encoder);
+            bytes.clear();
+            while encoder.backlog() > 0 {
+                let mut slices = Vec::new();
+                let count = encoder.poll_transmit(&mut slices, step);
+                bytes.extend(slices.iter().flat_map(|slice| slice.to_vec()));
+                encoder.transmitted(count);
+            }
+            assert_eq!(bytes, whole);
+            assert_eq!(encoder.messages_sent(), 4);
+        }
     }
 }

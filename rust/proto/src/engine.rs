@@ -20,6 +20,9 @@ use traffic::Traffic;
 
 pub use crate::error::{CloseReason, ProtocolError};
 
+/// How long nothing must move until a connection gives its buffers back.
+const TRIM_AFTER: Duration = Duration::from_secs(1);
+
 /// Everything an engine must know before the first byte.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -31,13 +34,13 @@ pub struct EngineConfig {
     pub mechanism: MechanismConfig,
     /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
     pub as_server: bool,
-    /// How long the handshake may take; `None` waits forever.
+    /// How long the handshake may take; `None` or zero waits forever.
     pub handshake_ivl: Option<Duration>,
-    /// How often to send a PING; `None` sends none.
+    /// How often to send a PING; `None` or zero sends none.
     pub heartbeat_ivl: Option<Duration>,
     /// How long the peer should wait for a sign of life after our PING; zero leaves it to the peer.
     pub heartbeat_ttl: Duration,
-    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval.
+    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval, zero forever.
     pub heartbeat_timeout: Option<Duration>,
     /// The most bytes in a frame, and in all frames of a message together.
     pub max_msg_size: Option<u64>,
@@ -163,6 +166,10 @@ pub struct Engine {
     traffic: Traffic,
     heartbeat: Heartbeat,
     handshake_deadline: Option<Instant>,
+    /// When to look whether the connection is idle and holds memory it does not need, and whether bytes have
+    /// moved since the last look.
+    trim_at: Option<Instant>,
+    moved: bool,
     /// The last time anybody told us.
     now: Instant,
     /// The peer will send no more.
@@ -206,7 +213,10 @@ impl Engine {
             limits = traffic::limits(&config);
             State::Traffic
         } else {
-            handshake_deadline = config.handshake_ivl.map(|after| now + after);
+            handshake_deadline = config
+                .handshake_ivl
+                .filter(|after| !after.is_zero())
+                .and_then(|after| now.checked_add(after));
             State::Greeting(Greeting::new(
                 config.socket_type,
                 config.mechanism.spec.name,
@@ -223,6 +233,8 @@ impl Engine {
             traffic: Traffic::new(config.socket_type),
             heartbeat: Heartbeat::new(&config),
             handshake_deadline,
+            trim_at: None,
+            moved: false,
             now,
             eof: false,
             dry: true,
@@ -234,17 +246,18 @@ impl Engine {
     ///
     /// Call [`handle_input`](Engine::handle_input) when something has been appended.
     pub fn input(&mut self) -> &mut Vec<u8> {
-        self.decoder.input()
+        self.decoder.input().input()
     }
 
     /// Bytes have been appended to [`input`](Engine::input).
     pub fn handle_input(&mut self, now: Instant) {
         self.now = now;
-        self.decoder.note_read();
+        self.decoder.input().note_read();
         self.dry = false;
+        self.note_moved();
         match self.state {
             State::Traffic => self.heartbeat.handle_input(),
-            State::Closed => self.decoder.clear(),
+            State::Closed => self.decoder.input().clear(),
             _ => self.advance_handshake(),
         }
     }
@@ -263,7 +276,10 @@ impl Engine {
         self.now = now;
         match self.state {
             State::Closed => {}
-            State::Traffic => self.handle_heartbeat(),
+            State::Traffic => {
+                self.trim();
+                self.handle_heartbeat();
+            }
             _ => {
                 if self
                     .handshake_deadline
@@ -278,6 +294,15 @@ impl Engine {
     /// The next event, or `None` when more bytes are needed.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.events.is_empty()
+            && let Some(frame) = self.decoder.decode_small()
+        {
+            return Some(Event::Frame(frame));
+        }
+        self.poll_any_event()
+    }
+
+    fn poll_any_event(&mut self) -> Option<Event> {
         if !self.events.is_empty() {
             return self.events.pop_front();
         }
@@ -321,6 +346,7 @@ impl Engine {
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         self.now = now;
         self.encoder.transmitted(count);
+        self.note_moved();
         if self.traffic.owes() && self.is_ready() {
             self.send_owed();
         }
@@ -341,7 +367,10 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
-            State::Traffic => self.heartbeat.poll_timeout(),
+            State::Traffic => match (self.heartbeat.poll_timeout(), self.trim_at) {
+                (Some(beat), Some(trim)) => Some(beat.min(trim)),
+                (beat, trim) => beat.or(trim),
+            },
             _ => self.handshake_deadline,
         }
     }
@@ -355,6 +384,28 @@ impl Engine {
     #[inline]
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Traffic)
+    }
+
+    #[inline]
+    fn note_moved(&mut self) {
+        self.moved = true;
+        if self.trim_at.is_none() && (self.decoder.holds_spare() || self.encoder.holds_spare()) {
+            self.trim_at = self.now.checked_add(TRIM_AFTER);
+        }
+    }
+
+    /// Gives back the buffers of a connection over which nothing has moved for a while.
+    fn trim(&mut self) {
+        if self.trim_at.is_none_or(|at| at > self.now) {
+            return;
+        }
+        if std::mem::take(&mut self.moved) {
+            self.trim_at = self.now.checked_add(TRIM_AFTER);
+        } else {
+            self.trim_at = None;
+            self.decoder.input().trim();
+            self.encoder.trim();
+        }
     }
 
     fn is_closed(&self) -> bool {
@@ -372,7 +423,7 @@ impl Engine {
     /// Ends the connection, leaving in the encoder what the peer should still hear.
     fn close_politely(&mut self, reason: CloseReason) {
         self.state = State::Closed;
-        self.decoder.clear();
+        self.decoder.input().clear();
         self.events.push_back(Event::Closed(reason));
     }
 }

@@ -10,11 +10,8 @@ use std::ops::Deref;
 
 /// The longest body stored inside the frame itself.
 ///
-/// Chosen so that a frame fills 72 bytes: one tag, one byte of flags, one of length, and this.
+/// Chosen so that a frame fills 72 bytes: this, and a byte each for length, kind and the `more` flag.
 pub const INLINE_MAX: usize = 69;
-
-const MORE: u8 = 0x01;
-const KIND_SHIFT: u32 = 1;
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,19 +32,6 @@ pub enum Kind {
     Leave = 5,
 }
 
-impl Kind {
-    const fn from_bits(bits: u8) -> Kind {
-        match bits {
-            1 => Kind::Command,
-            2 => Kind::Subscribe,
-            3 => Kind::Cancel,
-            4 => Kind::Join,
-            5 => Kind::Leave,
-            _ => Kind::Data,
-        }
-    }
-}
-
 /// One part of a message: a body, the `more` flag and a [`Kind`].
 ///
 /// Cheap to move and to clone. The default is an empty data frame.
@@ -56,31 +40,43 @@ pub struct Frame {
     body: Body,
 }
 
-// The flags sit inside both variants: beside the enum they would cost eight bytes of alignment.
 #[derive(Clone)]
 enum Body {
-    Inline {
-        flags: u8,
-        len: u8,
-        bytes: [u8; INLINE_MAX],
-    },
-    Shared {
-        flags: u8,
-        bytes: Bytes,
-    },
+    Inline(Inline),
+    Shared(Shared),
 }
 
-const _: () = assert!(size_of::<Frame>() <= 72);
+// Kind and flag sit inside both variants: beside the enum they would cost eight bytes of alignment. The order
+// is fixed so that the body starts aligned and frames move in whole words; which variant it is hides in the
+// unused values of `more`.
+#[derive(Clone)]
+#[repr(C)]
+struct Inline {
+    bytes: [u8; INLINE_MAX],
+    len: u8,
+    kind: Kind,
+    more: bool,
+}
+
+#[derive(Clone)]
+struct Shared {
+    bytes: Bytes,
+    kind: Kind,
+    more: bool,
+}
+
+const _: () = assert!(size_of::<Option<Frame>>() == 72);
 
 impl Frame {
     /// An empty data frame.
     pub const fn new() -> Frame {
         Frame {
-            body: Body::Inline {
-                flags: 0,
-                len: 0,
+            body: Body::Inline(Inline {
                 bytes: [0; INLINE_MAX],
-            },
+                len: 0,
+                kind: Kind::Data,
+                more: false,
+            }),
         }
     }
 
@@ -109,6 +105,22 @@ impl Frame {
         frame
     }
 
+    /// A data frame of the first `len` bytes of `bytes`; the others are never seen.
+    ///
+    /// Copying a fixed number of bytes is much cheaper than copying the right number.
+    #[inline(always)]
+    pub(crate) fn from_array(bytes: &[u8; INLINE_MAX], len: u8, more: bool) -> Frame {
+        debug_assert!(usize::from(len) <= INLINE_MAX);
+        Frame {
+            body: Body::Inline(Inline {
+                bytes: *bytes,
+                len,
+                kind: Kind::Data,
+                more,
+            }),
+        }
+    }
+
     #[inline]
     fn inline(body: &[u8]) -> Option<Frame> {
         if body.len() > INLINE_MAX {
@@ -116,54 +128,62 @@ impl Frame {
         }
         let mut bytes = [0; INLINE_MAX];
         bytes[..body.len()].copy_from_slice(body);
-        Some(Frame {
-            body: Body::Inline {
-                flags: 0,
-                len: body.len() as u8,
-                bytes,
-            },
-        })
+        Some(Frame::from_array(&bytes, body.len() as u8, false))
     }
 
     #[inline]
     fn shared(bytes: Bytes) -> Frame {
         Frame {
-            body: Body::Shared { flags: 0, bytes },
+            body: Body::Shared(Shared {
+                bytes,
+                kind: Kind::Data,
+                more: false,
+            }),
         }
     }
 
     /// What the frame is for.
     #[inline]
     pub fn kind(&self) -> Kind {
-        Kind::from_bits(self.flags() >> KIND_SHIFT)
+        match &self.body {
+            Body::Inline(inline) => inline.kind,
+            Body::Shared(shared) => shared.kind,
+        }
     }
 
     /// Changes what the frame is for.
     #[inline]
     pub fn set_kind(&mut self, kind: Kind) {
-        let flags = self.flags_mut();
-        *flags = (*flags & MORE) | ((kind as u8) << KIND_SHIFT);
+        match &mut self.body {
+            Body::Inline(inline) => inline.kind = kind,
+            Body::Shared(shared) => shared.kind = kind,
+        }
     }
 
     /// Whether another frame of the same message follows.
     #[inline]
     pub fn more(&self) -> bool {
-        self.flags() & MORE != 0
+        match &self.body {
+            Body::Inline(inline) => inline.more,
+            Body::Shared(shared) => shared.more,
+        }
     }
 
     /// Says whether another frame of the same message follows.
     #[inline]
     pub fn set_more(&mut self, more: bool) {
-        let flags = self.flags_mut();
-        *flags = (*flags & !MORE) | u8::from(more);
+        match &mut self.body {
+            Body::Inline(inline) => inline.more = more,
+            Body::Shared(shared) => shared.more = more,
+        }
     }
 
     /// Length of the body in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.body {
-            Body::Inline { len, .. } => usize::from(*len),
-            Body::Shared { bytes, .. } => bytes.len(),
+            Body::Inline(inline) => usize::from(inline.len),
+            Body::Shared(shared) => shared.bytes.len(),
         }
     }
 
@@ -177,45 +197,38 @@ impl Frame {
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.body {
-            Body::Inline { len, bytes, .. } => &bytes[..usize::from(*len)],
-            Body::Shared { bytes, .. } => bytes,
+            Body::Inline(inline) => inline.as_slice(),
+            Body::Shared(shared) => &shared.bytes,
         }
     }
 
     /// Whether the body lives inside the frame, without a heap block.
     #[inline]
     pub fn is_inline(&self) -> bool {
-        matches!(self.body, Body::Inline { .. })
+        matches!(self.body, Body::Inline(_))
     }
 
     /// The body as [`Bytes`]: the same block when it is shared, a copy when it is inline.
     pub fn into_bytes(self) -> Bytes {
         match self.body {
-            Body::Inline { len, bytes, .. } => Bytes::copy_from_slice(&bytes[..usize::from(len)]),
-            Body::Shared { bytes, .. } => bytes,
+            Body::Inline(inline) => Bytes::copy_from_slice(inline.as_slice()),
+            Body::Shared(shared) => shared.bytes,
         }
     }
 
     /// Like [`into_bytes`](Frame::into_bytes), leaving the frame as it is.
     pub fn to_bytes(&self) -> Bytes {
         match &self.body {
-            Body::Inline { len, bytes, .. } => Bytes::copy_from_slice(&bytes[..usize::from(*len)]),
-            Body::Shared { bytes, .. } => bytes.clone(),
+            Body::Inline(inline) => Bytes::copy_from_slice(inline.as_slice()),
+            Body::Shared(shared) => shared.bytes.clone(),
         }
     }
+}
 
+impl Inline {
     #[inline]
-    fn flags(&self) -> u8 {
-        match &self.body {
-            Body::Inline { flags, .. } | Body::Shared { flags, .. } => *flags,
-        }
-    }
-
-    #[inline]
-    fn flags_mut(&mut self) -> &mut u8 {
-        match &mut self.body {
-            Body::Inline { flags, .. } | Body::Shared { flags, .. } => flags,
-        }
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
     }
 }
 
@@ -244,7 +257,9 @@ impl AsRef<[u8]> for Frame {
 /// Body, `more` flag and kind; not where the body is stored.
 impl PartialEq for Frame {
     fn eq(&self, other: &Frame) -> bool {
-        self.flags() == other.flags() && self.as_slice() == other.as_slice()
+        self.kind() == other.kind()
+            && self.more() == other.more()
+            && self.as_slice() == other.as_slice()
     }
 }
 

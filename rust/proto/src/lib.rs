@@ -1,4 +1,16 @@
 //! ZMTP without I/O: bytes and a clock in, bytes and events out.
+//!
+//! An [`Engine`] is one side of one connection, as a value. It never reads a clock, a descriptor or a random
+//! number: whoever drives it brings the received bytes and the time, and takes the events, the bytes to send
+//! and the next deadline. So the same code runs under an I/O thread, in the caller's thread, and in tests that
+//! cut bytes anywhere and let hours pass in microseconds. The example on [`Engine`] shows the loop.
+//!
+//! What the engine is made of, from the wire inwards: the receive buffer and the decoder, the greeting, the
+//! security mechanisms (one file each in [`mechanisms`]), and the traffic after them. Around it: [`Frame`] and
+//! [`Message`], [`SocketType`], the matchers for subscriptions in [`subscription`], endpoints in [`endpoint`].
+//!
+//! A peer may send anything. It is refused with a reason ([`CloseReason`]); it cannot make the engine panic,
+//! recurse, or keep memory out of proportion to the bytes it really sent.
 
 #![forbid(unsafe_code)]
 
@@ -13,8 +25,10 @@ mod greeting;
 mod legacy;
 pub mod mechanisms;
 pub mod message;
+mod read_buffer;
 pub mod socket_type;
 pub mod subscription;
+pub mod z85;
 
 pub use engine::{Engine, EngineConfig, Event, PeerInfo};
 pub use error::{CloseReason, ProtocolError};

@@ -386,6 +386,36 @@ fn large_bodies_are_sent_from_where_they_are() {
 }
 
 #[test]
+fn an_idle_connection_gives_its_buffers_back() {
+    let mut pair = Pair::ready(
+        config(SocketType::Push),
+        config(SocketType::Pull),
+        Cut::Every(50_000),
+    );
+    assert_eq!(pair.a.engine.poll_timeout(), None);
+    for _ in 0..5 {
+        for _ in 0..100 {
+            pair.send_a(message(&[vec![7; 5000]]));
+        }
+        pair.run();
+    }
+    assert_eq!(data(&pair.b.events()).len(), 500);
+    assert!(pair.b.engine.input().capacity() > 30_000);
+    for _ in 0..3 {
+        let due = [pair.a.engine.poll_timeout(), pair.b.engine.poll_timeout()];
+        if let Some(at) = due.into_iter().flatten().min() {
+            pair.advance(at - pair.now);
+        }
+    }
+    assert_eq!(pair.a.engine.poll_timeout(), None);
+    assert_eq!(pair.b.engine.poll_timeout(), None);
+    assert!(pair.b.engine.input().capacity() < 10_000);
+    pair.send_a(message(&[vec![7; 5000]]));
+    pair.run();
+    assert_eq!(data(&pair.b.events()).len(), 1);
+}
+
+#[test]
 fn raw_connections_carry_bytes() {
     let mut pair = Pair::new(
         config(SocketType::Stream),

@@ -51,14 +51,18 @@ pub(crate) fn wait<T: Send>(
 pub(crate) fn retry<T>(result: Result<T, Error>) -> Result<Step<T>, Error> {
     match result {
         Ok(value) => Ok(Step::Done(value)),
-        Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Interrupted) => Ok(Step::Again),
+        Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Interrupted) => {
+            Ok(Step::Again)
+        }
         Err(error) => Err(error),
     }
 }
 
 /// The point in time that `timeout` milliseconds from now is; negative = never.
 pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
-    u64::try_from(millis).ok().and_then(|millis| Instant::now().checked_add(Duration::from_millis(millis)))
+    u64::try_from(millis)
+        .ok()
+        .and_then(|millis| Instant::now().checked_add(Duration::from_millis(millis)))
 }
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
@@ -70,7 +74,10 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     }
     let threading = py.import("threading")?;
     let me: u64 = threading.call_method0("get_ident")?.extract()?;
-    let main: u64 = threading.call_method0("main_thread")?.getattr("ident")?.extract()?;
+    let main: u64 = threading
+        .call_method0("main_thread")?
+        .getattr("ident")?
+        .extract()?;
     MAIN.set(Some(me == main));
     Ok(me == main)
 }

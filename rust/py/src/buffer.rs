@@ -135,11 +135,22 @@ impl Release {
         };
         loop {
             let slice = Duration::from_millis(50);
-            let left = deadline.map_or(slice, |at| at.saturating_duration_since(Instant::now()).min(slice));
+            let left = deadline.map_or(slice, |at| {
+                at.saturating_duration_since(Instant::now()).min(slice)
+            });
             let done = py.detach(|| {
-                let guard = self.done.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let guard = self
+                    .done
+                    .lock
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 if !self.done.flag.load(Ordering::Acquire) {
-                    drop(self.done.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner));
+                    drop(
+                        self.done
+                            .changed
+                            .wait_timeout(guard, left)
+                            .unwrap_or_else(PoisonError::into_inner),
+                    );
                 }
                 self.done.flag.load(Ordering::Acquire)
             });
@@ -168,7 +179,7 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
         }
         return Ok(lend_bytes(object, false).frame);
     }
-    with_contiguous(data, |body| Frame::copy_from(body))
+    with_contiguous(data, Frame::copy_from)
 }
 
 /// Takes a body without copying it, if it has at least `threshold` bytes.
@@ -177,11 +188,17 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
         if object.as_bytes().len() >= threshold.max(1) {
             return Ok(lend_bytes(object, track));
         }
-        return Ok(Body { frame: Frame::copy_from(object.as_bytes()), release: None });
+        return Ok(Body {
+            frame: Frame::copy_from(object.as_bytes()),
+            release: None,
+        });
     }
     let buffer = view(data)?;
     if buffer.len_bytes() < threshold.max(1) {
-        return Ok(Body { frame: with_contiguous(data, |body| Frame::copy_from(body))?, release: None });
+        return Ok(Body {
+            frame: with_contiguous(data, Frame::copy_from)?,
+            release: None,
+        });
     }
     let done = track.then(Arc::<Done>::default);
     let lent = Lent {
@@ -199,14 +216,19 @@ fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
     let lent = Lent {
         memory: body.as_ptr(),
         len: body.len(),
-        owner: Some(Owner::Object { _object: object.clone().into_any().unbind() }),
+        owner: Some(Owner::Object {
+            _object: object.clone().into_any().unbind(),
+        }),
         done: done.clone(),
     };
     finish(lent, done)
 }
 
 fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
-    Body { frame: Frame::from_bytes(Bytes::from_owner(lent)), release: done.map(|done| Release { done }) }
+    Body {
+        frame: Frame::from_bytes(Bytes::from_owner(lent)),
+        release: done.map(|done| Release { done }),
+    }
 }
 
 fn view(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
@@ -218,17 +240,24 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
         Err(error) if error.is_instance_of::<PyBufferError>(data.py()) => return Err(error),
         Err(_) => {
             let name = data.get_type().qualname()?;
-            return Err(PyTypeError::new_err(format!("{name} objects do not support the buffer interface")));
+            return Err(PyTypeError::new_err(format!(
+                "{name} objects do not support the buffer interface"
+            )));
         }
     };
     if !buffer.is_c_contiguous() {
-        return Err(PyBufferError::new_err("the buffer is not C-contiguous: send a copy of it, e.g. bytes(data)"));
+        return Err(PyBufferError::new_err(
+            "the buffer is not C-contiguous: send a copy of it, e.g. bytes(data)",
+        ));
     }
     Ok(buffer)
 }
 
 /// Looks at a contiguous buffer as bytes.
-pub(crate) fn with_contiguous<T>(data: &Bound<'_, PyAny>, look: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
+pub(crate) fn with_contiguous<T>(
+    data: &Bound<'_, PyAny>,
+    look: impl FnOnce(&[u8]) -> T,
+) -> PyResult<T> {
     let buffer = view(data)?;
     let len = buffer.len_bytes();
     if len == 0 {
@@ -237,26 +266,35 @@ pub(crate) fn with_contiguous<T>(data: &Bound<'_, PyAny>, look: impl FnOnce(&[u8
     // SAFETY: the view is C-contiguous (checked by `view`), so it has `len_bytes` readable bytes from `buf_ptr` on, and
     // stays open until the end of this function. Python code in another thread may write to it meanwhile; the bytes
     // are only copied, so that the worst that comes of it is a torn copy, as with every such read in CPython.
-    Ok(look(unsafe { slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), len) }))
+    Ok(look(unsafe {
+        slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), len)
+    }))
 }
 
 /// Copies as much of `body` into a writable buffer as fits into `nbytes` (0 = all of it) bytes of it.
 pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyResult<()> {
     let buffer = view(target)?;
     check_target(&buffer, nbytes)?;
-    let room = if nbytes == 0 { buffer.len_bytes() } else { nbytes };
+    let room = if nbytes == 0 {
+        buffer.len_bytes()
+    } else {
+        nbytes
+    };
     let count = room.min(body.len());
     if count > 0 {
         // SAFETY: the view is writable and contiguous with at least `room` bytes (all checked above); `body` is memory
         // of the core's, which no Python buffer overlaps.
-        unsafe { std::ptr::copy_nonoverlapping(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count)
+        };
     }
     Ok(())
 }
 
 /// Checks before receiving that the message will have a place to go.
 pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
-    let nbytes = usize::try_from(nbytes).map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
+    let nbytes = usize::try_from(nbytes)
+        .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
     check_target(&view(target)?, nbytes)?;
     Ok(nbytes)
 }
@@ -266,7 +304,10 @@ fn check_target(buffer: &PyUntypedBuffer, nbytes: usize) -> PyResult<()> {
         return Err(PyBufferError::new_err("the buffer is read-only"));
     }
     if nbytes > buffer.len_bytes() {
-        let text = format!("nbytes={nbytes} is more than the buffer has: {}", buffer.len_bytes());
+        let text = format!(
+            "nbytes={nbytes} is more than the buffer has: {}",
+            buffer.len_bytes()
+        );
         return Err(PyValueError::new_err(text));
     }
     Ok(())
@@ -294,5 +335,9 @@ pub(crate) unsafe fn export(
             flags,
         )
     };
-    if result == 0 { Ok(()) } else { Err(PyErr::fetch(owner.py())) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(owner.py()))
+    }
 }

@@ -27,11 +27,15 @@ impl Context {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.core.get().is_none_or(|core| core.has_ended() || !core.is_own_process())
+        self.core
+            .get()
+            .is_none_or(|core| core.has_ended() || !core.is_own_process())
     }
 
     fn usable(&self) -> Option<&CoreContext> {
-        self.core.get().filter(|core| core.is_own_process() && !core.has_ended())
+        self.core
+            .get()
+            .filter(|core| core.is_own_process() && !core.has_ended())
     }
 }
 
@@ -40,13 +44,16 @@ impl Context {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Context {
-        Context { core: OnceLock::new() }
+        Context {
+            core: OnceLock::new(),
+        }
     }
 
     /// Makes the core's context.
     fn _open(&self, io_threads: i64) -> PyResult<()> {
         let core = CoreContext::new();
-        core.set_option(IO_THREADS, &Value::Int(io_threads)).map_err(raise)?;
+        core.set_option(IO_THREADS, &Value::Int(io_threads))
+            .map_err(raise)?;
         // A second call changes nothing: the object stands for one context.
         let _ = self.core.set(core);
         Ok(())
@@ -60,14 +67,17 @@ impl Context {
 
     /// Changes an option of the context.
     fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = if let Ok(text) = value.cast::<PyString>() {
-            Value::Bytes(text.to_str()?.as_bytes().to_vec())
-        } else if let Ok(bytes) = value.cast::<PyBytes>() {
-            Value::Bytes(bytes.as_bytes().to_vec())
+        let value = if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyString>() {
+            Value::Bytes(value.extract::<String>()?.into_bytes())
+        } else if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyBytes>() {
+            Value::Bytes(value.extract::<Vec<u8>>()?)
         } else if let Ok(number) = value.extract::<i64>() {
             Value::Int(number)
         } else {
-            return Err(PyTypeError::new_err(format!("expected int, got: {}", value.repr()?)));
+            return Err(PyTypeError::new_err(format!(
+                "expected int, got: {}",
+                value.repr()?
+            )));
         };
         self.core()?.set_option(option, &value).map_err(raise)
     }
@@ -82,7 +92,9 @@ impl Context {
 
     /// Waits until every socket is closed and what they sent is delivered or given up, then ends the context.
     fn term(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(core) = self.usable() else { return Ok(()) };
+        let Some(core) = self.usable() else {
+            return Ok(());
+        };
         blocking::wait(py, None, |until| retry(core.term_until(until)))?;
         crate::buffer::reclaim();
         Ok(())
@@ -130,5 +142,6 @@ impl Context {
     }
 }
 
-/// The number of IO_THREADS.
+/// Numbers of the context options that need a word of their own.
 const IO_THREADS: i32 = 1;
+const THREAD_NAME_PREFIX: i32 = 9;

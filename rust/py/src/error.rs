@@ -68,7 +68,9 @@ pub(crate) fn not_flushed(py: Python<'_>, remaining: Vec<(String, u64)>) -> PyEr
             left.set_item(endpoint, count)?;
         }
         match installed() {
-            Some(installed) => Ok(PyErr::from_value(installed.not_flushed.bind(py).call1((left,))?)),
+            Some(installed) => Ok(PyErr::from_value(
+                installed.not_flushed.bind(py).call1((left,))?,
+            )),
             None => Ok(raise(Error::new(ErrorKind::Again))),
         }
     };

@@ -37,7 +37,13 @@ impl Frame {
         track: bool,
     ) -> Frame {
         let tracker = track.then(|| finished_tracker(py));
-        Frame { body, more: AtomicBool::new(more), tracker, peer, bytes: OnceLock::new() }
+        Frame {
+            body,
+            more: AtomicBool::new(more),
+            tracker,
+            peer,
+            bytes: OnceLock::new(),
+        }
     }
 
     /// The body, sharing its memory.
@@ -66,10 +72,16 @@ impl Frame {
         let peer = self.peer.as_ref()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match name {
-            "Socket-Type" => peer.socket_type.map(|socket_type| socket_type.name().to_owned()),
+            "Socket-Type" => peer
+                .socket_type
+                .map(|socket_type| socket_type.name().to_owned()),
             "Routing-Id" | "Identity" => Some(text(&peer.routing_id)),
             "User-Id" => peer.user_id.clone(),
-            _ => peer.properties.iter().find(|(key, _)| key == name).map(|(_, value)| text(value)),
+            _ => peer
+                .properties
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| text(value)),
         }
     }
 }
@@ -77,7 +89,11 @@ impl Frame {
 /// A tracker for `release`, if there is something to wait for; the one that is done otherwise.
 pub(crate) fn tracker_for(py: Python<'_>, release: Option<Release>) -> PyResult<Py<PyAny>> {
     match (installed(), release) {
-        (Some(installed), Some(release)) => Ok(installed.tracker.bind(py).call1((Py::new(py, release)?,))?.unbind()),
+        (Some(installed), Some(release)) => Ok(installed
+            .tracker
+            .bind(py)
+            .call1((Py::new(py, release)?,))?
+            .unbind()),
         _ => Ok(finished_tracker(py)),
     }
 }
@@ -98,7 +114,9 @@ impl Frame {
             None => (CoreFrame::new(), track.then(|| finished_tracker(py))),
             Some(data) => {
                 if data.is_instance_of::<PyString>() {
-                    return Err(PyTypeError::new_err("Str objects not allowed. Only: bytes, buffer interfaces."));
+                    return Err(PyTypeError::new_err(
+                        "Str objects not allowed. Only: bytes, buffer interfaces.",
+                    ));
                 }
                 let threshold = match copy {
                     Some(true) => usize::MAX,
@@ -106,17 +124,29 @@ impl Frame {
                     None => copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
                 };
                 let lent = buffer::lent(data, threshold, track)?;
-                let tracker = if track { Some(tracker_for(py, lent.release)?) } else { None };
+                let tracker = if track {
+                    Some(tracker_for(py, lent.release)?)
+                } else {
+                    None
+                };
                 (lent.frame, tracker)
             }
         };
-        Ok(Frame { body, more: AtomicBool::new(false), tracker, peer: None, bytes: OnceLock::new() })
+        Ok(Frame {
+            body,
+            more: AtomicBool::new(false),
+            tracker,
+            peer: None,
+            bytes: OnceLock::new(),
+        })
     }
 
     /// The body as bytes; the same object each time.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
-        self.bytes.get_or_init(|| PyBytes::new(py, self.body.as_slice()).unbind()).clone_ref(py)
+        self.bytes
+            .get_or_init(|| PyBytes::new(py, self.body.as_slice()).unbind())
+            .clone_ref(py)
     }
 
     /// The body as a memoryview, without a copy.
@@ -164,7 +194,10 @@ impl Frame {
         } else {
             format!("{}.{}", class.module()?, class.qualname()?)
         };
-        Ok(format!("<{name}({})>", summary(slf.py(), this.body.as_slice())?))
+        Ok(format!(
+            "<{name}({})>",
+            summary(slf.py(), this.body.as_slice())?
+        ))
     }
 
     fn __str__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -188,7 +221,12 @@ impl Frame {
             Ok(name) => name.to_str()?.to_owned(),
             Err(_) => match option.cast::<PyBytes>() {
                 Ok(name) => String::from_utf8_lossy(name.as_bytes()).into_owned(),
-                Err(_) => return Err(PyTypeError::new_err(format!("expected int or str, got: {}", option.repr()?))),
+                Err(_) => {
+                    return Err(PyTypeError::new_err(format!(
+                        "expected int or str, got: {}",
+                        option.repr()?
+                    )));
+                }
             },
         };
         match name.as_str() {
@@ -196,7 +234,11 @@ impl Frame {
             "group" => self.group(),
             _ => match self.property(&name) {
                 Some(value) => Ok(PyString::new(py, &value).into_any().unbind()),
-                None => Err(Failure::with(ErrorKind::Invalid, format!("the peer announced no {name}")).into()),
+                None => Err(Failure::with(
+                    ErrorKind::Invalid,
+                    format!("the peer announced no {name}"),
+                )
+                .into()),
             },
         }
     }
@@ -240,14 +282,20 @@ impl Frame {
     }
 
     #[allow(unsafe_code)]
-    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: &Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         // SAFETY: `view` comes from the interpreter; the frame is frozen, so its body neither moves nor changes.
         unsafe { buffer::export(view, flags, slf.as_any(), slf.get().body.as_slice()) }
     }
 }
 
 fn draft(what: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("{what} belongs to draft sockets, which are not built in"))
+    PyRuntimeError::new_err(format!(
+        "{what} belongs to draft sockets, which are not built in"
+    ))
 }
 
 /// `b'...'`, cut after 12 bytes when it is long.
@@ -258,7 +306,6 @@ fn summary(py: Python<'_>, body: &[u8]) -> PyResult<String> {
         return Ok(PyBytes::new(py, body).repr()?.to_string());
     }
     let mut text = PyBytes::new(py, &body[..CUT]).repr()?.to_string();
-    let quote = text.pop().unwrap_or('\'');
     let n = body.len();
     let (count, unit) = match n {
         0..1_000 => (n, "B"),
@@ -267,6 +314,6 @@ fn summary(py: Python<'_>, body: &[u8]) -> PyResult<String> {
         _ => (n / 1_000_000_000, "GB"),
     };
     // Writing to a String does not fail.
-    let _ = write!(text, "...{count}{unit}{quote}");
+    let _ = write!(text, "...{count}{unit}");
     Ok(text)
 }

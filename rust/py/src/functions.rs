@@ -64,14 +64,30 @@ type Row = (String, i32, &'static str, bool, bool);
 /// The socket options the core knows.
 #[pyfunction]
 pub(crate) fn socket_options() -> Vec<Row> {
-    let row = |row: &zeroxide::OptionRow| (row.name.to_owned(), row.id, kind(row.kind), row.readable, row.writable);
+    let row = |row: &zeroxide::OptionRow| {
+        (
+            row.name.to_owned(),
+            row.id,
+            kind(row.kind),
+            row.readable,
+            row.writable,
+        )
+    };
     SOCKET_OPTIONS.iter().map(row).collect()
 }
 
 /// The context options the core knows.
 #[pyfunction]
 pub(crate) fn context_options() -> Vec<Row> {
-    let row = |row: &zeroxide::ContextRow| (row.name.to_owned(), row.id, "int", row.readable, row.writable);
+    let row = |row: &zeroxide::ContextRow| {
+        (
+            row.name.to_owned(),
+            row.id,
+            "int",
+            row.readable,
+            row.writable,
+        )
+    };
     CONTEXT_OPTIONS.iter().map(row).collect()
 }
 

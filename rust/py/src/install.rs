@@ -19,7 +19,10 @@ static INSTALLED: RwLock<Option<Arc<Installed>>> = RwLock::new(None);
 
 /// What was handed over, if anything was yet.
 pub(crate) fn installed() -> Option<Arc<Installed>> {
-    INSTALLED.read().unwrap_or_else(PoisonError::into_inner).clone()
+    INSTALLED
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
 /// Hands over what the extension needs from the Python side. A later call replaces what an earlier one gave.
@@ -33,16 +36,34 @@ pub(crate) fn install(
     tracker: Py<PyAny>,
     finished_tracker: Py<PyAny>,
 ) {
-    let fresh = Installed { package, zmq_error, errors, not_flushed, tracker, finished_tracker };
+    let fresh = Installed {
+        package,
+        zmq_error,
+        errors,
+        not_flushed,
+        tracker,
+        finished_tracker,
+    };
     // The old one is dropped after the lock is released: dropping Python objects may run Python code.
-    let old = INSTALLED.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(fresh));
+    let old = INSTALLED
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .replace(Arc::new(fresh));
     drop(old);
 }
 
 /// COPY_THRESHOLD of the package.
 pub(crate) fn default_copy_threshold(py: Python<'_>) -> usize {
     installed()
-        .and_then(|installed| installed.package.bind(py).getattr("COPY_THRESHOLD").ok()?.extract().ok())
+        .and_then(|installed| {
+            installed
+                .package
+                .bind(py)
+                .getattr("COPY_THRESHOLD")
+                .ok()?
+                .extract()
+                .ok()
+        })
         .unwrap_or(65536)
 }
 

@@ -26,7 +26,8 @@ mod _native {
     use super::frame::Frame;
     #[pymodule_export]
     use super::functions::{
-        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror, zmq_errno,
+        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror,
+        zmq_errno,
     };
     #[pymodule_export]
     use super::install::install;

@@ -57,7 +57,9 @@ pub(crate) fn zmq_poll<'py>(
                 };
                 match look(&watched, until) {
                     Ok(Some(found)) => Ok(Step::Done(Some(found))),
-                    Ok(None) if deadline.is_some_and(|at| at <= Instant::now()) => Ok(Step::Done(None)),
+                    Ok(None) if deadline.is_some_and(|at| at <= Instant::now()) => {
+                        Ok(Step::Done(None))
+                    }
                     Ok(None) => Ok(Step::Again),
                     Err(error) => retry(Err(error)),
                 }
@@ -71,7 +73,10 @@ pub(crate) fn zmq_poll<'py>(
     };
     for (object, revents) in objects.into_iter().zip(found) {
         if revents != 0 {
-            result.append(PyTuple::new(py, [object, revents.into_pyobject(py)?.into_any()])?)?;
+            result.append(PyTuple::new(
+                py,
+                [object, revents.into_pyobject(py)?.into_any()],
+            )?)?;
         }
     }
     Ok(result)
@@ -99,13 +104,19 @@ fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
         return Ok(fd);
     }
     let Ok(fileno) = object.getattr("fileno") else {
-        let text = format!("expected a socket, a descriptor or something with fileno(), got: {}", object.repr()?);
+        let text = format!(
+            "expected a socket, a descriptor or something with fileno(), got: {}",
+            object.repr()?
+        );
         return Err(PyTypeError::new_err(text));
     };
     let number = fileno.call0()?;
     match number.extract::<RawFd>() {
         Ok(fd) if fd >= 0 => Ok(fd),
-        _ => Err(PyValueError::new_err(format!("fileno() returned {}, which is no descriptor", number.repr()?))),
+        _ => Err(PyValueError::new_err(format!(
+            "fileno() returned {}, which is no descriptor",
+            number.repr()?
+        ))),
     }
 }
 
@@ -144,7 +155,12 @@ fn run(
     let core = |socket: &Bound<'_, Socket>| socket.get().core().cloned();
     let capture = capture.map(core).transpose()?;
     let control = control.map(core).transpose()?;
-    let mut proxy = Proxy::new(frontend.core()?.clone(), backend.core()?.clone(), capture, control);
+    let mut proxy = Proxy::new(
+        frontend.core()?.clone(),
+        backend.core()?.clone(),
+        capture,
+        control,
+    );
     blocking::wait(py, None, |until| retry(proxy.run_until(until)))?;
     Ok(0)
 }

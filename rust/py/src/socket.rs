@@ -49,7 +49,10 @@ impl Socket {
     }
 
     fn own(&self) -> Option<&CoreSocket> {
-        self.open.get().filter(|open| open.generation == generation()).map(|open| &open.core)
+        self.open
+            .get()
+            .filter(|open| open.generation == generation())
+            .map(|open| &open.core)
     }
 }
 
@@ -58,7 +61,10 @@ fn unusable(open: Option<&Open>) -> PyErr {
     let text = match open {
         None => "the socket was never opened".to_owned(),
         Some(open) => {
-            format!("this socket belongs to process {}; make a new Context after fork()", open.pid)
+            format!(
+                "this socket belongs to process {}; make a new Context after fork()",
+                open.pid
+            )
         }
     };
     Failure::with(ErrorKind::NotSocket, text).into()
@@ -67,7 +73,11 @@ fn unusable(open: Option<&Open>) -> PyErr {
 /// How long a call with these flags may wait.
 #[inline]
 fn wait_for(flags: i32) -> Wait {
-    if flags & DONTWAIT != 0 { Wait::Dont } else { Wait::Default }
+    if flags & DONTWAIT != 0 {
+        Wait::Dont
+    } else {
+        Wait::Default
+    }
 }
 
 /// Whether an optional flag was given and is true, as Python sees it.
@@ -89,7 +99,10 @@ impl Socket {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Socket {
-        Socket { open: OnceLock::new(), copy_threshold: AtomicUsize::new(65536) }
+        Socket {
+            open: OnceLock::new(),
+            copy_threshold: AtomicUsize::new(65536),
+        }
     }
 
     /// Makes the core's socket.
@@ -105,20 +118,36 @@ impl Socket {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
         }
         let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
-            PyErr::from(Failure::with(ErrorKind::Invalid, format!("there is no socket type {socket_type}")))
+            PyErr::from(Failure::with(
+                ErrorKind::Invalid,
+                format!("there is no socket type {socket_type}"),
+            ))
         })?;
         let core = context.core()?.socket(socket_type).map_err(raise)?;
-        self.copy_threshold
-            .store(copy_threshold.unwrap_or_else(|| default_copy_threshold(py)), Ordering::Relaxed);
-        let _ = self.open.set(Open { core, generation: generation(), pid: std::process::id() });
+        self.copy_threshold.store(
+            copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
+            Ordering::Relaxed,
+        );
+        let _ = self.open.set(Open {
+            core,
+            generation: generation(),
+            pid: std::process::id(),
+        });
         Ok(())
     }
 
     /// Makes this another handle of `other`'s socket.
     fn _share(&self, other: &Socket) -> PyResult<()> {
         let core = other.core()?.clone();
-        self.copy_threshold.store(other.copy_threshold.load(Ordering::Relaxed), Ordering::Relaxed);
-        let _ = self.open.set(Open { core, generation: generation(), pid: std::process::id() });
+        self.copy_threshold.store(
+            other.copy_threshold.load(Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
+        let _ = self.open.set(Open {
+            core,
+            generation: generation(),
+            pid: std::process::id(),
+        });
         Ok(())
     }
 
@@ -126,6 +155,7 @@ impl Socket {
 
     /// Sends one part; the message goes with the part that has no SNDMORE.
     #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send(
         &self,
         py: Python<'_>,
@@ -152,7 +182,11 @@ impl Socket {
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if truth(copy, true)? { self.recv_bytes(py, flags) } else { self.recv_frame(py, flags, truth(track, false)?) }
+        if truth(copy, true)? {
+            self.recv_bytes(py, flags)
+        } else {
+            self.recv_frame(py, flags, truth(track, false)?)
+        }
     }
 
     /// Sends a message of several parts.
@@ -184,7 +218,12 @@ impl Socket {
 
     /// Sends many messages and returns how many were accepted.
     #[pyo3(signature = (messages, flags=0))]
-    fn send_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>, flags: i32) -> PyResult<usize> {
+    fn send_batch(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        flags: i32,
+    ) -> PyResult<usize> {
         self.send_many(py, messages, flags)
     }
 
@@ -203,7 +242,13 @@ impl Socket {
 
     /// Receives one part into a writable buffer and returns the part's size.
     #[pyo3(signature = (buffer, /, *, nbytes=0, flags=0))]
-    fn recv_into(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, nbytes: i64, flags: i32) -> PyResult<usize> {
+    fn recv_into(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        nbytes: i64,
+        flags: i32,
+    ) -> PyResult<usize> {
         self.recv_to(py, buffer, nbytes, flags)
     }
 
@@ -215,10 +260,12 @@ impl Socket {
             Some(core) if !core.is_closed() => core,
             _ => return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into()),
         };
-        let wanted = Events { readable: flags & 1 != 0, writable: flags & 2 != 0 };
-        let mask = |events: Events| {
-            (i16::from(events.readable) | i16::from(events.writable) << 1) & flags
+        let wanted = Events {
+            readable: flags & 1 != 0,
+            writable: flags & 2 != 0,
         };
+        let mask =
+            |events: Events| (i16::from(events.readable) | i16::from(events.writable) << 1) & flags;
         let ready = mask(core.events().map_err(raise)?);
         let millis = timeout.map_or(-1, |millis| millis as i64);
         if ready != 0 || millis == 0 {
@@ -376,5 +423,8 @@ fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(bytes) = addr.cast::<PyBytes>() {
         return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
     }
-    Err(PyTypeError::new_err(format!("Expected addr to be str, got addr={}", addr.repr()?)))
+    Err(PyTypeError::new_err(format!(
+        "Expected addr to be str, got addr={}",
+        addr.repr()?
+    )))
 }

@@ -45,7 +45,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
@@ -165,6 +165,16 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
         .find(|spec| spec.socket_type == socket_type)
 }
 
+/// Whether CONFLATE has an effect on what a socket with these options sends, and on what it receives. What goes the other
+/// way, such as subscriptions, is never conflated.
+pub(crate) fn conflation(options: &Options) -> (bool, bool) {
+    let spec = spec(options.socket_type).filter(|spec| options.conflate && spec.conflates);
+    (
+        spec.is_some_and(|spec| spec.can_send),
+        spec.is_some_and(|spec| spec.can_recv),
+    )
+}
+
 /// Every pattern there is.
 pub static PATTERNS: &[&PatternSpec] = &[
     &pair::PAIR,
@@ -182,17 +192,4 @@ pub static PATTERNS: &[&PatternSpec] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_type_has_its_row() {
-        for socket_type in SocketType::ALL {
-            assert_eq!(
-                spec(*socket_type).map(|spec| spec.socket_type),
-                Some(*socket_type)
-            );
-        }
-        assert_eq!(PATTERNS.len(), SocketType::ALL.len());
-    }
-}
+mod tests;

@@ -34,11 +34,13 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
+    /// The pattern had closed its connection already (a second PAIR peer, a duplicate routing id).
+    Refused,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -50,6 +52,7 @@ impl DropReason {
         DropReason::PeerGone,
         DropReason::Lingered,
         DropReason::Stale,
+        DropReason::Refused,
     ];
 
     /// The name under which statistics show it.
@@ -66,6 +69,7 @@ impl DropReason {
             DropReason::PeerGone => "peer_gone",
             DropReason::Lingered => "lingered",
             DropReason::Stale => "stale",
+            DropReason::Refused => "refused",
         }
     }
 }
@@ -146,8 +150,6 @@ struct Entry {
     dirty: bool,
     /// The pattern wants this pipe gone.
     doomed: Option<DoomReason>,
-    /// Drained after the far end closed, and already marked so.
-    finished: bool,
 }
 
 /// A pipe that left the set, with what there is to say about it.
@@ -188,7 +190,6 @@ impl PipeSet {
             counters: Counters::default(),
             dirty: false,
             doomed: None,
-            finished: false,
         };
         let index = match self.free.pop() {
             Some(index) => index as usize,
@@ -269,8 +270,7 @@ impl PipeSet {
         if entry.pipe.check_read() {
             return true;
         }
-        if !entry.finished && entry.pipe.is_finished() {
-            entry.finished = true;
+        if entry.pipe.is_finished() {
             self.finished.push(id);
         }
         false
@@ -381,10 +381,15 @@ impl PipeSet {
         }
     }
 
+    /// The pipes that were found closed and drained, and are still here.
+    pub(super) fn finished(&self) -> &[PipeId] {
+        &self.finished
+    }
+
     /// The next pipe that has to be detached, either finished or doomed.
     pub fn next_leaving(&mut self) -> Option<PipeId> {
         while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
-            // A pipe that is both finished and doomed leaves once.
+            // A pipe leaves once, however often it was found finished, or both finished and doomed.
             if self.entry(id).is_some() {
                 return Some(id);
             }

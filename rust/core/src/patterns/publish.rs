@@ -57,7 +57,6 @@ impl Pattern for Pub {
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.publisher.remove(id);
         self.listen(pipes, id);
     }
 
@@ -104,7 +103,9 @@ pub(super) static PUB: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patterns::pipe_set::Side;
     use crate::patterns::rig::{Rig, cancel, message, subscribe};
+    use crate::pipe::{Pipe, PipeConfig};
     use bytes::Bytes;
 
     fn subscriber(rig: &mut Rig, topics: &[&str]) -> PipeId {
@@ -252,6 +253,25 @@ mod tests {
         rig.send(["x"]).unwrap();
         rig.send(["y"]).unwrap();
         assert_eq!(rig.far_recv_all(next), ["y"]);
+    }
+
+    #[test]
+    fn topics_do_not_outlive_their_subscriber() {
+        let mut socket = Pub::default();
+        let mut pipes = PipeSet::new();
+        for _ in 0..3 {
+            let config = PipeConfig::default();
+            let (near, mut far) = Pipe::pair(config, config);
+            let id = pipes.insert(near, "test://", Side::Accepting);
+            socket.attach(&mut pipes, id);
+            far.write(subscribe("topic")).unwrap();
+            far.flush();
+            socket.readable(&mut pipes, id);
+            assert_eq!(socket.publisher.subscribers.topics(), 1);
+            socket.detach(&mut pipes, id);
+            pipes.remove(id);
+            assert_eq!(socket.publisher.subscribers.topics(), 0);
+        }
     }
 
     #[test]

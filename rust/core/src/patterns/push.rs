@@ -144,6 +144,20 @@ mod tests {
     }
 
     #[test]
+    fn several_that_are_all_full_are_as_good_as_none() {
+        let mut rig = Rig::with_hwm(&PUSH, 1);
+        let pullers: Vec<_> = (0..3).map(|_| rig.accept("")).collect();
+        for n in 0..3 {
+            rig.send([format!("{n}")]).unwrap();
+        }
+        assert_eq!(rig.send(["3"]).unwrap_err().error.kind(), ErrorKind::Again);
+        assert!(!rig.can_send());
+        assert_eq!(rig.far_recv_all(pullers[1]), ["1"]);
+        rig.send(["3"]).unwrap();
+        assert_eq!(rig.far_recv_all(pullers[1]), ["3"]);
+    }
+
+    #[test]
     fn a_dead_puller_gets_nothing() {
         let mut rig = Rig::new(&PUSH);
         let dead = rig.accept("");

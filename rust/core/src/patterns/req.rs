@@ -91,14 +91,6 @@ impl Req {
     }
 }
 
-/// Nobody waits for this peer. If it is gone, so is its pipe, whatever else it may have said.
-fn let_go(pipes: &mut PipeSet, id: PipeId) {
-    if pipes.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
-        pipes.discard(id, DropReason::Stale);
-        pipes.check_read(id);
-    }
-}
-
 impl Pattern for Req {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
@@ -121,9 +113,10 @@ impl Pattern for Req {
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         let asked = self.waiting.as_mut().filter(|waiting| waiting.from == id);
-        // What it answered before it went counts; there is nothing else in its pipe then.
+        // What it answered before it went counts. Whatever else it said does not.
         if asked.is_none_or(|waiting| waiting.look(pipes)) {
-            let_go(pipes, id);
+            pipes.discard(id, DropReason::Stale);
+            pipes.check_read(id);
         }
     }
 
@@ -140,7 +133,6 @@ impl Pattern for Req {
         };
         if let Some(abandoned) = self.waiting.take() {
             pipes.count_drop(Some(abandoned.from), DropReason::Stale);
-            let_go(pipes, abandoned.from);
         }
         pipes.discard(to, DropReason::Stale);
         let number = self.correlate.then(|| self.next_number.to_ne_bytes());
@@ -168,7 +160,6 @@ impl Pattern for Req {
         match waiting.reply.take() {
             Some(reply) => {
                 self.waiting = None;
-                let_go(pipes, from);
                 Ok((reply, Some(from)))
             }
             None => Err(Error::new(ErrorKind::Again)),

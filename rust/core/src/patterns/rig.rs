@@ -99,6 +99,17 @@ impl Rig {
         self.pipes.get(id).unwrap().set_owner(inbox, id);
         self.far.insert(id, far);
         self.pattern.attach(&mut self.pipes, id);
+        self.pattern.readable(&mut self.pipes, id);
+        self.finish_call();
+        id
+    }
+
+    /// A peer is there with its first event, before anything else that happened is looked at, as over inproc.
+    pub(super) fn accept_at_once(&mut self, routing_id: &str) -> PipeId {
+        let id = self.attach(Side::Accepting);
+        self.far[&id].set_far_peer(Arc::new(peer(routing_id)));
+        self.pattern.ready(&mut self.pipes, id);
+        self.pattern.readable(&mut self.pipes, id);
         self.finish_call();
         id
     }
@@ -155,6 +166,11 @@ impl Rig {
     pub(super) fn far_recv_message(&mut self, id: PipeId) -> Option<Message> {
         let far = self.far.get_mut(&id)?;
         if far.check_read() { far.read() } else { None }
+    }
+
+    /// Whether the far end is still there.
+    pub(super) fn has_far(&self, id: PipeId) -> bool {
+        self.far.contains_key(&id)
     }
 
     /// Everything that arrived at a far end, frames of one message joined with a slash.

@@ -184,7 +184,6 @@ impl Pattern for Router {
             if pipes.get(id).is_none_or(|pipe| pipe.is_far_closed()) {
                 return self.unroutable(pipes, message);
             }
-            self.open.remove(id);
             if self.mandatory {
                 return Err(Rejected::again(message));
             }
@@ -395,8 +394,8 @@ mod tests {
         let first = rig.accept("x");
         rig.far_send(first, ["last words"]);
         rig.far_close(first);
-        // The newcomer may be looked at before the loss is.
-        let second = rig.accept("x");
+        // Before the socket has heard of the loss.
+        let second = rig.accept_at_once("x");
         assert!(!rig.is_gone(second));
         rig.send(["x", "welcome back"]).unwrap();
         assert_eq!(rig.far_recv_all(second), ["welcome back"]);

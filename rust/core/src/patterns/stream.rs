@@ -62,6 +62,16 @@ impl Stream {
         self.pending.push_back((notice, id));
     }
 
+    /// Reading the last of a connection that is over makes its end the next thing to receive: the application may be
+    /// about to wait, and nothing else will happen that wakes it.
+    fn note_ends(&mut self, pipes: &PipeSet) {
+        for id in pipes.finished() {
+            if self.announced.remove(*id) {
+                self.push_notice(*id);
+            }
+        }
+    }
+
     /// The application closes a connection, and need not be told.
     fn close(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.fresh.remove(id);
@@ -179,8 +189,12 @@ impl Pattern for Stream {
             self.announced.insert(id);
             return Ok((self.notice(id), Some(id)));
         }
-        match self.inbound.recv(pipes) {
-            Some((chunk, id)) => Ok((self.named(id, chunk), Some(id))),
+        if let Some((chunk, id)) = self.inbound.recv(pipes) {
+            return Ok((self.named(id, chunk), Some(id)));
+        }
+        self.note_ends(pipes);
+        match self.pending.pop_front() {
+            Some((notice, id)) => Ok((notice, Some(id))),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }
@@ -190,7 +204,12 @@ impl Pattern for Stream {
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
-        !self.pending.is_empty() || self.fresh.front().is_some() || self.inbound.can_recv(pipes)
+        let there = !self.pending.is_empty() || self.fresh.front().is_some();
+        if there || self.inbound.can_recv(pipes) {
+            return true;
+        }
+        self.note_ends(pipes);
+        !self.pending.is_empty()
     }
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
@@ -266,6 +285,23 @@ mod tests {
         assert!(!rig.can_recv());
         assert!(rig.is_empty());
         assert_eq!(send(&mut rig, &name, "x"), Err(ErrorKind::HostUnreachable));
+    }
+
+    #[test]
+    fn the_end_follows_the_last_bytes_in_the_very_next_receive() {
+        for look_first in [false, true] {
+            let mut rig = Rig::new(&STREAM);
+            let id = rig.accept("");
+            rig.far_send(id, ["x"]);
+            rig.far_close(id);
+            rig.settle();
+            for expected in ["", "x", ""] {
+                assert!(!look_first || rig.can_recv());
+                assert_eq!(rig.recv().unwrap()[1], expected);
+            }
+            assert!(!rig.can_recv());
+            assert!(rig.is_empty());
+        }
     }
 
     #[test]

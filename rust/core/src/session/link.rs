@@ -9,7 +9,6 @@ use super::traffic::Input;
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
-use crate::patterns;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
@@ -34,8 +33,15 @@ impl Session {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
             Link::Waiting { until } if *until <= io.now() => self.start_round(state, io),
-            Link::Connecting { deadline: Some(deadline), .. } if *deadline <= io.now() => {
-                self.emit_because(EventKind::Closed, ETIMEDOUT, "the connection attempt took too long");
+            Link::Connecting {
+                deadline: Some(deadline),
+                ..
+            } if *deadline <= io.now() => {
+                self.emit_because(
+                    EventKind::Closed,
+                    ETIMEDOUT,
+                    "the connection attempt took too long",
+                );
                 self.drop_stream(state, io);
                 self.try_next(state, io);
             }
@@ -78,13 +84,27 @@ impl Session {
         if let Some(pipe) = &state.pipe
             && pipe.is_far_closed()
         {
-            let deadline = pipe.far_linger().and_then(|linger| io.now().checked_add(linger));
+            if pipe.far_gave_up() && state.connecter.is_some() {
+                return self.start_over(state, io);
+            }
+            let deadline = pipe
+                .far_linger()
+                .and_then(|linger| io.now().checked_add(linger));
             state.closing = Some(deadline);
         }
     }
 
+    /// The pattern wants nothing to do with this peer: try again later, with a new pipe.
+    fn start_over(&self, state: &mut State, io: &mut Reactor) {
+        self.drop_stream(state, io);
+        state.pipe = None;
+        self.wait_for_next_round(state, io);
+    }
+
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
-        let Some(deadline) = state.closing else { return };
+        let Some(deadline) = state.closing else {
+            return;
+        };
         if state.done || matches!(state.link, Link::Draining { .. }) {
             return;
         }
@@ -100,11 +120,15 @@ impl Session {
             return;
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) if up.engine.is_ready() => {
+            Link::Up(up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
                 // What the kernel still holds would be thrown away by a close with unread input.
                 up.stream.shutdown_write();
-                let until = io.now() + DRAIN_MAX;
-                state.link = Link::Draining { stream: up.stream, until };
+                let longest = io.now() + DRAIN_MAX;
+                let until = deadline.map_or(longest, |at| at.min(longest));
+                state.link = Link::Draining {
+                    stream: up.stream,
+                    until,
+                };
                 self.drain(state, io);
             }
             other => {
@@ -115,7 +139,9 @@ impl Session {
     }
 
     fn drain(&self, state: &mut State, io: &mut Reactor) {
-        let Link::Draining { stream, until } = &state.link else { return };
+        let Link::Draining { stream, until } = &state.link else {
+            return;
+        };
         let mut sink = Vec::new();
         let ended = loop {
             sink.clear();
@@ -135,8 +161,13 @@ impl Session {
     // ---- connecting ------------------------------------------------------------------------------------------------
 
     fn start_round(&self, state: &mut State, io: &mut Reactor) {
-        let Some(connecter) = &mut state.connecter else { return };
-        match connecter.transport.targets(&connecter.address, &self.options) {
+        let Some(connecter) = &mut state.connecter else {
+            return;
+        };
+        match connecter
+            .transport
+            .targets(&connecter.address, &self.options)
+        {
             Ok(Targets::Ready(targets)) => {
                 connecter.set_targets(targets);
                 self.try_next(state, io);
@@ -181,7 +212,9 @@ impl Session {
     /// Tries the addresses of this round one after the other until one connects or hangs on.
     fn try_next(&self, state: &mut State, io: &mut Reactor) {
         loop {
-            let Some(connecter) = &mut state.connecter else { return };
+            let Some(connecter) = &mut state.connecter else {
+                return;
+            };
             let Some(target) = connecter.next_target() else {
                 return self.wait_for_next_round(state, io);
             };
@@ -199,14 +232,19 @@ impl Session {
         state: &mut State,
         io: &mut Reactor,
     ) -> Result<()> {
-        let Some(token) = state.token else { return Ok(()) };
+        let Some(token) = state.token else {
+            return Ok(());
+        };
         let Opening { stream, connected } = transport.open(target, &self.options)?;
         io.watch(token, stream.fd())?;
         if connected {
             self.up(state, io, stream);
         } else {
             self.emit(EventKind::ConnectDelayed, 0);
-            let deadline = self.options.connect_timeout.and_then(|limit| io.now().checked_add(limit));
+            let deadline = self
+                .options
+                .connect_timeout
+                .and_then(|limit| io.now().checked_add(limit));
             state.link = Link::Connecting { stream, deadline };
         }
         Ok(())
@@ -214,11 +252,17 @@ impl Session {
 
     /// The connecting stream became writable: either it is up or it failed.
     pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
-        let Link::Connecting { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else { return };
+        let Link::Connecting { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
+            return;
+        };
         match stream.take_error() {
             Ok(()) => self.up(state, io, stream),
             Err(error) => {
-                self.emit_because(EventKind::Closed, error.raw_os_error().unwrap_or(0) as u64, &error);
+                self.emit_because(
+                    EventKind::Closed,
+                    error.raw_os_error().unwrap_or(0) as u64,
+                    &error,
+                );
                 io.unwatch(stream.fd());
                 drop(stream);
                 self.try_next(state, io);
@@ -234,11 +278,16 @@ impl Session {
     }
 
     fn wait_for_next_round(&self, state: &mut State, io: &mut Reactor) {
-        let delay = state.connecter.as_mut().and_then(|connecter| connecter.next_delay());
+        let delay = state
+            .connecter
+            .as_mut()
+            .and_then(|connecter| connecter.next_delay());
         match delay {
             Some(delay) if !state.done => {
                 self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
-                state.link = Link::Waiting { until: io.now() + delay };
+                state.link = Link::Waiting {
+                    until: io.now() + delay,
+                };
             }
             _ => self.finish(state, io),
         }
@@ -249,7 +298,9 @@ impl Session {
     fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(up) => io.unwatch(up.stream.fd()),
-            Link::Connecting { stream, .. } | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
+            Link::Connecting { stream, .. } | Link::Draining { stream, .. } => {
+                io.unwatch(stream.fd())
+            }
             Link::Idle | Link::Resolving | Link::Waiting { .. } => {}
         }
     }
@@ -286,7 +337,11 @@ impl Session {
     fn emit_handshake_failure(&self, reason: &CloseReason) {
         match reason {
             CloseReason::Protocol(error) => {
-                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(error.code()), reason);
+                self.emit_because(
+                    EventKind::HandshakeFailedProtocol,
+                    u64::from(error.code()),
+                    reason,
+                );
             }
             CloseReason::AuthFailed(status) => {
                 self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
@@ -323,7 +378,11 @@ impl Session {
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving => None,
         };
-        let closing = state.closing.flatten();
+        // Draining has taken the deadline over.
+        let closing = match state.link {
+            Link::Draining { .. } => None,
+            _ => state.closing.flatten(),
+        };
         let next: Option<Instant> = match (link, closing) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -334,9 +393,5 @@ impl Session {
             io.set_timer(token, at);
             state.armed = Some(at);
         }
-    }
-
-    pub(super) fn conflates(&self) -> bool {
-        self.options.conflate && patterns::spec(self.socket_type).is_some_and(|spec| spec.conflates)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
+use zeroxide_proto::frame::Kind;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
@@ -45,7 +46,9 @@ impl Session {
                 Decoded::Stalled => break Input::Idle,
                 Decoded::Closed(reason) => break Input::Closed(reason),
             }
-            let Link::Up(up) = &mut state.link else { break Input::Idle };
+            let Link::Up(up) = &mut state.link else {
+                break Input::Idle;
+            };
             if !up.readable || !up.engine.wants_input() {
                 break Input::Idle;
             }
@@ -85,7 +88,9 @@ impl Session {
     /// Moves what the engine can decode into the pipe.
     fn decode(&self, state: &mut State) -> Decoded {
         loop {
-            let Link::Up(up) = &mut state.link else { return Decoded::Stalled };
+            let Link::Up(up) = &mut state.link else {
+                return Decoded::Stalled;
+            };
             if let Some(pipe) = &mut state.pipe
                 && !pipe.in_message()
                 && !pipe.is_far_closed()
@@ -99,9 +104,13 @@ impl Session {
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
-                    if let Some(pipe) = &mut state.pipe
-                        && !pipe.is_far_closed()
-                    {
+                    if let Some(pipe) = &mut state.pipe {
+                        if pipe.is_far_closed() {
+                            if !frame.more() {
+                                self.port.count_refused();
+                            }
+                            continue;
+                        }
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
@@ -117,7 +126,10 @@ impl Session {
         self.emit(EventKind::HandshakeSucceeded, 0);
         let Link::Up(up) = &state.link else { return };
         let mut info = PeerInfo::clone(peer);
-        info.properties.push(("Peer-Address".to_owned(), Bytes::from(up.stream.peer_address())));
+        info.properties.push((
+            "Peer-Address".to_owned(),
+            Bytes::from(up.stream.peer_address()),
+        ));
         let info = Arc::new(info);
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
@@ -125,11 +137,19 @@ impl Session {
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);
         } else {
-            let (socket_end, session_end) = pipe_pair(&self.options, self.conflates());
+            let (socket_end, session_end) = pipe_pair(&self.options);
             session_end.set_far_peer(info);
             self.adopt(state, session_end);
-            let side = if state.connecter.is_some() { Side::Connecting } else { Side::Accepting };
-            let origin = Origin { source: self.source, local: false, side };
+            let side = if state.connecter.is_some() {
+                Side::Connecting
+            } else {
+                Side::Accepting
+            };
+            let origin = Origin {
+                source: self.source,
+                local: false,
+                side,
+            };
             self.port.attach(socket_end, &self.endpoint, origin);
         }
     }
@@ -137,7 +157,15 @@ impl Session {
     /// Encodes and writes until there is nothing more or the descriptor is full. Returns false when the connection
     /// broke, which is the I/O thread's to clean up.
     pub(super) fn output(&self, state: &mut State, now: Instant) -> bool {
-        let State { link: Link::Up(up), pipe, last_output, .. } = state else { return true };
+        let State {
+            link: Link::Up(up),
+            pipe,
+            last_output,
+            ..
+        } = state
+        else {
+            return true;
+        };
         loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
@@ -190,15 +218,22 @@ enum Decoded {
     Closed(CloseReason),
 }
 
+/// Moves messages from the pipe to the engine while it takes some. What the engine does not count as messages (what
+/// SUB and XSUB subscribe to) has left, as far as the socket is concerned, once it is in the engine.
 fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
+    let mut uncounted = 0;
     while engine.can_send() && pipe.check_read() {
         while let Some(frame) = pipe.read_frame() {
-            let more = frame.more();
+            let (more, data) = (frame.more(), frame.kind() == Kind::Data);
             engine.send(frame);
             if !more {
-                *given += 1;
+                *given += u64::from(data);
+                uncounted += u64::from(!data);
                 break;
             }
         }
+    }
+    if uncounted > 0 {
+        pipe.account(uncounted, 0);
     }
 }

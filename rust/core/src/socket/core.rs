@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::result;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use zeroxide_proto::engine::PeerInfo;
@@ -16,7 +16,7 @@ use super::parts::Parts;
 use super::stats::Totals;
 use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::MonitorEvent;
+use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
@@ -44,6 +44,8 @@ pub(super) struct Core {
     pub(super) key: OnceLock<usize>,
     pub(super) monitor: Mutex<Option<Socket>>,
     pub(super) monitor_mask: AtomicU32,
+    /// Messages that came from peers after the pattern had closed their pipe.
+    pub(super) refused: AtomicU64,
 }
 
 /// What the lock guards.
@@ -61,7 +63,11 @@ pub(super) struct State {
 }
 
 enum Post {
-    Attach { pipe: Pipe, endpoint: Box<str>, origin: Origin },
+    Attach {
+        pipe: Pipe,
+        endpoint: Box<str>,
+        origin: Origin,
+    },
     Pipe(PipeId, PipeEvent),
 }
 
@@ -124,6 +130,7 @@ impl Core {
             key: OnceLock::new(),
             monitor: Mutex::new(None),
             monitor_mask: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -159,14 +166,23 @@ impl Core {
 
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        Locked { core: self, state: Some(self.raw_lock()) }
+        Locked {
+            core: self,
+            state: Some(self.raw_lock()),
+        }
     }
 
     #[inline]
     pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
         match self.state.try_lock() {
-            Ok(state) => Some(Locked { core: self, state: Some(state) }),
-            Err(TryLockError::Poisoned(state)) => Some(Locked { core: self, state: Some(state.into_inner()) }),
+            Ok(state) => Some(Locked {
+                core: self,
+                state: Some(state),
+            }),
+            Err(TryLockError::Poisoned(state)) => Some(Locked {
+                core: self,
+                state: Some(state.into_inner()),
+            }),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -184,7 +200,11 @@ impl Core {
 
     #[inline]
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.phase.load(Ordering::Acquire) == OPEN { Ok(()) } else { Err(self.why_not_open()) }
+        if self.phase.load(Ordering::Acquire) == OPEN {
+            Ok(())
+        } else {
+            Err(self.why_not_open())
+        }
     }
 
     #[cold]
@@ -240,7 +260,11 @@ impl Core {
         for post in self.mailbox.take_all() {
             count += 1;
             match post {
-                Post::Attach { pipe, endpoint, origin } => {
+                Post::Attach {
+                    pipe,
+                    endpoint,
+                    origin,
+                } => {
                     // Came too late: the bind or connect was taken back meanwhile.
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
@@ -267,7 +291,11 @@ impl Core {
         {
             pipe.set_owner(owner, id);
         }
-        if state.pipes.get(id).is_some_and(|pipe| pipe.peer().is_some()) {
+        if state
+            .pipes
+            .get(id)
+            .is_some_and(|pipe| pipe.peer().is_some())
+        {
             state.pattern.ready(&mut state.pipes, id);
         }
         state.pattern.readable(&mut state.pipes, id);
@@ -300,9 +328,16 @@ impl Core {
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);
         if let Some(removed) = state.pipes.remove(id) {
-            state.totals.retire(&removed.pipe, origin.is_some_and(|origin| origin.local));
+            state
+                .totals
+                .retire(&removed.pipe, origin.is_some_and(|origin| origin.local));
             if let Some(linger) = state.options.linger {
                 removed.pipe.set_linger(Some(linger));
+            }
+            if let Some(reason) = removed.doomed {
+                let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
+                self.emit(event.because(reason));
+                removed.pipe.give_up();
             }
         }
     }
@@ -310,7 +345,11 @@ impl Core {
     // ---- work under the lock -----------------------------------------------------------------------------------------
 
     #[inline]
-    pub(super) fn send_now(&self, state: &mut State, message: Message) -> result::Result<(), Rejected> {
+    pub(super) fn send_now(
+        &self,
+        state: &mut State,
+        message: Message,
+    ) -> result::Result<(), Rejected> {
         if !self.spec.can_send {
             return Err(Rejected::new(message, ErrorKind::NotSupported));
         }
@@ -414,7 +453,9 @@ impl Core {
         loop {
             let ready = self.check_open().is_err()
                 || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
-                || (state.out_event && self.spec.can_send && state.pattern.can_send(&mut state.pipes));
+                || (state.out_event
+                    && self.spec.can_send
+                    && state.pattern.can_send(&mut state.pipes));
             if ready {
                 return self.signal.raise();
             }
@@ -428,7 +469,12 @@ impl Core {
 }
 
 fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent) {
-    let State { pattern, pipes, out_event, .. } = state;
+    let State {
+        pattern,
+        pipes,
+        out_event,
+        ..
+    } = state;
     if pipes.get(id).is_none() {
         return;
     }
@@ -472,7 +518,18 @@ impl PipeOwner for Core {
 
 impl SocketPort for Core {
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
-        self.post(Post::Attach { pipe, endpoint: endpoint.into(), origin }, true);
+        self.post(
+            Post::Attach {
+                pipe,
+                endpoint: endpoint.into(),
+                origin,
+            },
+            true,
+        );
+    }
+
+    fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     fn emit(&self, event: MonitorEvent) {
@@ -485,7 +542,9 @@ impl SocketPort for Core {
 impl ContextUser for Core {
     fn on_context_shutdown(&self) {
         // A closed socket stays closed.
-        let _ = self.phase.compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self
+            .phase
+            .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
         self.signal.notify();
         self.signal.raise();
     }

@@ -11,8 +11,8 @@ use super::Socket;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
+use crate::patterns::{self, Side};
 use crate::pipe::{Pipe, PipeConfig, PipeId};
-use crate::patterns::Side;
 use crate::port::{Origin, SocketPort};
 use crate::registry::{Bound, Waiting};
 use crate::session::{Seed, Session};
@@ -54,7 +54,9 @@ impl Endpoints {
     }
 
     fn is_connected(&self, endpoint: &str) -> bool {
-        self.entries.iter().any(|entry| entry.is_connect() && entry.given == endpoint)
+        self.entries
+            .iter()
+            .any(|entry| entry.is_connect() && entry.given == endpoint)
     }
 
     fn take(&mut self, endpoint: &str, connect: bool) -> Option<Entry> {
@@ -129,10 +131,10 @@ impl Core {
             port: self.port()?,
             options,
             socket_type: self.spec().socket_type,
-            conflate: self.spec().conflates,
             source,
         };
-        let bound = Listener::bind(seed, transport, &endpoint.address).map_err(|error| error.about(text));
+        let bound =
+            Listener::bind(seed, transport, &endpoint.address).map_err(|error| error.about(text));
         let mut state = self.lock();
         state.endpoints.pending.retain(|pending| *pending != source);
         let listener = bound?;
@@ -163,7 +165,9 @@ impl Core {
             return Ok(text.to_owned());
         }
         // What the address itself shows to be wrong is said now; names are looked up later.
-        transport.targets(&endpoint.address, &state.options).map_err(|error| error.about(text))?;
+        transport
+            .targets(&endpoint.address, &state.options)
+            .map_err(|error| error.about(text))?;
         let (io, guard) = self.registry.choose_io(state.options.affinity)?;
         let source = state.endpoints.source();
         let seed = Seed {
@@ -174,12 +178,20 @@ impl Core {
             options: Arc::new(state.options.clone()),
             socket_type: self.spec().socket_type,
             endpoint: text.to_owned(),
-            conflate: self.spec().conflates,
             source,
         };
         let (session, pipe) = Session::connecting(seed, transport, &endpoint.address);
         if let Some(pipe) = pipe {
-            self.attach_now(&mut state, pipe, text, Origin { source, local: false, side: Side::Connecting });
+            self.attach_now(
+                &mut state,
+                pipe,
+                text,
+                Origin {
+                    source,
+                    local: false,
+                    side: Side::Connecting,
+                },
+            );
             self.settle(&mut state);
         }
         session.start();
@@ -192,14 +204,22 @@ impl Core {
 
     fn note_connect(&self, state: &mut State, source: u64, text: &str, what: What) {
         text.clone_into(&mut state.options.last_endpoint);
-        state.endpoints.entries.push(Entry { source, given: text.to_owned(), resolved: text.to_owned(), what });
+        state.endpoints.entries.push(Entry {
+            source,
+            given: text.to_owned(),
+            resolved: text.to_owned(),
+            what,
+        });
     }
 
     fn leave(&self, text: &str, connect: bool) -> Result<()> {
         let mut state = self.lock_open()?;
         let Some(entry) = state.endpoints.take(text, connect) else {
             let verb = if connect { "connected" } else { "bound" };
-            return Err(Error::with(ErrorKind::NoEntry, format!("this socket is not {verb} to {text}")));
+            return Err(Error::with(
+                ErrorKind::NoEntry,
+                format!("this socket is not {verb} to {text}"),
+            ));
         };
         self.release_entry(&mut state, entry);
         self.level(&mut state);
@@ -217,8 +237,12 @@ impl Core {
         // Pipes that the I/O thread has handed over already belong to it as well.
         self.process(state);
         let linger = state.options.linger;
-        let mine: Vec<PipeId> =
-            state.origins.iter().filter(|(_, origin)| origin.source == entry.source).map(|(id, _)| *id).collect();
+        let mine: Vec<PipeId> = state
+            .origins
+            .iter()
+            .filter(|(_, origin)| origin.source == entry.source)
+            .map(|(id, _)| *id)
+            .collect();
         for id in mine {
             if let Some(pipe) = state.pipes.get(id) {
                 pipe.set_linger(linger);
@@ -238,7 +262,12 @@ impl Core {
         }
     }
 
-    fn transport(&self, endpoint: &Endpoint, text: &str, bind: bool) -> Result<&'static dyn Transport> {
+    fn transport(
+        &self,
+        endpoint: &Endpoint,
+        text: &str,
+        bind: bool,
+    ) -> Result<&'static dyn Transport> {
         let transport = transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
         transport
             .check(&endpoint.address, self.spec().socket_type, bind)
@@ -275,7 +304,7 @@ impl Core {
                 socket_type: self.spec().socket_type,
                 sndhwm: state.options.sndhwm,
                 rcvhwm: state.options.rcvhwm,
-                conflate: state.options.conflate && self.spec().conflates,
+                conflate: patterns::conflation(&state.options),
                 routing_id: state.options.routing_id.clone(),
                 owner: self.key(),
                 source,
@@ -283,18 +312,37 @@ impl Core {
             let waiting = self.registry.bind_name(name, bound)?;
             text.clone_into(&mut state.options.last_endpoint);
             let what = What::BoundName(name.to_owned());
-            state.endpoints.entries.push(Entry { source, given: text.to_owned(), resolved: text.to_owned(), what });
+            state.endpoints.entries.push(Entry {
+                source,
+                given: text.to_owned(),
+                resolved: text.to_owned(),
+                what,
+            });
             let info = self.own_info(&state.options.routing_id);
             (waiting, source, state.options.clone(), info)
         };
-        for Waiting { pipe, socket_type, sndhwm, rcvhwm } in waiting {
+        for Waiting {
+            pipe,
+            socket_type,
+            sndhwm,
+            rcvhwm,
+        } in waiting
+        {
             if !self.spec().socket_type.compatible(socket_type) {
                 continue;
             }
             pipe.set_hwm_out(sum(options.sndhwm, rcvhwm));
             pipe.set_hwm_in(sum(sndhwm, options.rcvhwm));
             pipe.announce_ready(info.clone());
-            self.attach(pipe, text, Origin { source, local: true, side: Side::Accepting });
+            self.attach(
+                pipe,
+                text,
+                Origin {
+                    source,
+                    local: true,
+                    side: Side::Accepting,
+                },
+            );
         }
         Ok(text.to_owned())
     }
@@ -307,7 +355,7 @@ impl Core {
         }
         let source = state.endpoints.source();
         let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
-        let conflate = state.options.conflate && self.spec().conflates;
+        let (conflate_out, conflate_in) = patterns::conflation(&state.options);
         let info = self.own_info(&state.options.routing_id);
         let socket_type = self.spec().socket_type;
         let (near, far) = self.registry.connect_name(
@@ -316,12 +364,22 @@ impl Core {
                 if !socket_type.compatible(bound.socket_type) {
                     return Err(Error::with(
                         ErrorKind::IncompatibleProtocol,
-                        format!("{text} is bound by a {} socket, which {} cannot talk to", bound.socket_type.name(), socket_type.name()),
+                        format!(
+                            "{text} is bound by a {} socket, which {} cannot talk to",
+                            bound.socket_type.name(),
+                            socket_type.name()
+                        ),
                     ));
                 }
                 let (near, far) = Pipe::pair(
-                    PipeConfig { hwm_out: sum(sndhwm, bound.rcvhwm), conflate: conflate || bound.conflate },
-                    PipeConfig { hwm_out: sum(bound.sndhwm, rcvhwm), conflate: conflate || bound.conflate },
+                    PipeConfig {
+                        hwm_out: sum(sndhwm, bound.rcvhwm),
+                        conflate: conflate_out || bound.conflate.1,
+                    },
+                    PipeConfig {
+                        hwm_out: sum(bound.sndhwm, rcvhwm),
+                        conflate: conflate_in || bound.conflate.0,
+                    },
                 );
                 near.set_far_peer(info.clone());
                 far.set_far_peer(Arc::new(inproc_peer(bound.socket_type, &bound.routing_id)));
@@ -329,20 +387,47 @@ impl Core {
             },
             || {
                 let (near, far) = Pipe::pair(
-                    PipeConfig { hwm_out: sndhwm, conflate },
-                    PipeConfig { hwm_out: rcvhwm, conflate },
+                    PipeConfig {
+                        hwm_out: sndhwm,
+                        conflate: conflate_out,
+                    },
+                    PipeConfig {
+                        hwm_out: rcvhwm,
+                        conflate: conflate_in,
+                    },
                 );
                 near.set_far_peer(info.clone());
-                (Waiting { pipe: far, socket_type, sndhwm, rcvhwm }, Ok((near, None)))
+                (
+                    Waiting {
+                        pipe: far,
+                        socket_type,
+                        sndhwm,
+                        rcvhwm,
+                    },
+                    Ok((near, None)),
+                )
             },
         )?;
-        self.attach_now(&mut state, near, text, Origin { source, local: true, side: Side::Connecting });
+        self.attach_now(
+            &mut state,
+            near,
+            text,
+            Origin {
+                source,
+                local: true,
+                side: Side::Connecting,
+            },
+        );
         self.settle(&mut state);
         self.note_connect(&mut state, source, text, What::ConnectedName);
         self.level(&mut state);
         drop(state);
         if let Some((far, bound)) = far {
-            let origin = Origin { source: bound.source, local: true, side: Side::Accepting };
+            let origin = Origin {
+                source: bound.source,
+                local: true,
+                side: Side::Accepting,
+            };
             bound.port.attach(far, text, origin);
         }
         self.signal.notify();
@@ -351,10 +436,16 @@ impl Core {
 
     fn check_name(&self, text: &str, name: &str) -> Result<()> {
         if self.spec().socket_type == SocketType::Stream {
-            return Err(Error::with(ErrorKind::IncompatibleProtocol, format!("{text}: STREAM speaks raw tcp and ipc only")));
+            return Err(Error::with(
+                ErrorKind::IncompatibleProtocol,
+                format!("{text}: STREAM speaks raw tcp and ipc only"),
+            ));
         }
         if name.is_empty() || name.len() > NAME_MAX {
-            return Err(Error::with(ErrorKind::Invalid, format!("{text}: an inproc name has 1 to {NAME_MAX} bytes")));
+            return Err(Error::with(
+                ErrorKind::Invalid,
+                format!("{text}: an inproc name has 1 to {NAME_MAX} bytes"),
+            ));
         }
         Ok(())
     }
@@ -370,7 +461,11 @@ fn parse(text: &str) -> Result<Endpoint> {
 
 /// Over inproc there is one queue where other transports have two, so it gets both limits; none on either side is none.
 fn sum(ours: usize, theirs: usize) -> usize {
-    if ours == 0 || theirs == 0 { 0 } else { ours.saturating_add(theirs) }
+    if ours == 0 || theirs == 0 {
+        0
+    } else {
+        ours.saturating_add(theirs)
+    }
 }
 
 fn inproc_peer(socket_type: SocketType, routing_id: &Bytes) -> PeerInfo {
@@ -378,10 +473,13 @@ fn inproc_peer(socket_type: SocketType, routing_id: &Bytes) -> PeerInfo {
         socket_type: Some(socket_type),
         routing_id: routing_id.clone(),
         version: (3, 1),
-        mechanism: "NULL".into(),
+        mechanism: "NULL",
         user_id: None,
         properties: vec![
-            ("Socket-Type".to_owned(), Bytes::from_static(socket_type.name().as_bytes())),
+            (
+                "Socket-Type".to_owned(),
+                Bytes::from_static(socket_type.name().as_bytes()),
+            ),
             ("Identity".to_owned(), routing_id.clone()),
         ],
     }

@@ -32,7 +32,12 @@ impl Socket {
             let remaining = match core.remaining() {
                 Ok(remaining) if remaining.is_empty() => return Ok(()),
                 Ok(remaining) => remaining,
-                Err(error) => return Err(FlushError { error, remaining: Vec::new() }),
+                Err(error) => {
+                    return Err(FlushError {
+                        error,
+                        remaining: Vec::new(),
+                    });
+                }
             };
             let error = match core.signal.wait(ticket, deadline) {
                 Woken::Notified => continue,

@@ -21,7 +21,10 @@ impl Socket {
         let core = self.core();
         core.check_open()?;
         if !endpoint.starts_with("inproc://") {
-            return Err(Error::with(ErrorKind::NoProtocol, format!("{endpoint}: events go over inproc only")));
+            return Err(Error::with(
+                ErrorKind::NoProtocol,
+                format!("{endpoint}: events go over inproc only"),
+            ));
         }
         core.stop_monitor();
         let pair = Socket::new(&core.registry, SocketType::Pair)?;
@@ -49,7 +52,11 @@ impl Core {
 
     pub(super) fn stop_monitor(&self) {
         let mask = self.monitor_mask.swap(0, Ordering::AcqRel);
-        let pair = self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let pair = self
+            .monitor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(pair) = pair {
             if mask & EventKind::MonitorStopped as u32 != 0 {
                 let last = MonitorEvent::new(EventKind::MonitorStopped, 0, "");

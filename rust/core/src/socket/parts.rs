@@ -67,7 +67,11 @@ impl Parts {
 
     /// What this thread has gathered.
     pub(super) fn take(&self) -> Option<Message> {
-        if self.nobody() { None } else { self.with(|mine| mine.outgoing.take()) }
+        if self.nobody() {
+            None
+        } else {
+            self.with(|mine| mine.outgoing.take())
+        }
     }
 
     /// Puts back what could not be sent, but for its last part, which goes back to the caller.
@@ -76,7 +80,10 @@ impl Parts {
         let mut frames: Vec<Frame> = message.into_iter().collect();
         let last = frames.pop().unwrap_or_default();
         self.with(|mine| mine.outgoing = Some(Message::from_frames(frames)));
-        SendError { message: Message::single(last), error }
+        SendError {
+            message: Message::single(last),
+            error,
+        }
     }
 
     /// Whether this thread has gathered something.
@@ -89,7 +96,11 @@ impl Parts {
         if self.nobody() {
             return None;
         }
-        self.with(|mine| mine.incoming.pop_front().map(|frame| (frame, mine.peer.clone())))
+        self.with(|mine| {
+            mine.incoming
+                .pop_front()
+                .map(|frame| (frame, mine.peer.clone()))
+        })
     }
 
     /// This thread begins to receive `message`: its first part now, the others later.

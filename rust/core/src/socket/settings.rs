@@ -21,7 +21,10 @@ impl Socket {
             let state = &mut *state;
             state.pattern.set(&mut state.pipes, &option)?;
             // Subscriptions are waited for at the other end.
-            if matches!(option, PatternOption::Subscribe(_) | PatternOption::Unsubscribe(_)) {
+            if matches!(
+                option,
+                PatternOption::Subscribe(_) | PatternOption::Unsubscribe(_)
+            ) {
                 core.settle(state);
             }
         }
@@ -29,7 +32,11 @@ impl Socket {
             ids::SNDHWM | ids::RCVHWM => {
                 let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
                 for pipe_id in state.pipes.ids() {
-                    if state.origins.get(&pipe_id).is_some_and(|origin| origin.local) {
+                    if state
+                        .origins
+                        .get(&pipe_id)
+                        .is_some_and(|origin| origin.local)
+                    {
                         continue;
                     }
                     if let Some(pipe) = state.pipes.get(pipe_id) {
@@ -61,7 +68,9 @@ impl Socket {
             }
             ids::EVENTS => {
                 let events = self.events()?;
-                Ok(Value::Int(i64::from(events.readable) | i64::from(events.writable) << 1))
+                Ok(Value::Int(
+                    i64::from(events.readable) | i64::from(events.writable) << 1,
+                ))
             }
             ids::FD => Ok(Value::Int(i64::from(self.fd()?))),
             ids::ROUTING_ID => {

@@ -1,6 +1,7 @@
 //! Where every message went: counters per socket and per peer.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -82,7 +83,8 @@ impl Totals {
         if pipe.is_far_closed() {
             let (_, lost) = pipe.sent_and_lost();
             let unread = pipe.queued_out();
-            self.dropped.add(DropReason::PeerGone, unread + if local { 0 } else { lost });
+            self.dropped
+                .add(DropReason::PeerGone, unread + if local { 0 } else { lost });
         }
     }
 }
@@ -96,7 +98,11 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
-        Ok(snapshot(&state))
+        let mut stats = snapshot(&state);
+        stats
+            .dropped
+            .add(DropReason::Refused, core.refused.load(Ordering::Relaxed));
+        Ok(stats)
     }
 }
 
@@ -119,7 +125,10 @@ fn snapshot(state: &State) -> SocketStats {
         stats.received_bytes += peer.received_bytes;
         stats.queued_out += peer.queued_out;
         stats.queued_in += peer.queued_in;
-        stats.dropped.add(DropReason::PeerGone, peer.dropped.dropped(DropReason::PeerGone));
+        stats.dropped.add(
+            DropReason::PeerGone,
+            peer.dropped.dropped(DropReason::PeerGone),
+        );
         stats.peers.push(peer);
         ControlFlow::Continue(())
     });
@@ -132,11 +141,20 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, counters: &Counters) -> PeerStats {
     let peer = pipe.peer();
     let mut dropped = *counters;
     dropped.add(DropReason::PeerGone, pipe.sent_and_lost().1);
-    let address = peer.as_ref().and_then(|peer| peer.properties.iter().find(|(name, _)| name == "Peer-Address"));
+    let address = peer.as_ref().and_then(|peer| {
+        peer.properties
+            .iter()
+            .find(|(name, _)| name == "Peer-Address")
+    });
     PeerStats {
         endpoint: endpoint.to_owned(),
-        address: address.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default(),
-        routing_id: peer.as_ref().map(|peer| peer.routing_id.clone()).unwrap_or_default(),
+        address: address
+            .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+            .unwrap_or_default(),
+        routing_id: peer
+            .as_ref()
+            .map(|peer| peer.routing_id.clone())
+            .unwrap_or_default(),
         connected: peer.is_some(),
         sent,
         sent_bytes,

@@ -28,7 +28,10 @@ pub(crate) struct Ready {
 /// `Interrupted` when a signal handler ran, `Invalid` for a negative number, and what the system says.
 pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<Vec<Ready>> {
     if let Some((fd, _)) = fds.iter().find(|(fd, _)| *fd < 0) {
-        return Err(Error::with(ErrorKind::Invalid, format!("{fd} is not a file descriptor")));
+        return Err(Error::with(
+            ErrorKind::Invalid,
+            format!("{fd} is not a file descriptor"),
+        ));
     }
     let mut polled: Vec<PollFd<'_>> = fds
         .iter()
@@ -41,7 +44,11 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
         .collect();
     let timeout = super::time_until(deadline);
     match poll(&mut polled, timeout.as_ref()) {
-        Ok(_) => Ok(polled.iter().zip(fds).map(|(fd, (_, wanted))| found(fd.revents(), *wanted)).collect()),
+        Ok(_) => Ok(polled
+            .iter()
+            .zip(fds)
+            .map(|(fd, (_, wanted))| found(fd.revents(), *wanted))
+            .collect()),
         Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
         Err(errno) => Err(Error::from(std::io::Error::from(errno))),
     }

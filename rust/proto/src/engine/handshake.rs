@@ -40,10 +40,10 @@ impl Engine {
         let State::Greeting(greeting) = &mut self.state else {
             return Ok(false);
         };
-        match greeting.advance(self.decoder.undecoded(), &mut self.encoder) {
+        match greeting.advance(self.decoder.input().bytes(), &mut self.encoder) {
             Progress::Incomplete => Ok(false),
             Progress::Complete { peer, used } => {
-                self.decoder.skip(used);
+                self.decoder.input().skip(used);
                 match peer {
                     Peer::V3 { minor, mechanism } => self.start_mechanism(minor, &mechanism),
                     old => self.start_legacy(old),
@@ -226,9 +226,17 @@ impl Engine {
     }
 
     fn start_traffic(&mut self, info: PeerInfo, cipher: Option<Box<dyn Cipher>>) {
-        self.decoder.set_limits(traffic::limits(&self.config));
+        let mut limits = traffic::limits(&self.config);
+        if let Some(cipher) = &cipher {
+            // The limit is for what is inside, where it is checked again.
+            limits.message = limits.message.saturating_add(cipher.overhead() as u64);
+        }
+        self.decoder.set_limits(limits);
         if info.version.0 >= 3 {
             self.heartbeat.start(self.now);
+        }
+        if cipher.is_none() && !self.traffic.publishes() {
+            self.decoder.allow_small();
         }
         self.traffic.start(info.version, cipher);
         let info = Arc::new(info);

@@ -80,7 +80,6 @@ impl Traffic {
 }
 
 impl Engine {
-    #[inline]
     pub(super) fn poll_traffic(&mut self) -> Option<Event> {
         loop {
             let accepted = match self.decoder.decode() {

@@ -91,6 +91,9 @@ pub trait Mechanism: Send {
 
 /// Wraps frames after the handshake.
 pub trait Cipher: Send {
+    /// The most bytes that wrapping adds to a frame.
+    fn overhead(&self) -> usize;
+
     /// Turns a frame (data, or a command with its name) into what travels as a data frame.
     fn seal(&mut self, frame: Frame) -> Frame;
 

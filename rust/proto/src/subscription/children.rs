@@ -6,13 +6,19 @@ use super::slab::Slab;
 const CAPACITY: [usize; SHAPES] = [2, 4, 8, 16, 32, 64, 128, 256];
 const SHAPES: usize = 8;
 
-/// Shapes below this one list their bytes, four to a word; the others keep a bitmap of 256 bits.
+/// Shapes below this one list their bytes in the node; the others keep a bitmap of 256 bits in the map.
 const FIRST_BITMAP: usize = 4;
 const BITMAP_WORDS: usize = 8;
+/// As many bytes as the largest shape without a bitmap has children.
+const LISTED: usize = 16;
 
-/// Where a node's children are. An only child needs no map: its id is kept right here.
+/// What a node holds of its children. An only child needs no map: its id is kept right here.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Children {
+    /// The children's bytes in order, where they are listed and more than one.
+    ///
+    /// They are here and not beside the ids because here they share the cache line that a search reads anyway.
+    bytes: [u8; LISTED],
     /// The only child, or the map's place among the maps of its shape.
     at: u32,
     len: u16,
@@ -24,32 +30,41 @@ impl Children {
         Children {
             at: child,
             len: 1,
-            shape: 0,
+            ..Children::default()
         }
     }
 
-    pub(super) fn is_empty(self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The child, when there is exactly one.
-    pub(super) fn as_only(self) -> Option<u32> {
+    pub(super) fn as_only(&self) -> Option<u32> {
         (self.len == 1).then_some(self.at)
     }
 
-    fn len(self) -> usize {
+    fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    fn shape(self) -> usize {
+    fn shape(&self) -> usize {
         usize::from(self.shape)
+    }
+
+    fn is_listed(&self) -> bool {
+        self.shape() < FIRST_BITMAP
+    }
+
+    fn listed(&self) -> &[u8] {
+        &self.bytes[..self.len()]
     }
 }
 
-/// The maps of all nodes of a tree that have two children or more.
+/// The maps of all nodes of a tree that have two children or more: ids in the order of their bytes, behind a bitmap
+/// of the bytes where the node does not list them.
 ///
-/// A map is a row of words: the bytes first, then the ids in the order of their bytes. An only child's byte is not
-/// recorded anywhere here, it starts the child's label; so [`ChildMaps`] is asked about it only where noted.
+/// The byte of an only child is recorded nowhere, as the child's label begins with it: where noted, the caller has
+/// to compare.
 pub(super) struct ChildMaps {
     shapes: [Slab<u32>; SHAPES],
 }
@@ -57,40 +72,41 @@ pub(super) struct ChildMaps {
 impl ChildMaps {
     pub(super) fn new() -> ChildMaps {
         ChildMaps {
-            shapes: std::array::from_fn(|shape| Slab::new(key_words(shape) + CAPACITY[shape])),
+            shapes: std::array::from_fn(|shape| Slab::new(bitmap_words(shape) + CAPACITY[shape])),
         }
     }
 
-    /// The child at `byte`. An only child is returned whatever its byte is: the caller compares its label anyway.
-    pub(super) fn find(&self, children: Children, byte: u8) -> Option<u32> {
+    /// The child at `byte`. An only child is returned whatever its byte is.
+    #[inline]
+    pub(super) fn find(&self, children: &Children, byte: u8) -> Option<u32> {
         if children.len < 2 {
             return children.as_only();
         }
-        let (keys, ids) = self.map(children);
-        if children.shape() < FIRST_BITMAP {
-            Some(ids[position(keys, byte).filter(|&at| at < children.len())?])
-        } else {
-            has_bit(keys, byte).then(|| ids[rank(children, keys, byte)])
+        let map = self.shapes[children.shape()].item(children.at);
+        if children.is_listed() {
+            let at = position(&children.bytes, byte)?;
+            return (at < children.len()).then(|| map[at]);
         }
+        let (bitmap, ids) = map.split_at(BITMAP_WORDS);
+        has_bit(bitmap, byte).then(|| ids[rank(bitmap, byte)])
     }
 
     /// The first child whose byte is `from` or above. An only child is returned whatever its byte is.
-    pub(super) fn find_from(&self, children: Children, from: u8) -> Option<u32> {
+    pub(super) fn find_from(&self, children: &Children, from: u8) -> Option<u32> {
         if children.len < 2 {
             return children.as_only();
         }
-        let (keys, ids) = self.map(children);
-        let at = rank(children, keys, from);
-        (at < children.len()).then(|| ids[at])
+        let at = self.place(children, from);
+        (at < children.len()).then(|| self.ids(children)[at])
     }
 
-    /// Adds a child at a byte that has none; `only_byte` tells the byte of an only child, should there be one.
+    /// Adds a child at a byte that has none; `byte_of` tells the byte of an only child, should there be one.
     pub(super) fn insert(
         &mut self,
         children: &mut Children,
         byte: u8,
         child: u32,
-        only_byte: impl FnOnce(u32) -> u8,
+        byte_of: impl FnOnce(u32) -> u8,
     ) {
         match children.len() {
             0 => *children = Children::only(child),
@@ -98,7 +114,7 @@ impl ChildMaps {
                 let only = children.at;
                 children.at = self.shapes[0].insert();
                 children.len = 0;
-                self.put(children, only_byte(only), only);
+                self.put(children, byte_of(only), only);
                 self.put(children, byte, child);
             }
             len => {
@@ -119,8 +135,7 @@ impl ChildMaps {
         self.take(children, byte);
         let shape = children.shape();
         if children.len == 1 {
-            let (_, ids) = self.map(*children);
-            let only = ids[0];
+            let only = self.ids(children)[0];
             self.shapes[shape].remove(children.at);
             *children = Children::only(only);
         } else if shape > 0 && children.len() <= CAPACITY[shape - 1] * 3 / 4 {
@@ -135,72 +150,61 @@ impl ChildMaps {
             *children = Children::only(child);
             return;
         }
-        let at = rank(*children, self.map(*children).0, byte);
-        let (_, ids) = self.map_mut(*children);
-        ids[at] = child;
+        let at = self.place(children, byte);
+        self.ids_mut(children)[at] = child;
     }
 
     /// Adds an entry to a map with room.
     fn put(&mut self, children: &mut Children, byte: u8, child: u32) {
-        let at = rank(*children, self.map(*children).0, byte);
-        let len = children.len();
-        let (keys, ids) = self.map_mut(*children);
+        let (at, len) = (self.place(children, byte), children.len());
+        let ids = self.ids_mut(children);
         ids.copy_within(at..len, at + 1);
         ids[at] = child;
-        if children.shape() < FIRST_BITMAP {
-            for place in (at..len).rev() {
-                set_key(keys, place + 1, key(keys, place));
-            }
-            set_key(keys, at, byte);
+        if children.is_listed() {
+            children.bytes.copy_within(at..len, at + 1);
+            children.bytes[at] = byte;
         } else {
-            keys[usize::from(byte / 32)] |= 1 << (byte % 32);
+            self.bitmap_mut(children)[usize::from(byte / 32)] |= 1 << (byte % 32);
         }
         children.len += 1;
     }
 
     /// Takes the entry of `byte`, which is there, out of a map.
     fn take(&mut self, children: &mut Children, byte: u8) {
-        let at = rank(*children, self.map(*children).0, byte);
-        let len = children.len();
-        let (keys, ids) = self.map_mut(*children);
-        ids.copy_within(at + 1..len, at);
-        if children.shape() < FIRST_BITMAP {
-            for place in at + 1..len {
-                set_key(keys, place - 1, key(keys, place));
-            }
+        let (at, len) = (self.place(children, byte), children.len());
+        self.ids_mut(children).copy_within(at + 1..len, at);
+        if children.is_listed() {
+            children.bytes.copy_within(at + 1..len, at);
         } else {
-            keys[usize::from(byte / 32)] &= !(1 << (byte % 32));
+            self.bitmap_mut(children)[usize::from(byte / 32)] &= !(1 << (byte % 32));
         }
         children.len -= 1;
     }
 
     /// Moves a map into another shape, with room for it.
     fn reshape(&mut self, children: &mut Children, shape: usize) {
-        let (from, to) = (children.shape(), shape);
-        let len = children.len();
+        let (from, to, len) = (children.shape(), shape, children.len());
         let at = self.shapes[to].insert();
         let [old, new] = self
             .shapes
             .get_disjoint_mut([from, to])
             .expect("a map moves to another shape");
-        let (old_keys, old_ids) = old.item(children.at).split_at(key_words(from));
-        let (new_keys, new_ids) = new.item_mut(at).split_at_mut(key_words(to));
+        let (old_bitmap, old_ids) = old.item(children.at).split_at(bitmap_words(from));
+        let (new_bitmap, new_ids) = new.item_mut(at).split_at_mut(bitmap_words(to));
         new_ids[..len].copy_from_slice(&old_ids[..len]);
-        match (from < FIRST_BITMAP, to < FIRST_BITMAP) {
+        match (old_bitmap.is_empty(), new_bitmap.is_empty()) {
+            (true, true) => {}
+            (false, false) => new_bitmap.copy_from_slice(old_bitmap),
             (true, false) => {
-                for byte in (0..len).map(|place| key(old_keys, place)) {
-                    new_keys[usize::from(byte / 32)] |= 1 << (byte % 32);
+                for &byte in children.listed() {
+                    new_bitmap[usize::from(byte / 32)] |= 1 << (byte % 32);
                 }
             }
             (false, true) => {
-                let bytes = (0..=u8::MAX).filter(|&byte| has_bit(old_keys, byte));
-                for (place, byte) in bytes.enumerate() {
-                    set_key(new_keys, place, byte);
+                let bytes = (0..=u8::MAX).filter(|&byte| has_bit(old_bitmap, byte));
+                for (listed, byte) in children.bytes.iter_mut().zip(bytes) {
+                    *listed = byte;
                 }
-            }
-            _ => {
-                let words = old_keys.len().min(new_keys.len());
-                new_keys[..words].copy_from_slice(&old_keys[..words]);
             }
         }
         old.remove(children.at);
@@ -208,63 +212,58 @@ impl ChildMaps {
         children.shape = to as u8; // below SHAPES
     }
 
-    fn map(&self, children: Children) -> (&[u32], &[u32]) {
-        self.shapes[children.shape()]
-            .item(children.at)
-            .split_at(key_words(children.shape()))
+    /// How many of the children have a byte below this one: where its id is, or would be.
+    fn place(&self, children: &Children, byte: u8) -> usize {
+        if children.is_listed() {
+            let below = |listed: &&u8| **listed < byte;
+            return children.listed().iter().take_while(below).count();
+        }
+        rank(self.shapes[children.shape()].item(children.at), byte)
     }
 
-    fn map_mut(&mut self, children: Children) -> (&mut [u32], &mut [u32]) {
-        self.shapes[children.shape()]
-            .item_mut(children.at)
-            .split_at_mut(key_words(children.shape()))
+    fn ids(&self, children: &Children) -> &[u32] {
+        let shape = children.shape();
+        &self.shapes[shape].item(children.at)[bitmap_words(shape)..]
+    }
+
+    fn ids_mut(&mut self, children: &Children) -> &mut [u32] {
+        let shape = children.shape();
+        &mut self.shapes[shape].item_mut(children.at)[bitmap_words(shape)..]
+    }
+
+    fn bitmap_mut(&mut self, children: &Children) -> &mut [u32] {
+        let shape = children.shape();
+        &mut self.shapes[shape].item_mut(children.at)[..bitmap_words(shape)]
     }
 }
 
-const fn key_words(shape: usize) -> usize {
+const fn bitmap_words(shape: usize) -> usize {
     if shape < FIRST_BITMAP {
-        CAPACITY[shape].div_ceil(4)
+        0
     } else {
         BITMAP_WORDS
     }
 }
 
-fn key(keys: &[u32], place: usize) -> u8 {
-    (keys[place / 4] >> (place % 4 * 8)) as u8 // the low byte
+fn has_bit(bitmap: &[u32], byte: u8) -> bool {
+    bitmap[usize::from(byte / 32)] >> (byte % 32) & 1 != 0
 }
 
-fn set_key(keys: &mut [u32], place: usize, byte: u8) {
-    let shift = place % 4 * 8;
-    let word = &mut keys[place / 4];
-    *word = *word & !(0xFF << shift) | u32::from(byte) << shift;
-}
-
-fn has_bit(keys: &[u32], byte: u8) -> bool {
-    keys[usize::from(byte / 32)] >> (byte % 32) & 1 != 0
-}
-
-/// The first place of `byte` in a list of bytes; places behind the list's end may be named too.
-fn position(keys: &[u32], byte: u8) -> Option<usize> {
-    const ONES: u32 = 0x0101_0101;
-    keys.iter().enumerate().find_map(|(index, word)| {
-        // Equal bytes become zero; the lowest flag of this test for zero bytes is always a true one.
-        let differences = word ^ (ONES * u32::from(byte));
-        let zeros = differences.wrapping_sub(ONES) & !differences & (ONES << 7);
-        (zeros != 0).then(|| index * 4 + zeros.trailing_zeros() as usize / 8)
-    })
-}
-
-/// How many of a map's bytes are below `byte`.
-fn rank(children: Children, keys: &[u32], byte: u8) -> usize {
-    if children.shape() < FIRST_BITMAP {
-        return (0..children.len())
-            .take_while(|&place| key(keys, place) < byte)
-            .count();
-    }
+/// How many bits of a bitmap are set below that of `byte`.
+fn rank(bitmap: &[u32], byte: u8) -> usize {
     let word = usize::from(byte / 32);
-    let below = keys[word] & !(u32::MAX << (byte % 32));
-    let whole: u32 = keys[..word].iter().map(|word| word.count_ones()).sum();
+    let below = bitmap[word] & !(u32::MAX << (byte % 32));
+    let whole: u32 = bitmap[..word].iter().map(|word| word.count_ones()).sum();
     (whole + below.count_ones()) as usize
+}
+
+/// The first place of `byte`, all at once rather than one after the other.
+fn position(bytes: &[u8; LISTED], byte: u8) -> Option<usize> {
+    const ONES: u128 = u128::MAX / 255;
+    // Equal bytes become zero; the lowest flag of this test for zero bytes is always a true one.
+    let differences = u128::from_le_bytes(*bytes) ^ (ONES * u128::from(byte));
+    let zeros = differences.wrapping_sub(ONES) & !differences & (ONES << 7);
+    (zeros != 0).then(|| zeros.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
@@ -300,9 +299,9 @@ mod tests {
                 continue;
             }
             for byte in 0..=u8::MAX {
-                assert_eq!(maps.find(children, byte), model.get(&byte).copied());
+                assert_eq!(maps.find(&children, byte), model.get(&byte).copied());
                 let above = model.range(byte..).next().map(|(_, &id)| id);
-                assert_eq!(maps.find_from(children, byte), above);
+                assert_eq!(maps.find_from(&children, byte), above);
             }
         }
         assert!(maps.shapes.iter().all(|maps| maps.len() == 0));

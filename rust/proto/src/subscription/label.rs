@@ -1,7 +1,7 @@
 //! The bytes on an edge of the tree.
 
 /// Labels up to this long live inside the node.
-const INLINE: usize = 22;
+const INLINE: usize = 30;
 
 /// The longest label; longer topics become chains of nodes.
 ///

@@ -63,10 +63,11 @@ impl<T: Default> Slab<T> {
         let place = word * 64 + bit;
         let chunk = &mut self.chunks[index];
         if chunk.len() == place * self.width {
-            // Doubling would leave the last of few chunks half empty; steps of an eighth do not.
             if chunk.capacity() == chunk.len() {
-                let step = place.clamp(1, CHUNK / 8).min(CHUNK - place);
-                chunk.reserve_exact(step * self.width);
+                // The first chunk doubles, as few items are all that most tables ever hold. Later ones are made
+                // whole: growing them would leave holes of every size in the heap.
+                let room = if index == 0 { place.max(1) } else { CHUNK };
+                chunk.reserve_exact(room * self.width);
             }
             chunk.extend(std::iter::repeat_with(T::default).take(self.width));
         }
@@ -74,20 +75,26 @@ impl<T: Default> Slab<T> {
     }
 
     /// Frees an item; its id may be given out again.
-    pub(super) fn remove(&mut self, id_: u32) {
-        let (index, place) = (id_ as usize / CHUNK, id_ as usize % CHUNK);
+    pub(super) fn remove(&mut self, freed: u32) {
+        let (index, place) = (freed as usize / CHUNK, freed as usize % CHUNK);
         let used = &mut self.used[index];
         let was_full = used.iter().all(|&bits| bits == u64::MAX);
         debug_assert!(used[place / 64] & 1 << (place % 64) != 0, "freed twice");
         used[place / 64] &= !(1 << (place % 64));
+        let is_empty = used.iter().all(|&bits| bits == 0);
         self.len -= 1;
+        if self.len == 0 {
+            // The tables too: a few bytes that stay behind can keep an allocator from returning what is around them.
+            *self = Slab::new(self.width);
+            return;
+        }
         if was_full {
             self.open.push(id(index));
         }
-        if used.iter().all(|&bits| bits == 0) {
+        if is_empty {
             self.chunks[index] = Vec::new();
         } else {
-            self.item_mut(id_).fill_with(T::default);
+            self.item_mut(freed).fill_with(T::default);
         }
     }
 

@@ -144,9 +144,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let topics = self.forget(peer, number);
         let mut topic = Vec::new();
         for id in topics.ids {
-            if wants(&self.tree, &self.groups, id, number)
-                && self.withdraw(id, number) == Dropped::LastOfTopic
-            {
+            if self.withdraw(id, number) == Dropped::LastOfTopic {
                 self.tree.topic(id, &mut topic);
                 self.tree.remove(id);
                 unwanted(&topic);
@@ -235,9 +233,13 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
 
     /// Takes the peer's number back; returns what it had to undo.
     fn forget(&mut self, key: K, number: u32) -> PeerTopics {
+        let topics = std::mem::take(&mut self.peers[number as usize].topics);
         self.numbers.remove(&key);
         self.vacant.push(number);
-        std::mem::take(&mut self.peers[number as usize].topics)
+        if self.numbers.is_empty() {
+            (self.peers, self.numbers, self.vacant) = Default::default();
+        }
+        topics
     }
 
     /// Takes a peer off a topic; the last one stays noted, as the topic itself is to be removed then.
@@ -300,5 +302,21 @@ impl Wanted {
             odd if odd % 2 == 1 => Some(Wanted::By(odd / 2)),
             even => Some(Wanted::ByGroup(even / 2 - 1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids are given out again, so one may be listed often and still be wanted.
+    #[test]
+    fn tidying_leaves_each_wanted_id_once() {
+        let mut topics = PeerTopics {
+            ids: [1, 2, 3].repeat(20),
+            len: 2,
+        };
+        topics.tidy(|id| id != 2);
+        assert_eq!(topics.ids, [1, 3]);
     }
 }

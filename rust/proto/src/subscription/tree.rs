@@ -6,8 +6,10 @@ use super::slab::Slab;
 
 const ROOT: u32 = 0;
 
-/// One edge of the tree and the topic that ends with it, if any.
+/// One edge of the tree and the topic that ends with it, if any: a cache line, and all that a search has to read of
+/// it but the id of the next.
 #[derive(Default)]
+#[repr(align(64))]
 struct Node {
     /// What this node adds to its parent's text. Empty for the root only.
     label: Label,
@@ -16,6 +18,8 @@ struct Node {
     value: u32,
     children: Children,
 }
+
+const _: () = assert!(size_of::<Node>() == 64);
 
 /// A compressed prefix tree.
 ///
@@ -92,7 +96,7 @@ impl Tree {
                 return;
             }
             let Some(&byte) = rest.first() else { return };
-            let Some(child) = self.maps.find(node.children, byte) else {
+            let Some(child) = self.maps.find(&node.children, byte) else {
                 return;
             };
             let Some(after) = rest.strip_prefix(self.node(child).label.as_slice()) else {
@@ -120,9 +124,8 @@ impl Tree {
             self.nodes.remove(id);
             id = parent;
         }
-        let lower = self.join_child(id).unwrap_or(id);
-        let parent = self.node(lower).parent;
-        self.join_child(parent);
+        // What is above it needs no look: this label has not become shorter.
+        self.join_child(id);
     }
 
     /// Replaces what is in `topic` by the text of a topic.
@@ -155,7 +158,7 @@ impl Tree {
             if node.value != 0 {
                 visit(&text);
             }
-            if let Some(child) = self.maps.find_from(node.children, 0) {
+            if let Some(child) = self.maps.find_from(&node.children, 0) {
                 id = child;
                 continue;
             }
@@ -182,12 +185,18 @@ impl Tree {
         }
         let (mut id, mut rest) = (ROOT, topic);
         while let Some(&byte) = rest.first() {
-            let child = self.maps.find(self.node(id).children, byte);
+            let child = self.maps.find(&self.node(id).children, byte);
             let label = child.map_or(&[][..], |child| self.node(child).label.as_slice());
             let shared = shared_prefix(label, rest);
             (id, rest) = match child {
                 Some(child) if shared == label.len() => (child, &rest[shared..]),
-                Some(child) if shared > 0 => (self.split(child, shared), &rest[shared..]),
+                Some(child) if shared > 0 => {
+                    let upper = self.split(child, shared);
+                    // Now that they are shorter, either may fit together with a neighbour.
+                    self.join_child(child);
+                    self.join_child(id);
+                    (upper, &rest[shared..])
+                }
                 // No child, or an only child at another byte.
                 _ => {
                     let (label, after) = rest.split_at(rest.len().min(LONGEST));
@@ -234,15 +243,14 @@ impl Tree {
     }
 
     /// Joins a node with its only child when the node is there for nothing else; the child keeps its id.
-    fn join_child(&mut self, upper: u32) -> Option<u32> {
-        if !self.is_idle(upper) {
-            return None;
-        }
-        let lower = self.node(upper).children.as_only()?;
+    fn join_child(&mut self, upper: u32) {
+        let Some(lower) = self.node(upper).children.as_only() else {
+            return;
+        };
         let head = self.node(upper).label.as_slice();
         let tail = self.node(lower).label.as_slice();
-        if head.len() + tail.len() > LONGEST {
-            return None;
+        if !self.is_idle(upper) || head.len() + tail.len() > LONGEST {
+            return;
         }
         let label = Label::joined(head, tail);
         let parent = self.node(upper).parent;
@@ -250,7 +258,6 @@ impl Tree {
         (node.label, node.parent) = (label, parent);
         self.replace_child(parent, lower);
         self.nodes.remove(upper);
-        Some(lower)
     }
 
     /// Makes `child` the child of `parent` in place of the one that began with the same byte.
@@ -263,7 +270,7 @@ impl Tree {
 
     /// The child of the same parent with the next higher byte.
     fn next_sibling(&self, id: u32) -> Option<u32> {
-        let siblings = self.node(self.node(id).parent).children;
+        let siblings = &self.node(self.node(id).parent).children;
         let from = self.first_byte(id).checked_add(1)?;
         self.maps
             .find_from(siblings, from)
@@ -291,5 +298,69 @@ impl Tree {
 
     fn node_mut(&mut self, id: u32) -> &mut Node {
         &mut self.nodes.item_mut(id)[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every node is there for a reason, knows its parent, and is counted.
+    fn check(tree: &Tree) {
+        let (mut pending, mut seen) = (vec![ROOT], 0);
+        while let Some(id) = pending.pop() {
+            let node = tree.node(id);
+            let children: BTreeSet<u32> = (0..=u8::MAX)
+                .filter_map(|byte| tree.maps.find(&node.children, byte))
+                .collect();
+            for &child in &children {
+                assert_eq!(tree.node(child).parent, id);
+            }
+            assert!(node.label.as_slice().len() <= LONGEST);
+            if tree.is_idle(id) {
+                assert!(!children.is_empty());
+                if let Some(only) = node.children.as_only() {
+                    let lengths = [id, only].map(|id| tree.node(id).label.as_slice().len());
+                    assert!(lengths[0] + lengths[1] > LONGEST, "{lengths:?}");
+                }
+            }
+            seen += 1;
+            pending.extend(children);
+        }
+        assert_eq!(seen, tree.nodes.len());
+    }
+
+    /// Topics cut out of one long text anywhere, with one of three endings, in a scrambled order.
+    #[test]
+    fn no_node_outlives_its_reason() {
+        let text: Vec<u8> = (0..20_000_u32).map(|n| (n * n / 7) as u8).collect();
+        let mut random = 1_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let mut tree = Tree::new();
+        let mut topics: Vec<Vec<u8>> = Vec::new();
+        for round in 0..2000 {
+            let growing = round / 250 % 2 == 0;
+            if growing || topics.is_empty() {
+                let mut topic = text[..next(text.len())].to_vec();
+                topic.extend(&b"abc"[..next(3)]);
+                if tree.insert(&topic, 1).1 == 0 {
+                    topics.push(topic);
+                }
+            } else {
+                let topic = topics.swap_remove(next(topics.len()));
+                let id = tree.find(&topic).unwrap();
+                let mut spelled = Vec::new();
+                tree.topic(id, &mut spelled);
+                assert_eq!(spelled, topic);
+                tree.remove(id);
+            }
+            if !topics.is_empty() {
+                check(&tree);
+            }
+        }
     }
 }

@@ -18,7 +18,11 @@ const RCVTIMEO: i32 = 27;
 
 impl Socket {
     #[inline]
-    pub(super) fn recv_bytes<'py>(&self, py: Python<'py>, flags: i32) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn recv_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
         reclaim();
         let core = self.core()?;
         if let Some((frame, _)) = core.next_part() {
@@ -31,7 +35,12 @@ impl Socket {
         Ok(bytes(py, &core.begin_parts(message, None)))
     }
 
-    pub(super) fn recv_frame<'py>(&self, py: Python<'py>, flags: i32, track: bool) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn recv_frame<'py>(
+        &self,
+        py: Python<'py>,
+        flags: i32,
+        track: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         reclaim();
         let core = self.core()?;
         let (frame, peer) = match core.next_part() {
@@ -161,7 +170,9 @@ impl Socket {
         match core.try_recv() {
             Attempt::Done(message) => Ok(message),
             Attempt::Failed(error) => Err(raise(error)),
-            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 => Err(raise(Error::new(ErrorKind::Again))),
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 => {
+                Err(raise(Error::new(ErrorKind::Again)))
+            }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
         }
     }
@@ -173,10 +184,16 @@ impl Socket {
             return py.detach(|| core.recv(Wait::Dont)).map_err(raise);
         }
         let deadline = deadline_of(core, RCVTIMEO)?;
-        blocking::wait(py, deadline, |until| retry(core.recv(until.map_or(Wait::Forever, Wait::Until))))
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv(until.map_or(Wait::Forever, Wait::Until)))
+        })
     }
 
-    fn recv_whole_from(&self, py: Python<'_>, flags: i32) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
+    fn recv_whole_from(
+        &self,
+        py: Python<'_>,
+        flags: i32,
+    ) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
         let core = self.core()?;
         // Without a wait this is quick, but another thread may be inside the socket: not with the GIL in hand.
         match py.detach(|| core.recv_from(Wait::Dont)) {
@@ -185,7 +202,9 @@ impl Socket {
             Err(error) => return Err(raise(error)),
         }
         let deadline = deadline_of(core, RCVTIMEO)?;
-        blocking::wait(py, deadline, |until| retry(core.recv_from(until.map_or(Wait::Forever, Wait::Until))))
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv_from(until.map_or(Wait::Forever, Wait::Until)))
+        })
     }
 }
 
@@ -195,5 +214,11 @@ fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> Bound<'py, PyAny> {
 }
 
 fn parts<'py>(py: Python<'py>, message: &Message) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, message.iter().map(|frame| PyBytes::new(py, frame.as_slice())).collect::<Vec<_>>())
+    PyList::new(
+        py,
+        message
+            .iter()
+            .map(|frame| PyBytes::new(py, frame.as_slice()))
+            .collect::<Vec<_>>(),
+    )
 }

@@ -33,7 +33,8 @@ impl Socket {
             self.take(py, data, copy, track)?
         };
         if flags & SNDMORE != 0 {
-            core.send_part(frame, true, Wait::Dont).map_err(|failed| raise(failed.error))?;
+            core.send_part(frame, true, Wait::Dont)
+                .map_err(|failed| raise(failed.error))?;
         } else if core.is_sending_parts() {
             self.finish_parts(py, frame, flags)?;
         } else {
@@ -56,7 +57,9 @@ impl Socket {
         let mut trackers = Vec::new();
         for (index, part) in parts.try_iter()?.enumerate() {
             let part = part?;
-            let (frame, tracker) = self.take(py, &part, copy, track).map_err(|error| in_part(py, index, &part, error))?;
+            let (frame, tracker) = self
+                .take(py, &part, copy, track)
+                .map_err(|error| in_part(py, index, &part, error))?;
             frames.push(frame);
             trackers.extend(tracker);
         }
@@ -64,9 +67,14 @@ impl Socket {
             return Err(PyIndexError::new_err("a message has at least one part"));
         }
         if flags & SNDMORE != 0 || core.is_sending_parts() {
-            let last = if flags & SNDMORE == 0 { frames.pop() } else { None };
+            let last = if flags & SNDMORE == 0 {
+                frames.pop()
+            } else {
+                None
+            };
             for frame in frames {
-                core.send_part(frame, true, Wait::Dont).map_err(|failed| raise(failed.error))?;
+                core.send_part(frame, true, Wait::Dont)
+                    .map_err(|failed| raise(failed.error))?;
             }
             if let Some(last) = last {
                 self.finish_parts(py, last, flags)?;
@@ -77,7 +85,12 @@ impl Socket {
         merge_trackers(py, trackers, track)
     }
 
-    pub(super) fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>, flags: i32) -> PyResult<usize> {
+    pub(super) fn send_many(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        flags: i32,
+    ) -> PyResult<usize> {
         reclaim();
         let core = self.core()?;
         let mut batch = Vec::with_capacity(messages.len().unwrap_or(0));
@@ -87,22 +100,40 @@ impl Socket {
         let total = batch.len();
         let mut messages = batch.into_iter();
         let (mut sent, failed) = core.send_batch(&mut messages, Wait::Dont);
-        let Some(failed) = failed else { return Ok(sent) };
+        let Some(failed) = failed else {
+            return Ok(sent);
+        };
         if failed.error.kind() != ErrorKind::Again || flags & DONTWAIT != 0 {
-            return if sent > 0 { Ok(sent) } else { Err(raise(failed.error)) };
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(raise(failed.error))
+            };
         }
         // The rest waits as long as one send would, from one acceptance to the next.
         let mut pending = Some(failed.message);
         while let Some(message) = pending.take() {
             if let Err(error) = self.send_whole(py, message, flags) {
-                return if sent > 0 && is_again(py, &error) { Ok(sent) } else { Err(error) };
+                return if sent > 0 && is_again(py, &error) {
+                    Ok(sent)
+                } else {
+                    Err(error)
+                };
             }
             sent += 1;
             let (more, failed) = py.detach(|| core.send_batch(&mut messages, Wait::Dont));
             sent += more;
             match failed {
-                Some(failed) if failed.error.kind() == ErrorKind::Again => pending = Some(failed.message),
-                Some(failed) => return if sent > 0 { Ok(sent) } else { Err(raise(failed.error)) },
+                Some(failed) if failed.error.kind() == ErrorKind::Again => {
+                    pending = Some(failed.message)
+                }
+                Some(failed) => {
+                    return if sent > 0 {
+                        Ok(sent)
+                    } else {
+                        Err(raise(failed.error))
+                    };
+                }
                 None => {}
             }
         }
@@ -117,8 +148,12 @@ impl Socket {
         match core.try_send(message) {
             Attempt::Done(()) => Ok(()),
             Attempt::Failed(error) => Err(raise(error)),
-            Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => Err(raise(Error::new(ErrorKind::Again))),
-            Attempt::WouldBlock(message) | Attempt::Contended(message) => self.send_waiting(py, message, flags),
+            Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => {
+                Err(raise(Error::new(ErrorKind::Again)))
+            }
+            Attempt::WouldBlock(message) | Attempt::Contended(message) => {
+                self.send_waiting(py, message, flags)
+            }
         }
     }
 
@@ -126,12 +161,16 @@ impl Socket {
     fn send_waiting(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
         let core = self.core()?;
         if flags & DONTWAIT != 0 {
-            return py.detach(|| core.send(message, Wait::Dont)).map_err(|failed| raise(failed.error));
+            return py
+                .detach(|| core.send(message, Wait::Dont))
+                .map_err(|failed| raise(failed.error));
         }
         let deadline = deadline_of(core, SNDTIMEO)?;
         let mut pending = Some(message);
         blocking::wait(py, deadline, move |until| {
-            let Some(message) = pending.take() else { return Ok(Step::Done(())) };
+            let Some(message) = pending.take() else {
+                return Ok(Step::Done(()));
+            };
             match core.send(message, until.map_or(Wait::Forever, Wait::Until)) {
                 Ok(()) => Ok(Step::Done(())),
                 Err(failed) => match failed.error.kind() {
@@ -147,13 +186,21 @@ impl Socket {
 
     fn finish_parts(&self, py: Python<'_>, last: CoreFrame, flags: i32) -> PyResult<()> {
         let core = self.core()?;
-        let deadline = if flags & DONTWAIT != 0 { None } else { deadline_of(core, SNDTIMEO)? };
+        let deadline = if flags & DONTWAIT != 0 {
+            None
+        } else {
+            deadline_of(core, SNDTIMEO)?
+        };
         if wait_for(flags) == Wait::Dont {
-            return core.send_part(last, false, Wait::Dont).map_err(|failed| raise(failed.error));
+            return core
+                .send_part(last, false, Wait::Dont)
+                .map_err(|failed| raise(failed.error));
         }
         let mut pending = Some(last);
         blocking::wait(py, deadline, move |until| {
-            let Some(last) = pending.take() else { return Ok(Step::Done(())) };
+            let Some(last) = pending.take() else {
+                return Ok(Step::Done(()));
+            };
             match core.send_part(last, false, until.map_or(Wait::Forever, Wait::Until)) {
                 Ok(()) => Ok(Step::Done(())),
                 Err(failed) => match failed.error.kind() {
@@ -187,7 +234,11 @@ impl Socket {
             return Ok((buffer::copied(data)?, None));
         }
         let lent = buffer::lent(data, self.copy_threshold(), track)?;
-        let tracker = if track || lent.frame.is_inline() { Some(tracker_for(py, lent.release)?) } else { None };
+        let tracker = if track || lent.frame.is_inline() {
+            Some(tracker_for(py, lent.release)?)
+        } else {
+            None
+        };
         Ok((lent.frame, tracker))
     }
 
@@ -198,7 +249,11 @@ impl Socket {
         let mut frames = Vec::with_capacity(message.len()?);
         for (index, part) in message.try_iter()?.enumerate() {
             let part = part?;
-            frames.push(self.take(py, &part, true, false).map_err(|error| in_part(py, index, &part, error))?.0);
+            frames.push(
+                self.take(py, &part, true, false)
+                    .map_err(|error| in_part(py, index, &part, error))?
+                    .0,
+            );
         }
         if frames.is_empty() {
             return Err(PyValueError::new_err("a message has at least one part"));
@@ -221,10 +276,16 @@ fn in_part(py: Python<'_>, index: usize, part: &Bound<'_, PyAny>, error: PyErr) 
         Ok(repr) => repr.to_string().chars().take(32).collect(),
         Err(error) => return error,
     };
-    PyTypeError::new_err(format!("Frame {index} ({shown}...) does not support the buffer interface."))
+    PyTypeError::new_err(format!(
+        "Frame {index} ({shown}...) does not support the buffer interface."
+    ))
 }
 
-fn merge_trackers(py: Python<'_>, trackers: Vec<Py<PyAny>>, track: bool) -> PyResult<Option<Py<PyAny>>> {
+fn merge_trackers(
+    py: Python<'_>,
+    trackers: Vec<Py<PyAny>>,
+    track: bool,
+) -> PyResult<Option<Py<PyAny>>> {
     if !track {
         return Ok(None);
     }

@@ -12,14 +12,21 @@ impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
         if value.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err("unicode not allowed, use setsockopt_string"));
+            return Err(PyTypeError::new_err(
+                "unicode not allowed, use setsockopt_string",
+            ));
         }
         let row = SOCKET_OPTIONS.iter().find(|row| row.id == option);
         let takes_bytes = row.is_some_and(|row| matches!(row.kind, Kind::Bytes | Kind::Str));
         let value = if takes_bytes {
             match value.cast::<PyBytes>() {
                 Ok(bytes) => Value::Bytes(bytes.as_bytes().to_vec()),
-                Err(_) => return Err(PyTypeError::new_err(format!("expected bytes, got: {}", value.repr()?))),
+                Err(_) => {
+                    return Err(PyTypeError::new_err(format!(
+                        "expected bytes, got: {}",
+                        value.repr()?
+                    )));
+                }
             }
         } else {
             match (value.extract::<i64>(), value.extract::<u64>()) {
@@ -27,16 +34,29 @@ impl Socket {
                 // AFFINITY is unsigned and travels as its bit pattern.
                 (_, Ok(number)) => Value::Int(number.cast_signed()),
                 _ if row.is_none() && value.is_instance_of::<PyBytes>() => Value::Bytes(Vec::new()),
-                _ => return Err(PyTypeError::new_err(format!("expected int, got: {}", value.repr()?))),
+                _ => {
+                    return Err(PyTypeError::new_err(format!(
+                        "expected int, got: {}",
+                        value.repr()?
+                    )));
+                }
             }
         };
         core.set_option(option, &value).map_err(raise)
     }
 
-    pub(super) fn get_value<'py>(&self, py: Python<'py>, option: i32) -> PyResult<Bound<'py, PyAny>> {
-        let unsigned = SOCKET_OPTIONS.iter().any(|row| row.id == option && row.kind == Kind::Uint64);
+    pub(super) fn get_value<'py>(
+        &self,
+        py: Python<'py>,
+        option: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let unsigned = SOCKET_OPTIONS
+            .iter()
+            .any(|row| row.id == option && row.kind == Kind::Uint64);
         match self.core()?.get_option(option).map_err(raise)? {
-            Value::Int(number) if unsigned => Ok(number.cast_unsigned().into_pyobject(py)?.into_any()),
+            Value::Int(number) if unsigned => {
+                Ok(number.cast_unsigned().into_pyobject(py)?.into_any())
+            }
             Value::Int(number) => Ok(number.into_pyobject(py)?.into_any()),
             Value::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
         }

@@ -13,7 +13,10 @@ pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bou
     dict.set_item("queued_out", stats.queued_out)?;
     dict.set_item("queued_in", stats.queued_in)?;
     dict.set_item("dropped", dropped(py, &stats.dropped)?)?;
-    dict.set_item("no_subscriber", stats.dropped.dropped(DropReason::NoSubscriber))?;
+    dict.set_item(
+        "no_subscriber",
+        stats.dropped.dropped(DropReason::NoSubscriber),
+    )?;
     let peers = PyList::empty(py);
     for peer in &stats.peers {
         peers.append(peer_dict(py, peer)?)?;

@@ -1,0 +1,191 @@
+//! What holds for every pattern.
+
+use bytes::Bytes;
+use zeroxide_proto::frame::Kind;
+
+use super::rig::{Rig, cancel, message, subscribe};
+use super::*;
+
+#[test]
+fn every_type_has_its_row() {
+    for socket_type in SocketType::ALL {
+        let row = spec(*socket_type).map(|spec| spec.socket_type);
+        assert_eq!(row, Some(*socket_type));
+    }
+    assert_eq!(PATTERNS.len(), SocketType::ALL.len());
+}
+
+#[test]
+fn directions_a_type_does_not_have_are_not_supported() {
+    for spec in PATTERNS {
+        let mut rig = Rig::new(spec);
+        rig.accept("peer");
+        if !spec.can_send {
+            assert!(!rig.can_send());
+            let error = rig.send(["x"]).unwrap_err().error;
+            assert_eq!(error.kind(), ErrorKind::NotSupported);
+        }
+        if !spec.can_recv {
+            assert!(!rig.can_recv());
+            assert_eq!(rig.recv(), Err(ErrorKind::NotSupported));
+        }
+    }
+}
+
+/// However many come and go, on both sides, the application need not make a call for it.
+#[test]
+fn peers_that_leave_are_forgotten_while_the_application_is_idle() {
+    for spec in PATTERNS {
+        let mut rig = Rig::new(spec);
+        for round in 0..20 {
+            let waiting = rig.connect();
+            let ready = rig.connect();
+            rig.ready(ready, "");
+            let accepted = rig.accept("");
+            rig.settle();
+            if round % 2 == 0 {
+                rig.disconnected(ready);
+            }
+            for id in [ready, accepted, waiting] {
+                rig.far_close(id);
+            }
+            rig.settle();
+            assert!(rig.is_empty(), "{} in round {round}", spec.socket_type);
+        }
+    }
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        let Dice(state) = self;
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (*state >> 33) % n
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
+    }
+
+    fn message(&mut self) -> Message {
+        let frames = 1 + self.below(4);
+        let mut bodies = Vec::new();
+        for _ in 0..frames {
+            bodies.push(self.pick(&["", "a", "ab", "\x00a", "\x01a", "peer 1", "peer 2", "\x01"]));
+        }
+        match self.below(6) {
+            0 => subscribe(bodies[0]),
+            1 => cancel(bodies[0]),
+            _ => message(bodies),
+        }
+    }
+
+    fn option(&mut self) -> PatternOption {
+        let on = self.below(2) == 0;
+        let body = Bytes::from_static(self.pick(&[&b""[..], b"a", b"ab", b"peer 1", b"\0"]));
+        match self.below(15) {
+            0 => PatternOption::Subscribe(body),
+            1 => PatternOption::Unsubscribe(body),
+            2 => PatternOption::InvertMatching(on),
+            3 => PatternOption::RouterMandatory(on),
+            4 => PatternOption::RouterHandover(on),
+            5 => PatternOption::ProbeRouter(on),
+            6 => PatternOption::ConnectRoutingId(body),
+            7 => PatternOption::XpubVerbose(on),
+            8 => PatternOption::XpubVerboser(on),
+            9 => PatternOption::XpubManual(on),
+            10 => PatternOption::XpubNodrop(on),
+            11 => PatternOption::XpubWelcomeMsg(body),
+            12 => PatternOption::ReqCorrelate(on),
+            13 => PatternOption::ReqRelaxed(on),
+            _ => PatternOption::StreamNotify(on),
+        }
+    }
+}
+
+/// Whatever peers and application do, in whatever order, nothing panics, what can be sent can be sent, what can be
+/// received is received, and in the end nothing is left.
+#[test]
+fn nothing_that_happens_confuses_any_of_them() {
+    for spec in PATTERNS {
+        for seed in 0..40 {
+            let mut dice = Dice(seed);
+            let mut rig = Rig::with_hwm(spec, dice.pick(&[0, 1, 3, 10]));
+            let mut ids = Vec::new();
+            for _ in 0..500 {
+                step(&mut rig, &mut ids, &mut dice, spec);
+            }
+            for id in ids {
+                if rig.has_far(id) {
+                    rig.far_close(id);
+                }
+            }
+            rig.settle();
+            drain(&mut rig);
+            assert!(rig.is_empty(), "{} with seed {seed}", spec.socket_type);
+        }
+    }
+}
+
+fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpec) {
+    let name = dice.pick(&["", "peer 1", "peer 2", "peer 3", "\0bad"]);
+    ids.retain(|id| rig.has_far(*id));
+    let id = match dice.below(3) {
+        0 if ids.len() < 8 => {
+            let id = match dice.below(3) {
+                0 => rig.connect(),
+                1 => rig.accept_at_once(name),
+                _ => rig.accept(name),
+            };
+            ids.push(id);
+            id
+        }
+        _ if ids.is_empty() => return,
+        _ => dice.pick(ids),
+    };
+    match dice.below(12) {
+        0 => rig.far_close(id),
+        1 => rig.ready(id, name),
+        2 => rig.disconnected(id),
+        3 => drop(rig.set(dice.option())),
+        4 => drop(rig.far_recv(id)),
+        5..8 => {
+            let could = rig.can_send();
+            // POLLOUT knows nothing of the topic or the addressee, nor of a pipe that is full since.
+            let exact = !matches!(spec.socket_type, SocketType::Pub | SocketType::Xpub)
+                && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream);
+            let mut message = dice.message();
+            message.head_mut().set_kind(Kind::Data);
+            let size = message.size();
+            match rig.send_message(message) {
+                Ok(()) => assert!(could || !exact, "{}", spec.socket_type),
+                Err(rejected) => {
+                    assert!(!could || !exact, "{}", spec.socket_type);
+                    assert_eq!(rejected.message.size(), size);
+                }
+            }
+        }
+        8..10 => {
+            let could = rig.can_recv();
+            assert_eq!(rig.recv().is_ok(), could, "{}", spec.socket_type);
+        }
+        10 => rig.settle(),
+        _ => drop(rig.far_try_send(id, dice.message())),
+    }
+}
+
+/// Receives everything; a REP has to reply in between.
+fn drain(rig: &mut Rig) {
+    for _ in 0..10_000 {
+        if rig.recv().is_err() && rig.send(["reply"]).is_err() {
+            break;
+        }
+        rig.settle();
+    }
+    while rig.recv().is_ok() {}
+    rig.settle();
+}

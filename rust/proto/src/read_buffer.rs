@@ -1,0 +1,374 @@
+//! The receive buffer: [`ReadBuffer`] makes room for reads and hands out large bodies without copying them.
+//!
+//! The driver appends to a plain `Vec`. While everything in it is small, it is copied out and the `Vec` is used
+//! again. The first large body turns a well-filled `Vec` into [`Bytes`]; from then on that read is only sliced,
+//! and what is left at its end, part of a frame, moves to the front of the next block. A handle on the sliced
+//! block stays behind: once the application has let go of every slice, the block is read into again, because
+//! fresh blocks cost page faults.
+//!
+//! A block is never sized by what a peer announces. It holds what has come and room for one more read; only
+//! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
+//! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
+
+use crate::frame::Frame;
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+
+/// Room for the first read; it doubles while reads fill it, up to the batch size.
+const FIRST_READ: usize = 8 * 1024;
+/// The largest block that may stay when a connection falls silent.
+const QUIET_MAX: usize = 2 * FIRST_READ;
+/// The most room made ahead because the peer's last message was that large.
+const TRUST_MAX: usize = 4 * 1024 * 1024;
+/// How many blocks are kept for reading into them again, and how many bytes they may have together.
+const SPENT_MAX: usize = 4;
+const SPENT_BYTES: usize = 2 * 1024 * 1024;
+
+/// Received bytes that are not decoded yet.
+#[derive(Debug)]
+pub(crate) struct ReadBuffer {
+    /// What the driver appends to; undecoded from `start`.
+    block: Vec<u8>,
+    start: usize,
+    /// A read whose bodies are handed out as slices. Comes before `block`, which is empty meanwhile.
+    frozen: Bytes,
+    /// Handles on earlier blocks, oldest first, with their sizes.
+    spent: VecDeque<(Bytes, usize)>,
+    /// Whole length of the incomplete frame at the front, or zero.
+    partial: usize,
+    /// Wire bytes of the last whole message: streams of equal messages are read in multiples of it, so that
+    /// no body is split between two blocks.
+    message: usize,
+    /// Room for the next read, and the most it may become.
+    read_size: usize,
+    batch: usize,
+}
+
+impl ReadBuffer {
+    pub(crate) fn new(batch: usize) -> ReadBuffer {
+        let batch = batch.max(1);
+        ReadBuffer {
+            block: Vec::new(),
+            start: 0,
+            frozen: Bytes::new(),
+            spent: VecDeque::new(),
+            partial: 0,
+            message: 0,
+            read_size: FIRST_READ.min(batch),
+            batch,
+        }
+    }
+
+    /// Where the driver appends; there is room for a read.
+    pub(crate) fn input(&mut self) -> &mut Vec<u8> {
+        if !self.frozen.is_empty() {
+            self.thaw();
+        } else if self.start > 0 {
+            self.block.drain(..self.start);
+            self.start = 0;
+        }
+        let have = self.block.len();
+        let room = self.room(have);
+        let capacity = self.block.capacity();
+        if have == 0 {
+            // Too small, or it once held a huge frame.
+            if capacity < room || capacity > 4 * room {
+                self.block = self.empty_block(room);
+            }
+        } else {
+            // Growing copies what is there. So use up the space before, unless it is next to nothing.
+            let missing = self.partial.saturating_sub(have);
+            let enough = if missing > 0 { missing } else { room }.min(FIRST_READ);
+            if capacity - have < enough {
+                self.block.reserve_exact(room);
+            }
+        }
+        &mut self.block
+    }
+
+    /// To be called when the driver has appended.
+    pub(crate) fn note_read(&mut self) {
+        if self.block.len() == self.block.capacity() {
+            self.read_size = self.batch.min(self.read_size * 2);
+        }
+    }
+
+    /// To be called with the wire bytes of each whole message.
+    #[inline]
+    pub(crate) fn note_message(&mut self, bytes: usize) {
+        self.message = bytes;
+    }
+
+    /// Everything not decoded yet.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.frozen.is_empty() {
+            &self.block[self.start..]
+        } else {
+            &self.frozen
+        }
+    }
+
+    /// Forgets some of the bytes at the front, but not all of them.
+    #[inline]
+    pub(crate) fn skip_some(&mut self, count: usize) {
+        if self.frozen.is_empty() {
+            self.start += count;
+        } else {
+            self.frozen.advance(count);
+        }
+    }
+
+    /// Forgets bytes at the front.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.skip_some(count);
+        self.partial = 0;
+        if self.frozen.is_empty() {
+            // An empty slice would still hold its block.
+            self.frozen = Bytes::new();
+            if self.start == self.block.len() {
+                self.block.clear();
+                self.start = 0;
+            }
+        }
+    }
+
+    /// Forgets the frame at the front, which ends at `end`, and returns its body, which starts at `start`.
+    pub(crate) fn take(&mut self, start: usize, end: usize) -> Frame {
+        if self.frozen.is_empty() {
+            // A body that outlives the others of its read keeps the whole block alive. So share only blocks
+            // that are reasonably full; the copy that costs elsewhere is small beside the system call.
+            if self.block.len() < self.block.capacity() / 4 {
+                let frame = Frame::copy_from(&self.bytes()[start..end]);
+                self.skip(end);
+                return frame;
+            }
+            self.freeze();
+        }
+        let mut body = self.frozen.split_to(end);
+        self.skip(0);
+        body.advance(start);
+        Frame::from_bytes(body)
+    }
+
+    /// The frame at the front is not complete; it will have `len` bytes, or zero if that is not known yet.
+    #[cold]
+    pub(crate) fn wait_for(&mut self, len: usize) {
+        self.partial = len;
+        if !self.frozen.is_empty() {
+            self.thaw();
+        }
+    }
+
+    /// Whether it holds on to memory that an idle connection does not need.
+    pub(crate) fn holds_spare(&self) -> bool {
+        self.block.capacity() > QUIET_MAX || !self.spent.is_empty()
+    }
+
+    /// Releases memory that holds nothing undecoded.
+    pub(crate) fn trim(&mut self) {
+        self.spent = VecDeque::new();
+        if self.block.is_empty() {
+            self.block = Vec::new();
+            self.read_size = FIRST_READ.min(self.batch);
+        }
+    }
+
+    /// Releases everything.
+    pub(crate) fn clear(&mut self) {
+        *self = ReadBuffer::new(self.batch);
+    }
+
+    /// Turns the block into one that is sliced, and keeps a handle on it.
+    fn freeze(&mut self) {
+        let size = self.block.capacity();
+        self.frozen = Bytes::from(std::mem::take(&mut self.block));
+        self.frozen.advance(self.start);
+        self.start = 0;
+        if size > SPENT_BYTES {
+            return;
+        }
+        let mut held: usize = self.spent.iter().map(|(_, size)| size).sum();
+        while self.spent.len() >= SPENT_MAX || held + size > SPENT_BYTES {
+            let Some((_, size)) = self.spent.pop_front() else {
+                break;
+            };
+            held -= size;
+        }
+        // One byte, because an empty slice would not hold the block.
+        self.spent.push_back((self.frozen.slice(..1), size));
+    }
+
+    /// Moves what is left of a sliced block to the front of a new one.
+    fn thaw(&mut self) {
+        let rest = std::mem::take(&mut self.frozen);
+        let room = self.room(rest.len());
+        self.block = self.empty_block(rest.len() + room);
+        self.block.extend_from_slice(&rest);
+    }
+
+    /// A block of at least this capacity, an old one if possible.
+    fn empty_block(&mut self, capacity: usize) -> Vec<u8> {
+        if let Some((oldest, size)) = self.spent.pop_front() {
+            if !oldest.is_unique() {
+                self.spent.push_front((oldest, size));
+            } else if size >= capacity && size <= 4 * capacity {
+                let mut block = Vec::from(oldest);
+                block.clear();
+                return block;
+            }
+        }
+        Vec::with_capacity(capacity)
+    }
+
+    /// Room to make behind `have` undecoded bytes.
+    fn room(&self, have: usize) -> usize {
+        let missing = self.partial.saturating_sub(have);
+        if missing > self.read_size / 2 {
+            // Read to the end of this frame and not beyond, so that the next one starts a block.
+            let trusted = self.message.min(TRUST_MAX);
+            return missing.min(self.read_size.max(have).max(trusted));
+        }
+        let whole_messages = if self.message <= self.read_size / 8 {
+            // The piece of a small message that gets copied is not worth a smaller read.
+            self.read_size
+        } else if self.message <= self.read_size {
+            (self.read_size - missing) / self.message * self.message
+        } else {
+            self.message.min(TRUST_MAX)
+        };
+        match whole_messages {
+            0 => missing + self.read_size,
+            bytes => missing + bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH: usize = 64 * 1024;
+
+    /// Reads as much as there is room for, `len` bytes at most.
+    fn read(buffer: &mut ReadBuffer, len: usize) -> usize {
+        let block = buffer.input();
+        let count = len.min(block.capacity() - block.len());
+        block.extend(std::iter::repeat_n(7, count));
+        buffer.note_read();
+        count
+    }
+
+    fn grown() -> ReadBuffer {
+        let mut buffer = ReadBuffer::new(BATCH);
+        while buffer.read_size < BATCH {
+            read(&mut buffer, usize::MAX);
+            let len = buffer.bytes().len();
+            buffer.skip(len);
+        }
+        buffer
+    }
+
+    #[test]
+    fn reads_grow_while_they_are_filled() {
+        let mut buffer = ReadBuffer::new(BATCH);
+        let mut sizes = Vec::new();
+        for _ in 0..5 {
+            sizes.push(read(&mut buffer, usize::MAX));
+            let len = buffer.bytes().len();
+            buffer.skip(len);
+        }
+        assert_eq!(sizes, [8192, 16384, 32768, 65536, 65536]);
+        assert_eq!(ReadBuffer::new(100).input().capacity(), 100);
+        assert!(ReadBuffer::new(0).input().capacity() > 0);
+    }
+
+    #[test]
+    fn a_block_of_small_bodies_is_read_into_again() {
+        let mut buffer = grown();
+        read(&mut buffer, usize::MAX);
+        let block = buffer.bytes().as_ptr();
+        buffer.skip(65_500);
+        read(&mut buffer, 100);
+        assert_eq!(buffer.bytes().as_ptr(), block);
+        assert_eq!(buffer.bytes().len(), 136);
+    }
+
+    #[test]
+    fn large_bodies_are_slices_and_their_block_comes_back() {
+        let mut buffer = grown();
+        read(&mut buffer, usize::MAX);
+        let block = buffer.bytes().as_ptr();
+        let first = buffer.take(9, 1009);
+        assert_eq!(first.as_ptr(), block.wrapping_add(9));
+        let second = buffer.take(2, 200);
+        assert_eq!(second.as_ptr(), block.wrapping_add(1011));
+        let len = buffer.bytes().len();
+        buffer.skip(len);
+
+        read(&mut buffer, usize::MAX);
+        assert_ne!(buffer.bytes().as_ptr(), block, "still in use");
+        let third = buffer.take(0, 65_536);
+        drop((first, second));
+        read(&mut buffer, usize::MAX);
+        assert_eq!(buffer.bytes().as_ptr(), block, "free again");
+        assert_eq!(third[..], [7; 65_536]);
+    }
+
+    #[test]
+    fn a_nearly_empty_block_is_not_kept_alive_by_a_body() {
+        let mut buffer = grown();
+        read(&mut buffer, 1000);
+        let block = buffer.bytes().as_ptr();
+        let body = buffer.take(0, 1000);
+        assert_ne!(body.as_ptr(), block);
+        read(&mut buffer, 1000);
+        assert_eq!(buffer.bytes().as_ptr(), block);
+    }
+
+    #[test]
+    fn blocks_end_where_equal_messages_end() {
+        let mut buffer = grown();
+        for message in [10_000, 30_000, 65_545, 200_000, 1_048_585] {
+            read(&mut buffer, 10);
+            buffer.note_message(message);
+            buffer.skip(10);
+            buffer.block = Vec::new();
+            let room = buffer.input().capacity();
+            assert_eq!(room % message, 0, "{message}");
+            assert!(room > BATCH / 2, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_dripping_frame_is_not_copied_again_and_again() {
+        let mut buffer = grown();
+        let (mut moves, mut capacity) = (0, 0);
+        read(&mut buffer, 9);
+        buffer.wait_for(1 << 30);
+        for _ in 0..40_000 {
+            read(&mut buffer, 50);
+            if buffer.block.capacity() != capacity {
+                moves += 1;
+                capacity = buffer.block.capacity();
+            }
+        }
+        assert!(capacity < 5_000_000);
+        assert!(moves <= 7, "{moves}");
+    }
+
+    #[test]
+    fn spent_blocks_are_bounded_and_released() {
+        let mut buffer = grown();
+        let mut bodies = Vec::new();
+        for _ in 0..20 {
+            read(&mut buffer, usize::MAX);
+            bodies.push(buffer.take(0, 65_536));
+            assert!(buffer.spent.len() <= SPENT_MAX);
+        }
+        assert!(buffer.holds_spare());
+        buffer.trim();
+        assert!(!buffer.holds_spare());
+        assert_eq!(buffer.input().capacity(), FIRST_READ);
+    }
+}

@@ -1,0 +1,196 @@
+//! The seam for security mechanisms, tried with one that hides messages behind an exclusive or.
+//!
+//! Its handshake has three steps, so that it is not symmetric: the client sends HELLO, the server WELCOME, and
+//! both then know each other.
+
+mod wire;
+
+use bytes::Bytes;
+use std::time::Duration;
+use wire::{Cut, Pair, config, data, frames, message};
+use zeroxide_proto::mechanisms::{Cipher, Local, Mechanism, MechanismConfig, MechanismSpec, Peer};
+use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType};
+
+static XOR: MechanismSpec = MechanismSpec { name: "XOR", start };
+
+fn start(config: &MechanismConfig, local: Local<'_>) -> Box<dyn Mechanism> {
+    let hello = [b"\x05HELLO", local.properties].concat();
+    let welcome = [b"\x07WELCOME", local.properties].concat();
+    Box::new(Xor {
+        key: config.parameters[0].1[0],
+        server: local.as_server,
+        command: (!local.as_server).then_some(hello),
+        answer: local.as_server.then_some(welcome),
+        peer: None,
+    })
+}
+
+struct Xor {
+    key: u8,
+    server: bool,
+    command: Option<Vec<u8>>,
+    answer: Option<Vec<u8>>,
+    peer: Option<Vec<(String, Bytes)>>,
+}
+
+impl Mechanism for Xor {
+    fn handle_command(&mut self, name: &[u8], data: &[u8]) -> Result<(), CloseReason> {
+        let expected: &[u8] = if self.server {
+            b"\x05HELLO"
+        } else {
+            b"\x07WELCOME"
+        };
+        if name != expected {
+            return Err(ProtocolError::Cryptographic("the handshake").into());
+        }
+        let end = data.len() - 4;
+        let value = Bytes::copy_from_slice(&data[end..]);
+        self.peer = Some(vec![("Socket-Type".to_owned(), value)]);
+        self.command = self.answer.take();
+        Ok(())
+    }
+
+    fn poll_command(&mut self) -> Option<Vec<u8>> {
+        self.command.take()
+    }
+
+    fn poll_peer(&mut self) -> Option<Peer> {
+        Some(Peer {
+            properties: self.peer.take()?,
+            user_id: Some("alice".to_owned()),
+            cipher: Some(Box::new(XorCipher(self.key))),
+        })
+    }
+}
+
+/// One byte of flags, then the body, all of it with the key.
+struct XorCipher(u8);
+
+impl Cipher for XorCipher {
+    fn overhead(&self) -> usize {
+        1
+    }
+
+    fn seal(&mut self, frame: Frame) -> Frame {
+        let flags = u8::from(frame.more()) | u8::from(frame.kind() == Kind::Command) << 1;
+        let plain = [&[flags], &frame[..]].concat();
+        Frame::from(plain.iter().map(|byte| byte ^ self.0).collect::<Vec<u8>>())
+    }
+
+    fn open(&mut self, frame: Frame) -> Result<Frame, ProtocolError> {
+        let plain: Vec<u8> = frame.iter().map(|byte| byte ^ self.0).collect();
+        let Some((flags @ 0..=2, body)) = plain.split_first() else {
+            return Err(ProtocolError::Cryptographic("a message"));
+        };
+        let mut frame = Frame::from(body);
+        frame.set_more(flags & 1 != 0);
+        if flags & 2 != 0 {
+            frame.set_kind(Kind::Command);
+        }
+        Ok(frame)
+    }
+}
+
+fn with_key(socket_type: SocketType, as_server: bool, key: u8) -> EngineConfig {
+    EngineConfig {
+        as_server,
+        mechanism: MechanismConfig {
+            spec: &XOR,
+            parameters: vec![("key", Bytes::copy_from_slice(&[key]))],
+        },
+        ..config(socket_type)
+    }
+}
+
+fn pair(client: SocketType, server: SocketType) -> Pair {
+    Pair::ready(
+        with_key(client, false, 0x5a),
+        with_key(server, true, 0x5a),
+        Cut::Every(3),
+    )
+}
+
+#[test]
+fn a_mechanism_vouches_for_the_peer_and_wraps_messages() {
+    let mut pair = pair(SocketType::Push, SocketType::Pull);
+    let peer = pair.b.engine.peer().unwrap();
+    assert_eq!(peer.mechanism, "XOR");
+    assert_eq!(peer.user_id.as_deref(), Some("alice"));
+    let messages = [
+        vec![b"secret".to_vec(), Vec::new(), vec![7; 20_000]],
+        vec![b"single".to_vec()],
+    ];
+    for parts in &messages {
+        pair.send_a(message(parts));
+    }
+    let mut slices = Vec::new();
+    pair.a.engine.poll_transmit(&mut slices, usize::MAX);
+    let sent: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+    assert!(!sent.windows(6).any(|window| window == b"secret"));
+    pair.run();
+    assert_eq!(data(&pair.b.events()), messages);
+    assert_eq!(pair.a.engine.messages_transmitted(), 2);
+}
+
+#[test]
+fn wrapped_subscriptions_and_heartbeats_work() {
+    let mut client = with_key(SocketType::Xsub, false, 1);
+    client.heartbeat_ivl = Some(Duration::from_secs(1));
+    let server = with_key(SocketType::Xpub, true, 1);
+    let mut pair = Pair::ready(client, server, Cut::Whole);
+    let topic = Frame::with_kind(Kind::Subscribe, b"topic");
+    pair.send_a([topic.clone()].into_iter());
+    for _ in 0..5 {
+        pair.run();
+        pair.advance(Duration::from_secs(1));
+    }
+    assert_eq!(frames(&pair.b.events()), [topic]);
+    assert!(pair.a.engine.is_ready() && pair.b.engine.is_ready());
+}
+
+#[test]
+fn limits_hold_for_what_is_inside() {
+    let mut server = with_key(SocketType::Pull, true, 9);
+    server.max_msg_size = Some(100);
+    let client = with_key(SocketType::Push, false, 9);
+    let mut pair = Pair::ready(client, server, Cut::Whole);
+    let fits = [vec![vec![1; 100]], vec![vec![1; 60], vec![2; 40]]];
+    for parts in &fits {
+        pair.send_a(message(parts));
+    }
+    pair.run();
+    assert_eq!(data(&pair.b.events()), fits);
+    pair.send_a(message(&[vec![1; 60], vec![2; 60]]));
+    pair.run();
+    let events = pair.b.events();
+    let (size, limit) = (120, 100);
+    let closed = Event::Closed(CloseReason::MessageTooBig { size, limit });
+    assert_eq!(events.last(), Some(&closed));
+}
+
+#[test]
+fn a_wrong_key_ends_the_connection() {
+    let client = with_key(SocketType::Push, false, 1);
+    let server = with_key(SocketType::Pull, true, 0xf0);
+    let mut pair = Pair::ready(client, server, Cut::Whole);
+    pair.send_a(message(&[vec![0; 10]]));
+    pair.run();
+    let error = ProtocolError::Cryptographic("a message");
+    assert_eq!(error.code(), 0x1100_0001);
+    assert_eq!(pair.b.events(), [Event::Closed(error.into())]);
+}
+
+#[test]
+fn messages_wait_for_the_mechanism() {
+    let client = with_key(SocketType::Push, false, 1);
+    let server = with_key(SocketType::Pull, false, 1);
+    let mut pair = Pair::new(client, server, Cut::Whole);
+    pair.run();
+    // Two clients: each gets a HELLO where it expects a WELCOME.
+    let events = pair.a.events();
+    assert!(matches!(
+        &events[..],
+        [Event::Closed(CloseReason::Protocol(_))]
+    ));
+    assert!(!pair.b.engine.is_ready());
+}
