@@ -73,7 +73,7 @@ def _carriers(answer: Answer, names: dict[str, str]) -> tuple[list[str], int]:
             x = MARGIN + NAME_WIDTH + column * CELL_WIDTH
             warmth = heat(delays.mean)
             parts.append(_rect(x + 1, y + 1, CELL_WIDTH - 2, ROW - 2, warmth))
-            fill = "white" if warmth > 0.5 else INK
+            fill = "white" if warmth > 0.6 else INK
             label = f"{delays.mean:.1f}"
             parts.append(_text(x + CELL_WIDTH / 2, y + 17, label, fill=fill, anchor="middle"))
     return parts, len(carriers)

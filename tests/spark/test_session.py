@@ -1,6 +1,7 @@
 """The format in a local session: what only Spark itself can show."""
 
 import json
+import sys
 
 import pytest
 from pyspark.errors import PySparkException
@@ -27,19 +28,16 @@ def test_the_format_needs_no_registration(spark):
 
 
 def test_the_workers_run_this_interpreter(spark):
-    import sys
+    # Defined here, so that it travels by value: the workers cannot import the tests.
+    def executable(batches):
+        import sys
 
-    found = spark.range(1).mapInArrow(_executable, "path string").first().path
-    assert found == sys.executable
+        import pyarrow as pa
 
+        for batch in batches:
+            yield pa.record_batch({"path": [sys.executable] * batch.num_rows})
 
-def _executable(batches):
-    import sys
-
-    import pyarrow as pa
-
-    for batch in batches:
-        yield pa.record_batch({"path": [sys.executable] * batch.num_rows})
+    assert spark.range(1).mapInArrow(executable, "path string").first().path == sys.executable
 
 
 def test_read_aggregates(spark, bound, background):

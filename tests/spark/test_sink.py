@@ -140,12 +140,15 @@ def test_nobody_is_there(bound):
         late.write(iter([batch(value=["a"])]))
 
 
-def test_a_peer_that_takes_nothing(bound):
-    _pull, endpoint = bound(zmq.PULL)
-    stuck = writer(endpoint, flushTimeoutMs="500")
-    body = bytes(1 << 20)
-    with pytest.raises(TimeoutError, match="option 'flushTimeoutMs'"):
-        stuck.write(iter([batch(value=[body] * 64) for _ in range(40)]))
+@pytest.mark.parametrize(("hwm", "said"), [("3", "took a message for 500 ms"), ("0", "not yet")])
+def test_a_peer_that_takes_nothing(context, tmp_path, hwm, said):
+    endpoint = f"ipc://{tmp_path}/stuck"
+    pull = context.socket(zmq.PULL)
+    pull.rcvhwm = 3
+    pull.bind(endpoint)
+    stuck = writer(endpoint, flushTimeoutMs="500", **{"zmq.sndhwm": hwm})
+    with pytest.raises(TimeoutError, match=rf"{said}.*\(option 'flushTimeoutMs'\)"):
+        stuck.write(iter([batch(value=[bytes(1 << 20)] * 64)]))
 
 
 def test_null_values_are_refused(bound):

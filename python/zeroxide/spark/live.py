@@ -46,6 +46,10 @@ COLUMN_BYTES = 1 << 30
 LARGEST = (1 << 31) - 1
 
 
+# How Spark numbers its actions: a frame counted twice is two reads, a sort is one.
+ACTION_PROPERTY = "spark.sql.execution.id"
+
+
 class EndpointPartition(InputPartition):
     """One endpoint, read by one task, once."""
 
@@ -231,15 +235,16 @@ def _refuse_repetition(partition: EndpointPartition) -> None:
     from pyspark import TaskContext
 
     task = TaskContext.get()
+    action = None if task is None else task.getLocalProperty(ACTION_PROPERTY)
     if task is not None and task.attemptNumber() > 0:
         raise RuntimeError(
             f"reading {partition.endpoint} failed before, for the reason that is further up in"
             " Spark's log, and cannot be tried again: with mode=live, what the first attempt had"
             " received is gone"
         )
-    if not claim(partition.name):
+    if not claim(f"{partition.name}-{action}"):
         raise RuntimeError(
             f"{partition.endpoint} was read already by this query, which would now miss what came"
             " then: with mode=live, keep the rows with .cache() before sorting them or using"
-            " them twice, and call load() again to read what comes next"
+            " them twice"
         )
