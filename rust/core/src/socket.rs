@@ -18,6 +18,7 @@ mod parts;
 mod settings;
 mod stats;
 
+use std::fmt;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,6 +100,12 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.core.close(None);
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Socket({} {:#x})", self.socket_type(), self.id())
     }
 }
 
