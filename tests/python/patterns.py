@@ -1,14 +1,14 @@
 """Which socket types talk to each other, and a conversation for each pair.
 
 The two ends may be sockets of this process or stand-ins for sockets of another one:
-all they need is `type`, `set`, `poll`, `send`, `recv`, `send_multipart` and
+all they need is `type`, `set`, `get`, `poll`, `send`, `recv`, `send_multipart` and
 `recv_multipart`.
 """
 
 import itertools
 from typing import Any
 
-from support import eventually, synchronise
+from support import attend, eventually, synchronise
 
 # Socket types by name, each pair once.
 PAIRS = [
@@ -65,8 +65,7 @@ def subscribe(zmq: Any, publisher: Any, subscriber: Any, topic: bytes = b"") -> 
         subscriber.set(zmq.SUBSCRIBE, topic)
     if publisher.type == zmq.XPUB:
         while not publisher.poll(20):
-            # libzmq passes subscriptions on only within calls on the subscriber.
-            subscriber.poll(0)
+            attend(zmq, subscriber)
         assert publisher.recv() == b"\x01" + topic
     else:
         synchronise(publisher, subscriber, topic)

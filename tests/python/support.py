@@ -54,6 +54,17 @@ class Sockets:
         return one, self.connected(connected, one)
 
 
+def attend(zmq: ModuleType, *sockets: Any) -> None:
+    """Lets sockets that no call is made on do their work.
+
+    libzmq passes subscriptions on, closes connections and notices free room within
+    calls on the socket only. zeroxide needs no such help and gets none.
+    """
+    if zmq.__name__ == "zmq":
+        for socket in sockets:
+            socket.get(zmq.EVENTS)
+
+
 def synchronise(publisher: Any, subscriber: Any, topic: bytes = b"") -> None:
     """Publishes on `topic` until something comes through, and takes all of that away."""
     for number in itertools.count():

@@ -23,5 +23,6 @@ def test_types_that_do_not_fit(zmq, sockets, transport, bound, connected):
         pytest.skip("libzmq does not check types within a process")
     fitting = {"PUSH": "PULL", "REQ": "REP", "PAIR": "PAIR", "SUB": "PUB"}[bound]
     one = sockets.bound(getattr(zmq, bound), transport)
-    sockets.connected(getattr(zmq, connected), one)
+    unfit = sockets.connected(getattr(zmq, connected), one)
     converse(zmq, one, sockets.connected(getattr(zmq, fitting), one))
+    assert not unfit.closed

@@ -76,7 +76,7 @@ fn run(mailbox: &Mailbox, mut io: Reactor) {
                 Command::Stop => return,
             }
         }
-        while let Some(token) = io.pop_due() {
+        for token in io.take_due() {
             dispatch(&mut io, token, |handler, io| handler.on_timeout(io));
         }
         for token in io.take_deferred() {

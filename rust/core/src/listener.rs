@@ -31,7 +31,6 @@ pub(crate) struct Listener {
     port: Arc<dyn SocketPort>,
     options: Arc<Options>,
     socket_type: SocketType,
-    conflate: bool,
     endpoint: String,
     source: u64,
     closing: AtomicBool,
@@ -52,7 +51,6 @@ pub(crate) struct ListenerSeed {
     pub(crate) port: Arc<dyn SocketPort>,
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
-    pub(crate) conflate: bool,
     /// Numbers the bind call, for the socket.
     pub(crate) source: u64,
 }
@@ -87,7 +85,6 @@ impl Listener {
             port: seed.port,
             options: seed.options,
             socket_type: seed.socket_type,
-            conflate: seed.conflate,
             endpoint,
             source: seed.source,
             closing: AtomicBool::new(false),
@@ -186,7 +183,6 @@ impl Listener {
             options: self.options.clone(),
             socket_type: self.socket_type,
             endpoint: self.endpoint.clone(),
-            conflate: self.conflate,
             source: self.source,
         };
         let session = Session::accepted(seed, stream);

@@ -95,7 +95,10 @@ struct End {
     read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    closed: AtomicBool,
+    /// Whether the other end closed, and whether only its connection shall go. Kept here, where it is looked at for
+    /// each message.
+    far_closed: AtomicBool,
+    far_gave_up: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -120,7 +123,8 @@ impl End {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             wants_room: Doorbell::new(),
-            closed: AtomicBool::new(false),
+            far_closed: AtomicBool::new(false),
+            far_gave_up: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -423,7 +427,7 @@ impl Pipe {
     /// True once the far end closed; what it flushed before can still be read.
     #[inline]
     pub fn is_far_closed(&self) -> bool {
-        self.far().closed.load(Ordering::Acquire)
+        self.own().far_closed.load(Ordering::Acquire)
     }
 
     /// True once the far end closed and everything it sent was read.
@@ -435,6 +439,17 @@ impl Pipe {
             Some(slot) => lock(&slot.newest).is_none(),
             None => self.rx.peek().is_none(),
         }
+    }
+
+    /// Closes this end, but only for the connection behind it: a connecting session makes another one, with another
+    /// pipe, after its usual delay.
+    pub fn give_up(self) {
+        self.far().far_gave_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the far end closed by [`give_up`](Self::give_up).
+    pub fn far_gave_up(&self) -> bool {
+        self.own().far_gave_up.load(Ordering::Acquire)
     }
 
     /// How long the far end wished its messages to be delivered after it closed; `None` = for ever.
@@ -541,7 +556,7 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.rollback();
-        self.own().closed.store(true, Ordering::Release);
+        self.far().far_closed.store(true, Ordering::Release);
         // The far end is told below, asleep or not.
         let _ = self.tx.close();
         self.far().notify(PipeEvent::Closed);

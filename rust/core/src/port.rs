@@ -21,6 +21,9 @@ pub(crate) trait SocketPort: Send + Sync {
     /// is done.
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin);
 
+    /// A message came from a peer that the socket has already closed its end to, and is dropped.
+    fn count_refused(&self);
+
     /// Something worth telling a monitor happened.
     fn emit(&self, event: MonitorEvent);
 }

@@ -117,13 +117,15 @@ impl Reactor {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A timer that is due now.
-    pub(crate) fn pop_due(&mut self) -> Option<Token> {
-        let Reverse((at, token)) = *self.timers.peek()?;
-        if at > self.now {
-            return None;
+    /// The timers that are due now. What is set while they are served has to wait for the next turn.
+    pub(crate) fn take_due(&mut self) -> Vec<Token> {
+        let mut due = Vec::new();
+        while let Some(Reverse((at, token))) = self.timers.peek()
+            && *at <= self.now
+        {
+            due.push(*token);
+            self.timers.pop();
         }
-        self.timers.pop();
-        Some(token)
+        due
     }
 }

@@ -59,7 +59,8 @@ pub(crate) struct Bound {
     pub(crate) socket_type: SocketType,
     pub(crate) sndhwm: usize,
     pub(crate) rcvhwm: usize,
-    pub(crate) conflate: bool,
+    /// Whether the binder conflates what it sends, and what it receives.
+    pub(crate) conflate: (bool, bool),
     pub(crate) routing_id: bytes::Bytes,
     pub(crate) owner: usize,
     pub(crate) source: u64,

@@ -32,6 +32,7 @@ use crate::error::Result;
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
+use crate::patterns;
 use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{EventHandler, Reactor, Token};
@@ -124,7 +125,7 @@ impl Session {
         let (near, far) = if seed.options.immediate {
             (None, None)
         } else {
-            let (socket_end, session_end) = seed.pipe_pair();
+            let (socket_end, session_end) = pipe_pair(&seed.options);
             (Some(session_end), Some(socket_end))
         };
         (Session::build(seed, Some(connecter), near, None), far)
@@ -256,32 +257,27 @@ pub(crate) struct Seed {
     pub(crate) options: Arc<Options>,
     pub(crate) socket_type: SocketType,
     pub(crate) endpoint: String,
-    /// Whether CONFLATE has an effect on this socket type.
-    pub(crate) conflate: bool,
     /// Numbers the bind or connect call behind this session, for the socket.
     pub(crate) source: u64,
 }
 
 impl Seed {
-    fn pipe_pair(&self) -> (Pipe, Pipe) {
-        pipe_pair(&self.options, self.conflate && self.options.conflate)
-    }
-
     fn engine(&self, now: Instant) -> Engine {
         Engine::new(engine_config(&self.options, self.socket_type), now)
     }
 }
 
 /// The socket's end first.
-fn pipe_pair(options: &Options, conflate: bool) -> (Pipe, Pipe) {
+fn pipe_pair(options: &Options) -> (Pipe, Pipe) {
+    let (conflate_out, conflate_in) = patterns::conflation(options);
     Pipe::pair(
         PipeConfig {
             hwm_out: options.sndhwm,
-            conflate,
+            conflate: conflate_out,
         },
         PipeConfig {
             hwm_out: options.rcvhwm,
-            conflate,
+            conflate: conflate_in,
         },
     )
 }

@@ -34,13 +34,13 @@ pub struct EngineConfig {
     pub mechanism: MechanismConfig,
     /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
     pub as_server: bool,
-    /// How long the handshake may take; `None` waits forever.
+    /// How long the handshake may take; `None` or zero waits forever.
     pub handshake_ivl: Option<Duration>,
-    /// How often to send a PING; `None` sends none.
+    /// How often to send a PING; `None` or zero sends none.
     pub heartbeat_ivl: Option<Duration>,
     /// How long the peer should wait for a sign of life after our PING; zero leaves it to the peer.
     pub heartbeat_ttl: Duration,
-    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval.
+    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval, zero forever.
     pub heartbeat_timeout: Option<Duration>,
     /// The most bytes in a frame, and in all frames of a message together.
     pub max_msg_size: Option<u64>,
@@ -213,7 +213,10 @@ impl Engine {
             limits = traffic::limits(&config);
             State::Traffic
         } else {
-            handshake_deadline = config.handshake_ivl.map(|after| now + after);
+            handshake_deadline = config
+                .handshake_ivl
+                .filter(|after| !after.is_zero())
+                .and_then(|after| now.checked_add(after));
             State::Greeting(Greeting::new(
                 config.socket_type,
                 config.mechanism.spec.name,

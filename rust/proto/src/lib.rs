@@ -28,6 +28,7 @@ pub mod message;
 mod read_buffer;
 pub mod socket_type;
 pub mod subscription;
+pub mod z85;
 
 pub use engine::{Engine, EngineConfig, Event, PeerInfo};
 pub use error::{CloseReason, ProtocolError};

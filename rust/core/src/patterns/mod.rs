@@ -45,7 +45,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
@@ -163,6 +163,16 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
         .iter()
         .copied()
         .find(|spec| spec.socket_type == socket_type)
+}
+
+/// Whether CONFLATE has an effect on what a socket with these options sends, and on what it receives. What goes the other
+/// way, such as subscriptions, is never conflated.
+pub(crate) fn conflation(options: &Options) -> (bool, bool) {
+    let spec = spec(options.socket_type).filter(|spec| options.conflate && spec.conflates);
+    (
+        spec.is_some_and(|spec| spec.can_send),
+        spec.is_some_and(|spec| spec.can_recv),
+    )
 }
 
 /// Every pattern there is.

@@ -34,11 +34,13 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
+    /// The pattern had closed its connection already (a second PAIR peer, a duplicate routing id).
+    Refused,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -50,6 +52,7 @@ impl DropReason {
         DropReason::PeerGone,
         DropReason::Lingered,
         DropReason::Stale,
+        DropReason::Refused,
     ];
 
     /// The name under which statistics show it.
@@ -66,6 +69,7 @@ impl DropReason {
             DropReason::PeerGone => "peer_gone",
             DropReason::Lingered => "lingered",
             DropReason::Stale => "stale",
+            DropReason::Refused => "refused",
         }
     }
 }

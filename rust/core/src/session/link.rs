@@ -9,7 +9,6 @@ use super::traffic::Input;
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
-use crate::patterns;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
@@ -85,11 +84,21 @@ impl Session {
         if let Some(pipe) = &state.pipe
             && pipe.is_far_closed()
         {
+            if pipe.far_gave_up() && state.connecter.is_some() {
+                return self.start_over(state, io);
+            }
             let deadline = pipe
                 .far_linger()
                 .and_then(|linger| io.now().checked_add(linger));
             state.closing = Some(deadline);
         }
+    }
+
+    /// The pattern wants nothing to do with this peer: try again later, with a new pipe.
+    fn start_over(&self, state: &mut State, io: &mut Reactor) {
+        self.drop_stream(state, io);
+        state.pipe = None;
+        self.wait_for_next_round(state, io);
     }
 
     fn check_closing(&self, state: &mut State, io: &mut Reactor) {
@@ -111,10 +120,11 @@ impl Session {
             return;
         }
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) if up.engine.is_ready() => {
+            Link::Up(up) if up.engine.is_ready() && deadline.is_none_or(|at| at > io.now()) => {
                 // What the kernel still holds would be thrown away by a close with unread input.
                 up.stream.shutdown_write();
-                let until = io.now() + DRAIN_MAX;
+                let longest = io.now() + DRAIN_MAX;
+                let until = deadline.map_or(longest, |at| at.min(longest));
                 state.link = Link::Draining {
                     stream: up.stream,
                     until,
@@ -368,7 +378,11 @@ impl Session {
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving => None,
         };
-        let closing = state.closing.flatten();
+        // Draining has taken the deadline over.
+        let closing = match state.link {
+            Link::Draining { .. } => None,
+            _ => state.closing.flatten(),
+        };
         let next: Option<Instant> = match (link, closing) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -379,9 +393,5 @@ impl Session {
             io.set_timer(token, at);
             state.armed = Some(at);
         }
-    }
-
-    pub(super) fn conflates(&self) -> bool {
-        self.options.conflate && patterns::spec(self.socket_type).is_some_and(|spec| spec.conflates)
     }
 }

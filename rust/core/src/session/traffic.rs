@@ -104,9 +104,13 @@ impl Session {
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
-                    if let Some(pipe) = &mut state.pipe
-                        && !pipe.is_far_closed()
-                    {
+                    if let Some(pipe) = &mut state.pipe {
+                        if pipe.is_far_closed() {
+                            if !frame.more() {
+                                self.port.count_refused();
+                            }
+                            continue;
+                        }
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
@@ -133,7 +137,7 @@ impl Session {
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);
         } else {
-            let (socket_end, session_end) = pipe_pair(&self.options, self.conflates());
+            let (socket_end, session_end) = pipe_pair(&self.options);
             session_end.set_far_peer(info);
             self.adopt(state, session_end);
             let side = if state.connecter.is_some() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::result;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use zeroxide_proto::engine::PeerInfo;
@@ -44,6 +44,8 @@ pub(super) struct Core {
     pub(super) key: OnceLock<usize>,
     pub(super) monitor: Mutex<Option<Socket>>,
     pub(super) monitor_mask: AtomicU32,
+    /// Messages that came from peers after the pattern had closed their pipe.
+    pub(super) refused: AtomicU64,
 }
 
 /// What the lock guards.
@@ -128,6 +130,7 @@ impl Core {
             key: OnceLock::new(),
             monitor: Mutex::new(None),
             monitor_mask: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -334,6 +337,7 @@ impl Core {
             if let Some(reason) = removed.doomed {
                 let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
                 self.emit(event.because(reason));
+                removed.pipe.give_up();
             }
         }
     }
@@ -522,6 +526,10 @@ impl SocketPort for Core {
             },
             true,
         );
+    }
+
+    fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     fn emit(&self, event: MonitorEvent) {

@@ -11,7 +11,7 @@ use super::Socket;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
-use crate::patterns::Side;
+use crate::patterns::{self, Side};
 use crate::pipe::{Pipe, PipeConfig, PipeId};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{Bound, Waiting};
@@ -131,7 +131,6 @@ impl Core {
             port: self.port()?,
             options,
             socket_type: self.spec().socket_type,
-            conflate: self.spec().conflates,
             source,
         };
         let bound =
@@ -179,7 +178,6 @@ impl Core {
             options: Arc::new(state.options.clone()),
             socket_type: self.spec().socket_type,
             endpoint: text.to_owned(),
-            conflate: self.spec().conflates,
             source,
         };
         let (session, pipe) = Session::connecting(seed, transport, &endpoint.address);
@@ -306,7 +304,7 @@ impl Core {
                 socket_type: self.spec().socket_type,
                 sndhwm: state.options.sndhwm,
                 rcvhwm: state.options.rcvhwm,
-                conflate: state.options.conflate && self.spec().conflates,
+                conflate: patterns::conflation(&state.options),
                 routing_id: state.options.routing_id.clone(),
                 owner: self.key(),
                 source,
@@ -357,7 +355,7 @@ impl Core {
         }
         let source = state.endpoints.source();
         let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
-        let conflate = state.options.conflate && self.spec().conflates;
+        let (conflate_out, conflate_in) = patterns::conflation(&state.options);
         let info = self.own_info(&state.options.routing_id);
         let socket_type = self.spec().socket_type;
         let (near, far) = self.registry.connect_name(
@@ -376,11 +374,11 @@ impl Core {
                 let (near, far) = Pipe::pair(
                     PipeConfig {
                         hwm_out: sum(sndhwm, bound.rcvhwm),
-                        conflate: conflate || bound.conflate,
+                        conflate: conflate_out || bound.conflate.1,
                     },
                     PipeConfig {
                         hwm_out: sum(bound.sndhwm, rcvhwm),
-                        conflate: conflate || bound.conflate,
+                        conflate: conflate_in || bound.conflate.0,
                     },
                 );
                 near.set_far_peer(info.clone());
@@ -391,11 +389,11 @@ impl Core {
                 let (near, far) = Pipe::pair(
                     PipeConfig {
                         hwm_out: sndhwm,
-                        conflate,
+                        conflate: conflate_out,
                     },
                     PipeConfig {
                         hwm_out: rcvhwm,
-                        conflate,
+                        conflate: conflate_in,
                     },
                 );
                 near.set_far_peer(info.clone());

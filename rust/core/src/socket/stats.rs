@@ -1,6 +1,7 @@
 //! Where every message went: counters per socket and per peer.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -99,7 +100,11 @@ impl Socket {
         core.process(&mut state);
         state.pipes.find_finished();
         core.settle(&mut state);
-        Ok(snapshot(&state))
+        let mut stats = snapshot(&state);
+        stats
+            .dropped
+            .add(DropReason::Refused, core.refused.load(Ordering::Relaxed));
+        Ok(stats)
     }
 }
 

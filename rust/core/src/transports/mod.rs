@@ -163,8 +163,13 @@ impl Stream {
         let _ = stream::shutdown_write(self.fd());
     }
 
-    /// How many bytes the kernel has taken that the peer's has not (TCP) or the peer has not read (ipc).
+    /// How many bytes a close could lose: those that the kernel has taken and the peer's has not. None over ipc, where
+    /// what is written is the peer's at once.
     pub(crate) fn unsent(&self) -> usize {
+        let local = SockRef::from(&self.fd).local_addr();
+        if local.is_ok_and(|local| local.is_unix()) {
+            return 0;
+        }
         stream::unsent(self.fd()).unwrap_or(0)
     }
 

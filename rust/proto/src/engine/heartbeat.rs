@@ -29,13 +29,14 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     pub(super) fn new(config: &EngineConfig) -> Heartbeat {
-        // Zero means off in every implementation, and would be a busy loop besides.
+        // Zero means off in every implementation, for both; here it would be a busy loop besides.
         let interval = config.heartbeat_ivl.filter(|interval| !interval.is_zero());
         Heartbeat {
             interval,
             patience: config
                 .heartbeat_timeout
                 .or(interval)
+                .filter(|patience| !patience.is_zero())
                 .unwrap_or(Duration::MAX),
             ping: None,
             timeout: None,
@@ -190,7 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_zero_is_off() {
+    fn zero_is_off() {
         assert_eq!(heartbeat(Some(Duration::ZERO), None).0.poll_timeout(), None);
+        let (mut heartbeat, start) = heartbeat(Some(SECOND), Some(Duration::ZERO));
+        for beat in 1..5 {
+            let ping = heartbeat.handle_timeout(start + SECOND * beat, true);
+            assert_eq!(ping, Beat::Ping);
+        }
     }
 }

@@ -1,0 +1,171 @@
+"""Many messages in one call."""
+
+import pytest
+from support import Background
+
+pytestmark = pytest.mark.zeroxide_only
+
+
+def test_there_and_back(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    bodies = [b"%d" % number for number in range(500)]
+    assert push.send_batch(bodies) == 500
+    received = []
+    while len(received) < 500:
+        received += pull.recv_batch(100)
+    assert received == bodies
+
+
+def test_forms_of_a_message(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    batch = [
+        b"bytes",
+        bytearray(b"bytearray"),
+        memoryview(b"memoryview"),
+        zmq.Frame(b"frame"),
+        [b"two", b"parts"],
+        (b"x" * 100_000, zmq.Frame(b"y"), b""),
+        [b"one part"],
+        b"",
+    ]
+    expected = [
+        [b"bytes"],
+        [b"bytearray"],
+        [b"memoryview"],
+        [b"frame"],
+        [b"two", b"parts"],
+        [b"x" * 100_000, b"y", b""],
+        [b"one part"],
+        [b""],
+    ]
+    for _ in range(2):
+        assert push.send_batch(iter(batch)) == len(batch)
+    assert collect(lambda: pull.recv_batch(multipart=True), 8) == expected
+    assert collect(pull.recv_batch, 8) == [m[0] if len(m) == 1 else m for m in expected]
+
+
+def collect(call, count):
+    """Calls until there are `count` messages; there must not be more."""
+    messages = []
+    while len(messages) < count:
+        messages += call()[: count - len(messages)] if not messages else call()
+    return messages
+
+
+def test_what_was_received_can_be_sent(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send_batch([b"a", [b"b", b"c"]])
+    first = []
+    while len(first) < 2:
+        first += pull.recv_batch()
+    assert push.send_batch(first) == 2
+    assert pull.recv_multipart() == [b"a"]
+    assert pull.recv_multipart() == [b"b", b"c"]
+
+
+def test_mixes_with_single_calls(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send(b"1")
+    push.send_batch([b"2", b"3"])
+    push.send_multipart([b"4", b"5"])
+    assert pull.recv() == b"1"
+    assert pull.recv_batch(1) == [b"2"]
+    assert pull.recv() == b"3"
+    assert pull.recv() == b"4"
+    # The rest of a message is what the next call of this thread returns.
+    assert pull.recv_batch()[0] == b"5"
+
+
+def test_never_more_than_asked_for(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send_batch([b"x"] * 10)
+    received = 0
+    while received < 10:
+        batch = pull.recv_batch(3)
+        assert 1 <= len(batch) <= 3
+        received += len(batch)
+    for count in (0, -1):
+        with pytest.raises(ValueError):
+            pull.recv_batch(count)
+
+
+def test_nothing(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    assert push.send_batch([]) == 0
+    for call in (
+        lambda: pull.recv_batch(flags=zmq.DONTWAIT),
+        lambda: pull.recv_batch(10, 5),
+        lambda: pull.recv_batch(timeout=0),
+    ):
+        with pytest.raises(zmq.Again):
+            call()
+    pull.rcvtimeo = 5
+    with pytest.raises(zmq.Again):
+        pull.recv_batch()
+
+
+def test_waits_for_the_first(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    for timeout in (None, -1, 20_000):
+        waiting = Background(pull.recv_batch, 100, timeout)
+        push.send(b"first")
+        assert waiting.result() == [b"first"]
+
+
+def test_wrong_kinds(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    for batch in ([b"good", "text"], [b"good", [b"good", 5]], [b"good", None], 5):
+        with pytest.raises(TypeError):
+            push.send_batch(batch)
+    with pytest.raises(ValueError):
+        push.send_batch([b"good", []])
+    push.send(b"nothing of that was sent")
+    assert pull.recv_batch() == [b"nothing of that was sent"]
+
+
+def test_full(zmq, context):
+    """What does not fit is not sent, and the number says so."""
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.rcvhwm, push.sndhwm = 3, 4
+        pull.bind("inproc://batch")
+        push.connect("inproc://batch")
+        batch = [b"%d" % number for number in range(10)]
+        assert push.send_batch(batch, zmq.DONTWAIT) == 7
+        with pytest.raises(zmq.Again):
+            push.send_batch(batch[7:], zmq.DONTWAIT)
+        assert pull.recv_batch() == batch[:7]
+        assert push.send_batch(batch[7:], zmq.DONTWAIT) == 3
+
+
+def test_blocks_until_all_are_taken(zmq, context):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.rcvhwm = push.sndhwm = 2
+        pull.bind("inproc://batch")
+        push.connect("inproc://batch")
+        sending = Background(push.send_batch, [b"%d" % number for number in range(100)])
+        received = []
+        while len(received) < 100:
+            received += pull.recv_batch()
+        assert received == [b"%d" % number for number in range(100)]
+        assert sending.result() == 100
+
+
+def test_wrong_way(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    for call in (lambda: pull.send_batch([b""]), push.recv_batch):
+        with pytest.raises(zmq.ZMQError) as caught:
+            call()
+        assert caught.value.errno == zmq.ENOTSUP
+
+
+def test_envelopes(zmq, sockets):
+    router = sockets.bound(zmq.ROUTER)
+    dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d")
+    dealer.send_batch([b"a", [b"b", b"c"]])
+    received = []
+    while len(received) < 2:
+        received += router.recv_batch(multipart=True)
+    assert received == [[b"d", b"a"], [b"d", b"b", b"c"]]
+    assert router.send_batch(received) == 2
+    assert dealer.recv_multipart() == [b"a"]
+    assert dealer.recv_multipart() == [b"b", b"c"]

@@ -1,0 +1,180 @@
+"""The end of the interpreter: bounded, without noise, and nothing lost without a word."""
+
+import pytest
+from support import finish_script, run_script, start_script
+
+
+def test_everything_left_open(zmq):
+    """Nothing is said, and nothing waits, when there is nothing to send."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        context = zmq.Context()
+        sockets = [context.socket(kind) for kind in (zmq.PUSH, zmq.PULL, zmq.REP, zmq.SUB)]
+        for socket in sockets:
+            socket.linger = 0
+            socket.bind("tcp://127.0.0.1:*")
+        print("done")
+        """,
+    )
+    assert (output, errors) == ("done\n", "")
+
+
+def test_messages_are_still_sent(zmq, sockets):
+    pull = sockets.bound(zmq.PULL)
+    script = start_script(
+        zmq.__name__,
+        """
+        import sys
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.connect(sys.argv[1])
+        for number in range(500):
+            socket.send(b"%d" % number + b"x" * 10_000)
+        """
+        + ("socket.close(); context.term()" if zmq.__name__ == "zmq" else ""),
+        pull.last_endpoint.decode(),
+    )
+    for number in range(500):
+        assert pull.recv() == b"%d" % number + b"x" * 10_000
+    _, errors = finish_script(script)
+    assert errors == ""
+
+
+@pytest.mark.zeroxide_only
+def test_undeliverable_messages_are_reported(zmq):
+    _, errors = run_script(
+        zmq.__name__,
+        """
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.connect("tcp://127.0.0.1:1")
+        for _ in range(3):
+            socket.send(b"to nobody")
+        """,
+    )
+    [line] = errors.splitlines()
+    assert "3 to tcp://127.0.0.1:1" in line
+
+
+@pytest.mark.zeroxide_only
+def test_closed_but_not_terminated(zmq):
+    """Closing hands the messages over; the end of the process still waits for them."""
+    _, errors = run_script(
+        zmq.__name__,
+        """
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.connect("tcp://127.0.0.1:1")
+        socket.send(b"to nobody")
+        socket.close()
+        """,
+    )
+    [line] = errors.splitlines()
+    assert "1 to tcp://127.0.0.1:1" in line
+
+
+@pytest.mark.zeroxide_only
+def test_forgotten_context_does_not_hang(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import gc
+        def forget():
+            context = zmq.Context()
+            socket = context.socket(zmq.PUSH)
+            socket.connect("tcp://127.0.0.1:1")
+            socket.send(b"to nobody")
+        forget()
+        gc.collect()
+        print("done")
+        """,
+    )
+    assert output == "done\n"
+
+
+@pytest.mark.zeroxide_only
+def test_threads_that_wait(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import threading
+        context = zmq.Context()
+        def wait(kind):
+            socket = context.socket(kind)
+            socket.bind("tcp://127.0.0.1:*")
+            started.release()
+            socket.recv()
+        started = threading.Semaphore(0)
+        for kind in (zmq.PULL, zmq.REP, zmq.ROUTER):
+            threading.Thread(target=wait, args=(kind,), daemon=True).start()
+            started.acquire()
+        print("done")
+        """,
+    )
+    assert output == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [("os._exit(3)", 3), ("sys.exit(4)", 4), ("raise ValueError", 1)],
+)
+def test_ways_to_go(zmq, how, status):
+    script = start_script(
+        zmq.__name__,
+        f"""
+        import os, sys
+        context = zmq.Context()
+        socket = context.socket(zmq.PULL)
+        socket.bind("tcp://127.0.0.1:*")
+        socket.linger = 0
+        {how}
+        """,
+    )
+    finish_script(script, status)
+
+
+@pytest.mark.zeroxide_only
+def test_several_contexts(zmq):
+    _, errors = run_script(
+        zmq.__name__,
+        """
+        contexts = [zmq.Context() for _ in range(3)]
+        for port, context in enumerate(contexts, 1):
+            socket = context.socket(zmq.PUSH)
+            socket.connect(f"tcp://127.0.0.1:{port}")
+            socket.send(b"")
+            socket.close()
+        """,
+    )
+    assert len(errors.splitlines()) == 3
+
+
+@pytest.mark.zeroxide_only
+def test_borrowed_memory(zmq):
+    """Objects the core refers to when the interpreter ends."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.connect("tcp://127.0.0.1:1")
+        socket.linger = 0
+        kept = [socket.send(bytearray(100_000), copy=False, track=True) for _ in range(50)]
+        frame = zmq.Frame(b"x" * 100_000, copy=False)
+        socket.send(frame)
+        print("done")
+        """,
+    )
+    assert output == "done\n"
+
+
+def test_import_leaves_no_threads(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os
+        print(len(os.listdir("/proc/self/task")))
+        """,
+    )
+    assert output == "1\n"

@@ -1,0 +1,206 @@
+"""Forking: the child makes its own, what it inherited it cannot use and cannot harm."""
+
+import pytest
+from support import run_script
+
+
+def test_instance_in_the_child_is_new(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os
+        context = zmq.Context.instance()
+        pull = context.socket(zmq.PULL)
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        pid = os.fork()
+        if not pid:
+            mine = zmq.Context.instance()
+            assert mine is not context and not mine.closed
+            push = mine.socket(zmq.PUSH)
+            push.connect(f"tcp://127.0.0.1:{port}")
+            push.send(b"from the child")
+            push.close()
+            mine.term()
+            os._exit(0)
+        print(pull.recv().decode(), os.waitpid(pid, 0)[1])
+        pull.close()
+        context.term()
+        """,
+    )
+    assert output == "from the child 0\n"
+
+
+def test_end_of_the_child_harms_nobody(zmq):
+    """Closing, terminating and collecting in the child leave the parent as it was."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import gc, os
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        push.connect(f"tcp://127.0.0.1:{port}")
+        push.send(b"before")
+        pull.recv()
+        for leave in ("close", "collect", "exit"):
+            pid = os.fork()
+            if not pid:
+                if leave == "close":
+                    push.close(linger=0)
+                    pull.close()
+                    context.term()
+                    context.destroy()
+                elif leave == "collect":
+                    del push, pull, context
+                    gc.collect()
+                if leave == "exit":
+                    raise SystemExit(0)
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+            push.send(b"after")
+            print(leave, pull.recv().decode())
+        push.close()
+        pull.close()
+        context.term()
+        """,
+    )
+    assert output == "close after\ncollect after\nexit after\n"
+
+
+@pytest.mark.zeroxide_only
+def test_use_in_the_child_says_why_not(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os
+        context = zmq.Context()
+        socket = context.socket(zmq.DEALER)
+        port = socket.bind_to_random_port("tcp://127.0.0.1")
+        poller = zmq.Poller()
+        poller.register(socket)
+        pid = os.fork()
+        if not pid:
+            calls = {
+                "send": lambda: socket.send(b""),
+                "recv": lambda: socket.recv(),
+                "recv_multipart": lambda: socket.recv_multipart(zmq.DONTWAIT),
+                "send_batch": lambda: socket.send_batch([b""]),
+                "recv_batch": lambda: socket.recv_batch(),
+                "poll": lambda: socket.poll(0),
+                "poller": lambda: poller.poll(0),
+                "bind": lambda: socket.bind("inproc://child"),
+                "get": lambda: socket.get(zmq.LINGER),
+                "set": lambda: socket.set(zmq.LINGER, 0),
+                "fileno": lambda: socket.fileno(),
+                "stats": lambda: socket.stats(),
+                "flush": lambda: socket.flush(0),
+                "direct": lambda: zmq.Socket(context, zmq.PUSH),
+            }
+            for name, call in calls.items():
+                try:
+                    call()
+                except zmq.ZMQError as error:
+                    text = str(error)
+                    if not ("fork" in text and str(os.getppid()) in text):
+                        print(name, error.errno, text)
+                else:
+                    print(name, "works")
+            assert socket.closed and context.closed
+            repr(socket), repr(context)
+            print("child done", flush=True)
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert not socket.closed
+        socket.close()
+        context.term()
+        """,
+    )
+    assert output == "child done\n"
+
+
+@pytest.mark.zeroxide_only
+def test_fork_while_another_thread_waits(zmq):
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import os, threading
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        received = []
+        thread = threading.Thread(target=lambda: received.append(pull.recv()))
+        thread.start()
+        children = []
+        for _ in range(20):
+            pid = os.fork()
+            if not pid:
+                own = zmq.Context()
+                socket = own.socket(zmq.PUSH)
+                socket.close()
+                own.term()
+                pull.close()
+                os._exit(0)
+            children.append(pid)
+        print({os.waitpid(pid, 0)[1] for pid in children})
+        push.connect(f"tcp://127.0.0.1:{port}")
+        push.send(b"still there")
+        thread.join()
+        print(received)
+        push.close()
+        pull.close()
+        context.term()
+        """,
+    )
+    assert output == "{0}\n[b'still there']\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_multiprocessing(zmq, method, directory):
+    program = directory / "program.py"
+    program.write_text(
+        f"""
+import multiprocessing, sys
+import {zmq.__name__} as zmq
+
+def work(port):
+    context = zmq.Context()
+    socket = context.socket(zmq.REQ)
+    socket.connect(f"tcp://127.0.0.1:{{port}}")
+    socket.send(b"question")
+    assert socket.recv() == b"answer"
+    socket.close()
+    context.term()
+
+if __name__ == "__main__":
+    start = multiprocessing.get_context(sys.argv[1])
+    context = zmq.Context()
+    rep = context.socket(zmq.REP)
+    port = rep.bind_to_random_port("tcp://127.0.0.1")
+    workers = [start.Process(target=work, args=(port,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        assert rep.recv() == b"question"
+        rep.send(b"answer")
+    for worker in workers:
+        worker.join()
+    print([worker.exitcode for worker in workers])
+    rep.close()
+    context.term()
+"""
+    )
+    output, _ = run_script(
+        zmq.__name__,
+        f"""
+        import runpy, sys
+        sys.argv = ["program", {method!r}]
+        runpy.run_path({str(program)!r}, run_name="__main__")
+        """
+        if method == "fork"
+        else f"""
+        import subprocess, sys
+        print(subprocess.check_output(
+            [sys.executable, {str(program)!r}, {method!r}], text=True), end="")
+        """,
+    )
+    assert output == "[0, 0, 0]\n"

@@ -1,0 +1,203 @@
+"""Signals end blocking calls when their handler raises, and lose nothing otherwise."""
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+
+import pytest
+from support import Background, finish_script, start_script
+
+
+class Interruption(Exception):
+    """What the handlers raise."""
+
+
+@contextlib.contextmanager
+def alarms(raise_at=None, interval=0.02):
+    """Signals at an interval; the handler counts, and may raise at a certain number.
+
+    With `raise_at` above 1 the call under test has been waiting for at least one whole
+    interval when the exception comes, and has been taken up again before.
+    """
+    ticks = itertools.count(1)
+    seen = []
+
+    def handler(number, frame):
+        seen.append(next(ticks))
+        if seen[-1] == raise_at:
+            raise Interruption
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, interval, interval)
+    try:
+        yield seen
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+BLOCKING = {
+    "recv": lambda zmq, s: s.recv(),
+    "recv into a frame": lambda zmq, s: s.recv(copy=False),
+    "recv_multipart": lambda zmq, s: s.recv_multipart(),
+    "recv_into": lambda zmq, s: s.recv_into(bytearray(1)),
+    "send": lambda zmq, s: s.send(b""),
+    "send without copying": lambda zmq, s: s.send(b"x" * 100_000, copy=False),
+    "send_multipart": lambda zmq, s: s.send_multipart([b"", b""]),
+    "poll": lambda zmq, s: s.poll(),
+    "poll with a timeout": lambda zmq, s: s.poll(60_000),
+    "zmq_poll": lambda zmq, s: zmq.zmq_poll([(s, zmq.POLLIN)]),
+    "select": lambda zmq, s: zmq.select([s], [], []),
+}
+
+
+@pytest.fixture
+def dealer(zmq):
+    """A socket without timeouts, on which everything blocks."""
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        yield socket
+
+
+@pytest.mark.parametrize("name", BLOCKING)
+def test_a_handler_may_end_the_call(zmq, dealer, name):
+    with alarms(raise_at=3), pytest.raises(Interruption):
+        BLOCKING[name](zmq, dealer)
+    dealer.bind("inproc://still-good")
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("name", ["send_batch", "recv_batch"])
+def test_a_handler_may_end_a_batch(zmq, dealer, name):
+    calls = {"send_batch": lambda: dealer.send_batch([b""]), "recv_batch": dealer.recv_batch}
+    with alarms(raise_at=3), pytest.raises(Interruption):
+        calls[name]()
+
+
+@pytest.mark.zeroxide_only
+def test_a_handler_may_end_flush(zmq, dealer):
+    dealer.connect("tcp://127.0.0.1:1")
+    dealer.send(b"")
+    with alarms(raise_at=3), pytest.raises(Interruption):
+        dealer.flush()
+
+
+def test_a_handler_may_end_a_proxy(zmq, dealer):
+    other = dealer.context.socket(zmq.DEALER)
+    with other, alarms(raise_at=3), pytest.raises(Interruption):
+        zmq.proxy(dealer, other)
+
+
+@pytest.mark.zeroxide_only
+def test_a_handler_may_end_term_for_a_while(zmq):
+    context = zmq.Context()
+    socket = context.socket(zmq.PUSH)
+    with alarms(raise_at=3), pytest.raises(Interruption):
+        context.term()
+    assert not context.closed
+    socket.close()
+    context.term()
+    assert context.closed
+
+
+@pytest.mark.zeroxide_only
+def test_a_handler_may_end_a_wait_for_memory(zmq, dealer):
+    dealer.connect("tcp://127.0.0.1:1")
+    tracker = dealer.send(b"x" * 100_000, copy=False, track=True)
+    with alarms(raise_at=3), pytest.raises(Interruption):
+        tracker.wait()
+
+
+@pytest.mark.zeroxide_only
+def test_timeouts_are_kept_in_spite_of_signals(zmq, dealer):
+    dealer.rcvtimeo = dealer.sndtimeo = 100
+    with alarms(interval=0.01) as seen:
+        for call in (dealer.recv, dealer.recv_multipart, lambda: dealer.send(b"")):
+            with pytest.raises(zmq.Again):
+                call()
+        assert dealer.poll(100) == 0
+        assert zmq.zmq_poll([(dealer, zmq.POLLIN)], 100) == []
+    assert seen
+
+
+def test_calls_go_on_after_a_signal(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    with alarms(interval=0.005) as seen:
+        for number in range(20):
+            enough = len(seen) + 3
+            sender = Background(send_after, seen, enough, push, b"%d" % number)
+            assert pull.recv() == b"%d" % number
+            sender.result()
+
+
+def send_after(seen, enough, push, body):
+    waiting = threading.Event()
+    while len(seen) < enough:
+        waiting.wait(0.001)
+    push.send(body)
+
+
+def test_nothing_is_lost_under_fire(zmq, sockets, transport):
+    """A thousand signals a second, and every message comes once and in order."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    total = 30_000
+    sender = Background(lambda: [push.send(b"%d" % number) for number in range(total)])
+    with alarms(interval=0.001):
+        for number in range(total):
+            assert pull.recv() == b"%d" % number
+    sender.result()
+
+
+@pytest.mark.zeroxide_only
+def test_interrupt_main(zmq, dealer):
+    """`interrupt_main` sets the flag that a signal sets, but sends no signal."""
+    import _thread
+
+    Background(_thread.interrupt_main)
+    with pytest.raises(KeyboardInterrupt):
+        dealer.recv()
+
+
+@pytest.mark.parametrize("call", ["recv()", "send(b'')", "poll()"])
+def test_control_c(zmq, call):
+    script = start_script(
+        zmq.__name__,
+        f"""
+        context = zmq.Context()
+        socket = context.socket(zmq.DEALER)
+        socket.linger = 0
+        print("ready", flush=True)
+        try:
+            while True:
+                socket.{call}
+        except KeyboardInterrupt:
+            print("interrupted")
+        socket.close()
+        context.term()
+        """,
+    )
+    assert script.stdout.readline() == "ready\n"
+    os.kill(script.pid, signal.SIGINT)
+    output, _ = finish_script(script)
+    assert output == "interrupted\n"
+
+
+def test_other_threads_do_not_take_signals(zmq, context):
+    """I/O threads block all signals: the handler runs in the main thread at once."""
+    with context.socket(zmq.PULL) as socket:
+        socket.bind("tcp://127.0.0.1:*")
+        waiting = Background(socket.recv)
+        with alarms(raise_at=2), pytest.raises(Interruption):
+            while True:
+                signal.pause()
+        socket.close() if zmq.__name__ != "zmq" else None
+        with context.socket(zmq.PUSH) as push:
+            if zmq.__name__ == "zmq":
+                push.connect(socket.last_endpoint.decode())
+                push.send(b"")
+                waiting.result()
+            else:
+                with pytest.raises(zmq.ZMQError):
+                    waiting.result()

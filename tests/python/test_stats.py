@@ -1,0 +1,169 @@
+"""Counters: what was sent, received, queued and dropped, and why."""
+
+import pytest
+from patterns import subscribe
+from support import eventually
+
+pytestmark = pytest.mark.zeroxide_only
+
+REASONS = {
+    "high_water",
+    "no_peer",
+    "unroutable",
+    "conflated",
+    "mid_message",
+    "local_filter",
+    "malformed",
+    "lingered",
+    "peer_gone",
+}
+
+
+def dropped(socket):
+    """The reasons that have happened."""
+    return {reason: n for reason, n in socket.stats()["dropped"].items() if n}
+
+
+def test_form(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send(b"")
+    pull.recv()
+    for socket in (pull, push):
+        stats = socket.stats()
+        assert set(stats["dropped"]) == REASONS
+        [peer] = stats["peers"]
+        assert peer["connected"]
+        assert isinstance(peer["endpoint"], str) and peer["endpoint"].startswith("tcp://")
+        assert isinstance(peer["routing_id"], bytes)
+        assert set(peer["dropped"]) == REASONS
+        numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
+        assert set(stats) == {*numbers, "dropped", "no_subscriber", "peers"}
+        assert set(peer) == {*numbers, "dropped", "endpoint", "routing_id", "connected"}
+        assert all(isinstance(counts[name], int) for counts in (stats, peer) for name in numbers)
+
+
+def test_sent_and_received(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    push.send(b"12345")
+    push.send_multipart([b"123", b"", b"45"])
+    push.send_batch([b"1"] * 10)
+    stats = push.stats()
+    assert (stats["sent"], stats["sent_bytes"], stats["received"]) == (12, 20, 0)
+    for _ in range(12):
+        pull.recv_multipart()
+    stats = pull.stats()
+    assert (stats["received"], stats["received_bytes"], stats["sent"]) == (12, 20, 0)
+    assert stats["queued_in"] == 0
+    assert not dropped(pull) and not dropped(push)
+
+
+def test_queued(zmq, context):
+    with context.socket(zmq.PUSH) as push:
+        push.connect("tcp://127.0.0.1:1")
+        for _ in range(5):
+            push.send(b"")
+        stats = push.stats()
+        assert stats["queued_out"] == 5
+        [peer] = stats["peers"]
+        assert (peer["endpoint"], peer["connected"]) == ("tcp://127.0.0.1:1", False)
+        assert peer["queued_out"] == 5
+
+
+def test_per_peer(zmq, context, sockets):
+    pulls = [sockets.bound(zmq.PULL) for _ in range(3)]
+    with context.socket(zmq.PUSH) as push:
+        for pull in pulls:
+            push.connect(pull.last_endpoint.decode())
+        for _ in range(9):
+            push.send(b"12")
+        peers = {peer["endpoint"]: peer for peer in push.stats()["peers"]}
+        assert set(peers) == {pull.last_endpoint.decode() for pull in pulls}
+        assert {(peer["sent"], peer["sent_bytes"]) for peer in peers.values()} == {(3, 6)}
+
+
+def test_high_water(zmq, context):
+    with context.socket(zmq.XPUB) as pub, context.socket(zmq.SUB) as sub:
+        pub.sndhwm = sub.rcvhwm = 5
+        pub.bind("inproc://stats")
+        sub.connect("inproc://stats")
+        subscribe(zmq, pub, sub)
+        for _ in range(100):
+            pub.send(b"x")
+        assert dropped(pub) == {"high_water": 90}
+        for _ in range(10):
+            sub.recv()
+        assert sub.stats()["received"] == 10
+
+
+def test_no_subscriber(zmq, context):
+    with context.socket(zmq.PUB) as pub:
+        pub.bind("inproc://stats")
+        for _ in range(7):
+            pub.send(b"")
+        assert pub.stats()["no_subscriber"] == 7
+        assert not dropped(pub)
+
+
+def test_unroutable(zmq, context):
+    with context.socket(zmq.ROUTER) as router:
+        router.bind("inproc://stats")
+        for _ in range(3):
+            router.send_multipart([b"nobody", b"lost"])
+        assert dropped(router) == {"unroutable": 3}
+
+
+def test_conflated(zmq, context):
+    with context.socket(zmq.PUSH) as push:
+        push.conflate = 1
+        push.connect("tcp://127.0.0.1:1")
+        for _ in range(4):
+            push.send(b"")
+        assert dropped(push) == {"conflated": 3}
+
+
+def test_malformed(zmq, sockets):
+    rep, dealer = sockets.pair(zmq.REP, zmq.DEALER)
+    dealer.send(b"no delimiter")
+    dealer.send_multipart([b"", b"good"])
+    rep.recv()
+    assert dropped(rep) == {"malformed": 1}
+
+
+def test_gone_peers_stay_in_the_totals(zmq, sockets):
+    pull = sockets.bound(zmq.PULL)
+    for number in range(3):
+        with sockets.connected(zmq.PUSH, pull) as push:
+            push.send(b"123")
+            pull.recv()
+        eventually(lambda: not pull.stats()["peers"])
+        assert pull.stats()["received"] == number + 1
+    assert pull.stats()["received_bytes"] == 9
+
+
+def test_routing_id(zmq, sockets):
+    router = sockets.bound(zmq.ROUTER)
+    dealer = sockets.connected(zmq.DEALER, router, routing_id=b"me")
+    dealer.send(b"")
+    router.recv_multipart()
+    [peer] = router.stats()["peers"]
+    assert peer["routing_id"] == b"me"
+
+
+def test_sum(zmq, sockets):
+    """Whatever was sent was received, is queued or was dropped."""
+    router = sockets.bound(zmq.ROUTER, sndhwm=5)
+    dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d", rcvhwm=5)
+    dealer.send(b"")
+    router.recv_multipart()
+    total = 2000
+    for number in range(total):
+        router.send_multipart([b"d", b"x" * 10_000, b"%d" % number])
+
+    def settled():
+        while dealer.poll(50):
+            dealer.recv_multipart()
+        return not router.stats()["queued_out"]
+
+    eventually(settled)
+    lost = dropped(router).get("high_water", 0)
+    assert dealer.stats()["received"] + lost == total
