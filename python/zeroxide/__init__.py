@@ -4,6 +4,7 @@
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from . import _native, constants, error
 from ._native import (
@@ -96,7 +97,8 @@ __all__ = [
     "zmq_version",
     "zmq_version_info",
 ]
-__all__ += constants.__all__
+if not TYPE_CHECKING:
+    __all__ += constants.__all__
 
 # Sockets made from now on send bodies below this many bytes by copying even with
 # ``copy=False``; a program may assign to it.
