@@ -18,6 +18,7 @@ mod parts;
 mod settings;
 mod stats;
 
+use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,6 +99,12 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.core.registry.is_own_process() {
+            // A forked child: the pipes and locks in here are copies in whatever state the fork met them, and the
+            // descriptors are the parent's too. Nothing of it may be touched, not even to tidy up.
+            mem::forget(self.core.clone());
+            return;
+        }
         self.core.close(None);
     }
 }

@@ -114,7 +114,7 @@ impl Socket {
         socket_type: i32,
         copy_threshold: Option<usize>,
     ) -> PyResult<()> {
-        if context.is_closed() {
+        if context.is_ended() {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
         }
         let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
@@ -256,9 +256,14 @@ impl Socket {
     #[pyo3(signature = (timeout=None, flags=1))]
     fn poll(&self, py: Python<'_>, timeout: Option<f64>, flags: i16) -> PyResult<i16> {
         reclaim();
-        let core = match self.own() {
-            Some(core) if !core.is_closed() => core,
-            _ => return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into()),
+        // Closed is ENOTSUP here, as in pyzmq; an inherited socket says whose it is.
+        let core = match self.open.get() {
+            Some(open) if open.generation == generation() && open.core.is_closed() => None,
+            Some(_) => Some(self.core()?),
+            None => None,
+        };
+        let Some(core) = core else {
+            return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into());
         };
         let wanted = Events {
             readable: flags & 1 != 0,
