@@ -10,10 +10,7 @@ def test_there_and_back(zmq, sockets, transport):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     bodies = [b"%d" % number for number in range(500)]
     assert push.send_batch(bodies) == 500
-    received = []
-    while len(received) < 500:
-        received += pull.recv_batch(100)
-    assert received == bodies
+    assert collect(pull, 500) == bodies
 
 
 def test_forms_of_a_message(zmq, sockets):
@@ -40,24 +37,22 @@ def test_forms_of_a_message(zmq, sockets):
     ]
     for _ in range(2):
         assert push.send_batch(iter(batch)) == len(batch)
-    assert collect(lambda: pull.recv_batch(multipart=True), 8) == expected
-    assert collect(pull.recv_batch, 8) == [m[0] if len(m) == 1 else m for m in expected]
+    assert collect(pull, 8, multipart=True) == expected
+    assert collect(pull, 8) == [m[0] if len(m) == 1 else m for m in expected]
 
 
-def collect(call, count):
-    """Calls until there are `count` messages; there must not be more."""
+def collect(socket, count, **options):
+    """Receives batches until there are `count` messages."""
     messages = []
     while len(messages) < count:
-        messages += call()[: count - len(messages)] if not messages else call()
+        messages += socket.recv_batch(count - len(messages), **options)
     return messages
 
 
 def test_what_was_received_can_be_sent(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send_batch([b"a", [b"b", b"c"]])
-    first = []
-    while len(first) < 2:
-        first += pull.recv_batch()
+    first = collect(pull, 2)
     assert push.send_batch(first) == 2
     assert pull.recv_multipart() == [b"a"]
     assert pull.recv_multipart() == [b"b", b"c"]
@@ -134,6 +129,7 @@ def test_full(zmq, context):
         with pytest.raises(zmq.Again):
             push.send_batch(batch[7:], zmq.DONTWAIT)
         assert pull.recv_batch() == batch[:7]
+        push.poll(None, zmq.POLLOUT)
         assert push.send_batch(batch[7:], zmq.DONTWAIT) == 3
 
 
@@ -143,10 +139,7 @@ def test_blocks_until_all_are_taken(zmq, context):
         pull.bind("inproc://batch")
         push.connect("inproc://batch")
         sending = Background(push.send_batch, [b"%d" % number for number in range(100)])
-        received = []
-        while len(received) < 100:
-            received += pull.recv_batch()
-        assert received == [b"%d" % number for number in range(100)]
+        assert collect(pull, 100) == [b"%d" % number for number in range(100)]
         assert sending.result() == 100
 
 
@@ -162,9 +155,7 @@ def test_envelopes(zmq, sockets):
     router = sockets.bound(zmq.ROUTER)
     dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d")
     dealer.send_batch([b"a", [b"b", b"c"]])
-    received = []
-    while len(received) < 2:
-        received += router.recv_batch(multipart=True)
+    received = collect(router, 2, multipart=True)
     assert received == [[b"d", b"a"], [b"d", b"b", b"c"]]
     assert router.send_batch(received) == 2
     assert dealer.recv_multipart() == [b"a"]

@@ -6,7 +6,7 @@ from support import finish_script, run_script, start_script
 
 def test_everything_left_open(zmq):
     """Nothing is said, and nothing waits, when there is nothing to send."""
-    output, _ = run_script(
+    output, errors = run_script(
         zmq.__name__,
         """
         context = zmq.Context()

@@ -19,6 +19,7 @@ mod settings;
 mod stats;
 
 use std::fmt;
+use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,6 +100,12 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.core.registry.is_own_process() {
+            // A forked child: the pipes and locks in here are copies in whatever state the fork met them, and the
+            // descriptors are the parent's too. Nothing of it may be touched, not even to tidy up.
+            mem::forget(self.core.clone());
+            return;
+        }
         self.core.close(None);
     }
 }
@@ -148,6 +155,9 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
+        if let Err(error) = core.check_turn() {
+            return Err(SendError { message, error });
+        }
         let mut message = message;
         let mut deadline = None;
         loop {
@@ -231,7 +241,7 @@ impl Socket {
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(message);
         };
-        if let Err(error) = core.check_open() {
+        if let Err(error) = core.check_open().and_then(|()| core.check_turn()) {
             return Attempt::Failed(error);
         }
         match core.send_now(&mut state, message) {

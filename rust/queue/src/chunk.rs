@@ -1,5 +1,5 @@
-//! Memory of the [`spsc`](crate::spsc) queue: chunks of slots, linked in the order of writing, and one spare
-//! chunk that travels back from the consumer to the producer.
+//! Memory of the [`spsc`](crate::spsc) queue: chunks of slots, linked in the order of writing, and
+//! one spare chunk that travels back from the consumer to the producer.
 //!
 //! ```text
 //!   consumer                                      producer
@@ -12,15 +12,16 @@
 //!      └─ read to the end ──►  spare  ──► next chunk ┘
 //! ```
 //!
-//! One allocation serves [`CHUNK`] items, and a queue whose consumer keeps up allocates nothing at all:
-//! the chunk just emptied, still warm in the cache, is the next one to be filled. More than one spare is not
-//! kept, so that a burst gives its memory back.
+//! One allocation serves [`CHUNK`] items, and a queue whose consumer keeps up allocates nothing at
+//! all: the chunk just emptied, still warm in the cache, is the next one to be filled. More than
+//! one spare is not kept, so that a burst gives its memory back.
 
 use std::{mem::MaybeUninit, ptr};
 
 use crate::primitive::{AtomicPtr, Ordering, UnsafeCell};
 
-/// Items in one chunk. A power of two, so that an item's place in its chunk is the low bits of its number.
+/// Items in one chunk. A power of two, so that an item's place in its chunk is the low bits of its
+/// number.
 #[cfg(not(zeroxide_loom))]
 pub(crate) const CHUNK: usize = 256;
 
@@ -34,8 +35,8 @@ pub(crate) fn slot_of(number: u64) -> usize {
     (number % CHUNK as u64) as usize
 }
 
-/// A block of slots. Which of them hold an item is known to the queue, not to the chunk: dropping a chunk
-/// drops no items.
+/// A block of slots. Which of them hold an item is known to the queue, not to the chunk: dropping a
+/// chunk drops no items.
 pub(crate) struct Chunk<T> {
     /// Towards the consumer. Written and read by the producer only, to roll back over the seam.
     prev: UnsafeCell<*mut Chunk<T>>,
@@ -49,8 +50,9 @@ impl<T> Chunk<T> {
     pub(crate) fn allocate() -> *mut Self {
         // Written in place: a chunk is too large to be built on the stack and moved.
         let chunk: *mut Self = Box::into_raw(Box::<Self>::new_uninit()).cast();
-        // SAFETY: the memory is ours, large enough and aligned, and nobody else knows it. Each field is
-        // written through a raw pointer, so no reference to uninitialised memory ever exists.
+        // SAFETY: the memory is ours, large enough and aligned, and nobody else knows it. Each
+        // field is written through a raw pointer, so no reference to uninitialised memory ever
+        // exists.
         unsafe {
             (&raw mut (*chunk).prev).write(UnsafeCell::new(ptr::null_mut()));
             (&raw mut (*chunk).next).write(UnsafeCell::new(ptr::null_mut()));
@@ -70,7 +72,8 @@ impl<T> Chunk<T> {
     /// # Safety
     /// `chunk` comes from [`allocate`](Self::allocate), and nobody uses it any more.
     pub(crate) unsafe fn free(chunk: *mut Self) {
-        // SAFETY: `allocate` got it from a Box of the same type, and the caller gives up the last use.
+        // SAFETY: `allocate` got it from a Box of the same type, and the caller gives up the last
+        // use.
         drop(unsafe { Box::from_raw(chunk) });
     }
 
@@ -96,14 +99,16 @@ impl<T> Chunk<T> {
     pub(crate) unsafe fn take(&self, slot: usize) -> T {
         // SAFETY: the caller vouches for the bounds.
         let cell = unsafe { self.slots.get_unchecked(slot) };
-        // SAFETY: there is an item, and the caller has the slot to itself and treats it as empty from now on.
+        // SAFETY: there is an item, and the caller has the slot to itself and treats it as empty
+        // from now on.
         cell.with(|place| unsafe { place.read().assume_init() })
     }
 
     /// Where the value of a slot lies.
     ///
     /// # Safety
-    /// `slot < CHUNK`, the slot holds an item, and nobody writes to it as long as the pointer is used.
+    /// `slot < CHUNK`, the slot holds an item, and nobody writes to it as long as the pointer is
+    /// used.
     #[inline(always)]
     pub(crate) unsafe fn look(&self, slot: usize) -> *const T {
         // SAFETY: the caller vouches for the bounds.
@@ -116,7 +121,8 @@ impl<T> Chunk<T> {
     /// # Safety
     /// The caller is the producer, or has seen an item published that lies behind this chunk.
     pub(crate) unsafe fn next(&self) -> *mut Self {
-        // SAFETY: the producer reads its own write; for the consumer, publication came after that write.
+        // SAFETY: the producer reads its own write; for the consumer, publication came after that
+        // write.
         self.next.with(|next| unsafe { *next })
     }
 
@@ -141,7 +147,8 @@ impl<T> Chunk<T> {
     /// Notes what comes behind this chunk.
     ///
     /// # Safety
-    /// The caller is the producer and has published nothing behind this chunk, or nobody else knows the chunk.
+    /// The caller is the producer and has published nothing behind this chunk, or nobody else knows
+    /// the chunk.
     pub(crate) unsafe fn set_next(&self, chunk: *mut Self) {
         // SAFETY: the consumer reads `next` only after something behind this chunk was published.
         self.next.with_mut(|next| unsafe { *next = chunk });
@@ -156,10 +163,11 @@ impl<T> Spare<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Producer: the spare chunk, or a new one. Its slots are empty, and nothing is linked behind it.
+    /// Producer: the spare chunk, or a new one. Its slots are empty, and nothing is linked behind
+    /// it.
     pub(crate) fn take_or_allocate(&self) -> *mut Chunk<T> {
-        // Acquire pairs with the Release in `give`: what the consumer read from the slots, it has read before
-        // we write there again.
+        // Acquire pairs with the Release in `give`: what the consumer read from the slots, it has
+        // read before we write there again.
         let spare = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         if spare.is_null() {
             Chunk::allocate()
@@ -175,7 +183,8 @@ impl<T> Spare<T> {
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk<T>) {
         // SAFETY: alive, and ours alone until the swap below.
         unsafe { (*chunk).set_next(ptr::null_mut()) };
-        // Release: see `take_or_allocate`. No Acquire: the chunk that comes back is one that we put there.
+        // Release: see `take_or_allocate`. No Acquire: the chunk that comes back is one that we put
+        // there.
         let unused = self.0.swap(chunk, Ordering::Release);
         if !unused.is_null() {
             // SAFETY: the swap took it away from the producer, who therefore never saw it.
@@ -186,7 +195,8 @@ impl<T> Spare<T> {
 
 impl<T> Drop for Spare<T> {
     fn drop(&mut self) {
-        // Relaxed: both ends are gone, and whoever drops the last one has synchronised with the other.
+        // Relaxed: both ends are gone, and whoever drops the last one has synchronised with the
+        // other.
         let spare = self.0.swap(ptr::null_mut(), Ordering::Relaxed);
         if !spare.is_null() {
             // SAFETY: a spare chunk belongs to the spare place alone.

@@ -1,9 +1,9 @@
-//! "Wake me only if I sleep": the agreement between a reader that wants to sleep and writers that do not
-//! want to pay for waking it.
+//! "Wake me only if I sleep": the agreement between a reader that wants to sleep and writers that
+//! do not want to pay for waking it.
 //!
-//! Waking a thread costs a system call, so a writer must know whether it is needed. The bell only keeps
-//! that one bit; what a wake-up is (an eventfd, a futex, a condition variable) is the business of the
-//! caller.
+//! Waking a thread costs a system call, so a writer must know whether it is needed. The bell only
+//! keeps that one bit; what a wake-up is (an eventfd, a futex, a condition variable) is the
+//! business of the caller.
 //!
 //! # Why no wake-up is lost
 //!
@@ -16,14 +16,15 @@
 //!   R3  anything published? no: sleep     W3  armed? yes: wake        (ring)
 //! ```
 //!
-//! The two fences have one order that all threads agree on. If R2 comes first, W3 cannot miss R1: the writer
-//! sees the bell armed and wakes the reader. If W2 comes first, R3 cannot miss W1: the reader sees the
-//! message and stays awake. Release and acquire alone would allow both to look at the past (R3 before W1
-//! *and* W3 before R1): a processor may keep each store in its buffer while the load behind it
-//! already executes. Both fences are needed, and both stores must come before their fence.
+//! The two fences have one order that all threads agree on. If R2 comes first, W3 cannot miss R1:
+//! the writer sees the bell armed and wakes the reader. If W2 comes first, R3 cannot miss W1: the
+//! reader sees the message and stays awake. Release and acquire alone would allow both to look at
+//! the past (R3 before W1 *and* W3 before R1): a processor may keep each store in its buffer while
+//! the load behind it already executes. Both fences are needed, and both stores must come before
+//! their fence.
 //!
-//! The reader therefore has to look again *after* arming. A reader that looks, arms and sleeps can sleep
-//! next to a full queue.
+//! The reader therefore has to look again *after* arming. A reader that looks, arms and sleeps can
+//! sleep next to a full queue.
 
 use crate::primitive::{AtomicBool, Ordering, fence};
 
@@ -64,28 +65,30 @@ impl Doorbell {
     /// [`disarm`](Self::disarm) when there are any.
     #[inline]
     pub fn arm(&self) {
-        // Relaxed: the fence behind it does the work. A store would do, too; but every other change of the bit is
-        // a swap, and loom puts swaps in one order, where it allows more for a store than the language does.
+        // Relaxed: the fence behind it does the work. A store would do, too; but every other change
+        // of the bit is a swap, and loom puts swaps in one order, where it allows more for a store
+        // than the language does.
         self.armed.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Reader: stays awake after all. `false` means that a writer has already rung: its wake-up is on the
-    /// way, or has arrived, and what it published before ringing is visible now.
+    /// Reader: stays awake after all. `false` means that a writer has already rung: its wake-up is
+    /// on the way, or has arrived, and what it published before ringing is visible now.
     #[inline]
     pub fn disarm(&self) -> bool {
-        // Acquire pairs with the Release in `ring`, for the promise about `false`.
+        // Acquire pairs with the fence in `ring`, for the promise about `false`.
         self.armed.swap(false, Ordering::Acquire)
     }
 
-    /// Writer: call after publishing. `true` means that the reader sleeps, and that of all writers this one
-    /// has to wake it.
+    /// Writer: call after publishing. `true` means that the reader sleeps, and that of all writers
+    /// this one has to wake it.
     #[inline]
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
-        // A load first: while the reader is awake, writers share the line instead of taking it from each
-        // other. The swap then picks one writer among those who saw the bell armed.
-        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Release)
+        // A load first: while the reader is awake, writers share the line instead of taking it from
+        // each other. The swap then picks one of the writers who saw the bell armed. Relaxed: the
+        // fence above has already ordered what was published before it.
+        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Relaxed)
     }
 }
 

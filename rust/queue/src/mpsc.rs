@@ -1,16 +1,17 @@
-//! Many writers, one reader: the queue under mailboxes, where commands are rare and come from anywhere.
+//! Many writers, one reader: the queue under mailboxes, where commands are rare and come from
+//! anywhere.
 //!
-//! A stack of nodes behind one pointer. Pushing links a node in front with a compare-exchange; reading takes
-//! the *whole* stack with one swap and turns it round, which restores the order of arrival. Taking
-//! everything is what makes the stack safe: a node is never unlinked from between two others, so no pointer
-//! can come back to the head while somebody compares against it with another successor in mind (the "ABA"
-//! trouble of stacks that pop).
+//! A stack of nodes behind one pointer. Pushing links a node in front with a compare-exchange;
+//! reading takes the *whole* stack with one swap and turns it round, which restores the order of
+//! arrival. Taking everything is what makes the stack safe: a node is never unlinked from between
+//! two others, so no pointer can come back to the head while somebody compares against it with
+//! another successor in mind (the "ABA" trouble of stacks that pop).
 //!
 //! One allocation per item. Messages do not travel through here.
 
 use std::{fmt, iter::FusedIterator, ptr};
 
-use crate::primitive::{AtomicPtr, Ordering, UnsafeCell};
+use crate::primitive::{AtomicPtr, Ordering};
 
 /// An unbounded queue with any number of writers; whoever reads gets everything that is there.
 ///
@@ -28,16 +29,15 @@ pub struct Queue<T> {
     newest: AtomicPtr<Node<T>>,
 }
 
-// SAFETY: the queue moves values from the threads that push to the thread that takes, and never lends one:
-// nothing is asked of `T` but that it may change threads.
+// SAFETY: the queue moves values from the threads that push to the thread that takes, and never
+// lends one: nothing is asked of `T` but that it may change threads.
 unsafe impl<T: Send> Send for Queue<T> {}
-// SAFETY: as above; all shared state is one atomic pointer, and a node is touched by its writer before it is
-// published, by its taker after it was taken, and by nobody in between.
+// SAFETY: as above; all shared state is one atomic pointer, and a node is touched by its writer
+// before it is published, by its taker after it was taken, and by nobody in between.
 unsafe impl<T: Send> Sync for Queue<T> {}
 
 struct Node<T> {
-    /// In a cell only so that loom watches it.
-    value: UnsafeCell<T>,
+    value: T,
     /// On the stack: the node pushed before. In a batch: the one pushed after.
     link: *mut Node<T>,
 }
@@ -59,17 +59,18 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds a value; never blocks. `true` when the queue was empty before: if the reader sleeps, it is this
-    /// call's turn to wake it.
+    /// Adds a value; never blocks. `true` when the queue was empty before: if the reader sleeps, it
+    /// is this call's turn to wake it.
     pub fn push(&self, value: T) -> bool {
         // Relaxed: only compared and linked to, never followed.
         let mut newest = self.newest.load(Ordering::Relaxed);
         let node = Box::into_raw(Box::new(Node {
-            value: UnsafeCell::new(value),
+            value,
             link: newest,
         }));
-        // Release publishes the node. The exchange also continues the release sequence of the pushes
-        // below it, so that one Acquire on the newest node makes all the others visible, too.
+        // Release publishes the node. The exchange also continues the release sequence of the
+        // pushes below it, so that one Acquire on the newest node makes all the others visible,
+        // too.
         while let Err(current) =
             self.newest
                 .compare_exchange_weak(newest, node, Ordering::Release, Ordering::Relaxed)
@@ -84,8 +85,8 @@ impl<T> Queue<T> {
     /// Whether there is nothing to take: one load.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: an answer that is true only now. A reader that wants to sleep on it arms its doorbell
-        // first, and the fence in there gives this load its place.
+        // Relaxed: an answer that is true only now. A reader that wants to sleep on it arms its
+        // doorbell first, and the fence in there gives this load its place.
         self.newest.load(Ordering::Relaxed).is_null()
     }
 
@@ -98,7 +99,8 @@ impl<T> Queue<T> {
             len: 0,
         };
         while !newest.is_null() {
-            // SAFETY: the swap made the whole stack ours, and its links lead through live nodes to null.
+            // SAFETY: the swap made the whole stack ours, and its links lead through live nodes to
+            // null.
             let older = unsafe { std::mem::replace(&mut (*newest).link, batch.oldest) };
             batch.oldest = newest;
             batch.len += 1;
@@ -144,11 +146,12 @@ impl<T> Iterator for Batch<T> {
         if self.oldest.is_null() {
             return None;
         }
-        // SAFETY: the batch owns its nodes, each made from a Box by `push`; this one is forgotten right here.
+        // SAFETY: the batch owns its nodes, each made from a Box by `push`; this one is forgotten
+        // right here.
         let node = *unsafe { Box::from_raw(self.oldest) };
         self.oldest = node.link;
         self.len -= 1;
-        Some(node.value.into_inner())
+        Some(node.value)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

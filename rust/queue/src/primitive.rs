@@ -1,9 +1,9 @@
 //! The only file that knows whether we run on real atomics or inside loom.
 //!
-//! Everything else in this crate imports its atomics, its [`Arc`] and its [`UnsafeCell`] from here. Built
-//! with `--cfg zeroxide_loom` they come from loom, which replays a test under every interleaving and every
-//! stale read that the memory model allows. The cfg carries our name because the usual `--cfg loom` also
-//! switches every dependency in the build that has heard of it.
+//! Everything else in this crate imports its atomics, its [`Arc`] and its [`UnsafeCell`] from here.
+//! Built with `--cfg zeroxide_loom` they come from loom, which replays a test under every
+//! interleaving and every stale read that the memory model allows. The cfg carries our name because
+//! the usual `--cfg loom` also switches every dependency in the build that has heard of it.
 
 use std::ops::Deref;
 
@@ -22,8 +22,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
 };
 
-/// `std`'s cell behind loom's interface: access happens inside a closure, so that loom can see where it
-/// begins and ends and report two accesses that no ordering separates.
+/// `std`'s cell behind loom's interface: access happens inside a closure, so that loom can see
+/// where it begins and ends and report two accesses that no ordering separates.
 #[cfg(not(zeroxide_loom))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -33,11 +33,6 @@ impl<T> UnsafeCell<T> {
     #[inline(always)]
     pub(crate) const fn new(value: T) -> Self {
         Self(std::cell::UnsafeCell::new(value))
-    }
-
-    #[inline(always)]
-    pub(crate) fn into_inner(self) -> T {
-        self.0.into_inner()
     }
 
     /// Lends the content for reading; the pointer is only good while nobody writes.
@@ -55,7 +50,7 @@ impl<T> UnsafeCell<T> {
 
 /// Keeps what one thread writes off the cache lines of what the other writes.
 ///
-/// 128 bytes, two lines, because current x86 and ARM cores fetch lines in pairs.
+/// 128 bytes: x86 cores fetch their lines in pairs, and some ARM cores have lines that long.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);

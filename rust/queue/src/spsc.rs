@@ -1,7 +1,8 @@
 //! One writer, one reader: the queue inside every message pipe.
 //!
-//! Items are numbered from 0 in the order of pushing, and the numbers never start again. Producer and
-//! consumer each keep counts of their own and share one, the *published* count, which only grows:
+//! Items are numbered from 0 in the order of pushing, and the numbers never start again. Producer
+//! and consumer each keep counts of their own and share one, the *published* count, which only
+//! grows:
 //!
 //! ```text
 //!       popped           available         published          written
@@ -11,15 +12,16 @@
 //!         │ plain reads      │ yet looked for  │ plain writes    │
 //! ```
 //!
-//! | call    | what it costs                                                                    |
-//! |---------|----------------------------------------------------------------------------------|
-//! | `push`  | one plain write; every 256 items the next chunk, nearly always the spare one       |
-//! | `flush` | one Release store, one fence, one load from the line that was stored to            |
-//! | `pop`   | one plain read; when the prefetched items are used up, one Acquire load            |
-//! | `sleep` | one store, one fence, one load                                                     |
+//! | call    | what it costs                                                                |
+//! |---------|------------------------------------------------------------------------------|
+//! | `push`  | one plain write; every 256 items the next chunk, nearly always the spare one |
+//! | `flush` | one Release store, one fence, one load from the line that was stored to      |
+//! | `pop`   | one plain read; when the prefetched items are used up, one Acquire load      |
+//! | `sleep` | one swap, one fence, one load                                                |
 //!
-//! A batch of any length is therefore handed over for the price of one item, and nothing is visible before
-//! its `flush`: a writer that has pushed half a message can still take it back with `rollback`.
+//! A batch of any length is therefore handed over for the price of one item, and nothing is visible
+//! before its `flush`: a writer that has pushed half a message can still take it back with
+//! `rollback`.
 
 use std::{fmt, ptr};
 
@@ -29,8 +31,8 @@ use crate::{
     primitive::{Arc, AtomicBool, AtomicU64, Ordering, OwnLine, UnsafeCell},
 };
 
-/// An empty queue, as its two ends. It grows as needed: a bound is the business of the pipe, which knows the
-/// high-water mark and may change it at any time.
+/// An empty queue, as its two ends. It grows as needed: a bound is the business of the pipe, which
+/// knows the high-water mark and may change it at any time.
 ///
 /// ```
 /// let (mut producer, mut consumer) = zeroxide_queue::spsc::channel();
@@ -43,7 +45,8 @@ use crate::{
 /// assert_eq!(consumer.pop(), Some("World"));
 /// ```
 ///
-/// The first `push` allocates the first chunk: a pipe that never carries anything costs a few cache lines.
+/// The first `push` allocates the first chunk: a pipe that never carries anything costs a few cache
+/// lines.
 pub fn channel<T>() -> (Producer<T>, Consumer<T>) {
     let shared = Arc::new(Shared {
         producer_side: OwnLine(ProducerSide {
@@ -55,10 +58,7 @@ pub fn channel<T>() -> (Producer<T>, Consumer<T>) {
         consumer_side: OwnLine(ConsumerSide {
             popped: AtomicU64::new(0),
             spare: Spare::new(),
-            rest: UnsafeCell::new(Rest {
-                head: ptr::null_mut(),
-                popped: 0,
-            }),
+            rest: UnsafeCell::new((ptr::null_mut(), 0)),
         }),
     });
     let producer = Producer {
@@ -79,8 +79,8 @@ pub fn channel<T>() -> (Producer<T>, Consumer<T>) {
 
 /// The writing end.
 ///
-/// Dropping it publishes what was pushed and ends the stream, but cannot report that the consumer sleeps;
-/// [`close`](Self::close) can.
+/// Dropping it publishes what was pushed and ends the stream, but cannot report that the consumer
+/// sleeps; [`close`](Self::close) can.
 pub struct Producer<T> {
     /// The chunk of the newest item, number `written - 1`; null while `written` is 0.
     tail: *mut Chunk<T>,
@@ -92,9 +92,9 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-// SAFETY: a producer hands values to the consumer's thread and drops some on its own, so `T` must be Send.
-// Everything else in it is a count, or points to memory that the two ends share by the rules of SAFETY.md,
-// which do not depend on the threads they are on.
+// SAFETY: a producer hands values to the consumer's thread and drops some on its own, so `T` must
+// be Send. Everything else in it is a count, or points to memory that the two ends share by the
+// rules of SAFETY.md, which do not depend on the threads they are on.
 unsafe impl<T: Send> Send for Producer<T> {}
 
 impl<T> Producer<T> {
@@ -107,16 +107,17 @@ impl<T> Producer<T> {
         if slot == 0 {
             self.enter_next_chunk();
         }
-        // SAFETY: `tail` is the chunk of item number `written` now. That item is not published, so its slot is
-        // ours alone; and it is empty, since we neither skip a slot nor push twice without taking back.
+        // SAFETY: `tail` is the chunk of item number `written` now. That item is not published, so
+        // its slot is ours alone; and it is empty, since we neither skip a slot nor push twice
+        // without taking back.
         unsafe { (*self.tail).put(slot, value) };
         self.written += 1;
     }
 
     /// Makes everything pushed so far visible to the consumer, all at once.
     ///
-    /// `true`: the consumer was asleep, and the caller must wake it now. From here on it counts as awake, so no
-    /// later flush asks for the same again.
+    /// `true`: the consumer was asleep, and the caller must wake it now. From here on it counts as
+    /// awake, so no later flush asks for the same again.
     #[inline]
     #[must_use = "true means that the consumer sleeps and must be woken"]
     pub fn flush(&mut self) -> bool {
@@ -133,12 +134,13 @@ impl<T> Producer<T> {
         }
         self.written -= 1;
         let slot = slot_of(self.written);
-        // SAFETY: item number `written` was pushed and is not published: it lies in `tail` and is ours alone.
+        // SAFETY: item number `written` was pushed and is not published: it lies in `tail` and is
+        // ours alone.
         let value = unsafe { (*self.tail).take(slot) };
         if slot == 0 {
             // The emptied chunk stays linked, for the next push to find.
-            // SAFETY: we are the producer. The chunk we go back to is alive, because the consumer leaves it
-            // only for an item published behind it, and there is none.
+            // SAFETY: we are the producer. The chunk we go back to is alive, because the consumer
+            // leaves it only for an item published behind it, and there is none.
             self.tail = unsafe { (*self.tail).prev() };
         }
         Some(value)
@@ -150,8 +152,9 @@ impl<T> Producer<T> {
         (self.written - self.published) as usize
     }
 
-    /// Flushes and ends the stream: nothing follows what is in the queue now. Returns what a flush returns,
-    /// because a sleeping consumer has to learn about the end, too. Closing again does nothing.
+    /// Flushes and ends the stream: nothing follows what is in the queue now. Returns what a flush
+    /// returns, because a sleeping consumer has to learn about the end, too. Closing again does
+    /// nothing.
     #[must_use = "true means that the consumer sleeps and must be woken"]
     pub fn close(&mut self) -> bool {
         if self.closed {
@@ -169,8 +172,8 @@ impl<T> Producer<T> {
         side.consumer_gone.load(Ordering::Acquire)
     }
 
-    /// How many values are published and not read. For statistics: the consumer tells how far it is only now
-    /// and then, so this is never less than the truth, and at most one chunk (256) more.
+    /// How many values are published and not read. For statistics: the consumer tells how far it is
+    /// only now and then, so this is never less than the truth, and at most one chunk (256) more.
     pub fn published_unread(&self) -> usize {
         // Relaxed: nothing is read on the strength of it. It cannot be ahead of our own count.
         let popped = self.shared.consumer_side.popped.load(Ordering::Relaxed);
@@ -181,7 +184,8 @@ impl<T> Producer<T> {
     fn publish(&mut self, state: u64) -> bool {
         self.published = self.written;
         let side = &self.shared.producer_side;
-        // Release: whoever sees this count sees the items below it and the links between their chunks.
+        // Release: whoever sees this count sees the items below it and the links between their
+        // chunks.
         side.published.store(state, Ordering::Release);
         side.doorbell.ring()
     }
@@ -198,8 +202,8 @@ impl<T> Producer<T> {
             return;
         }
         let chunk = shared.consumer_side.spare.take_or_allocate();
-        // SAFETY: until it is linked the chunk is ours alone, and nothing behind `tail` is published, so the
-        // consumer does not look at the link we write.
+        // SAFETY: until it is linked the chunk is ours alone, and nothing behind `tail` is
+        // published, so the consumer does not look at the link we write.
         unsafe {
             (*chunk).set_prev(self.tail);
             match self.tail.as_ref() {
@@ -225,7 +229,6 @@ impl<T> fmt::Debug for Producer<T> {
         f.debug_struct("Producer")
             .field("published", &self.published)
             .field("unflushed", &self.unflushed())
-            .field("closed", &self.closed)
             .finish_non_exhaustive()
     }
 }
@@ -243,14 +246,14 @@ pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
 }
 
-// SAFETY: a consumer receives values from another thread and drops some on its own, so `T` must be Send.
-// Everything else in it is a count, or points to memory that the two ends share by the rules of SAFETY.md,
-// which do not depend on the threads they are on.
+// SAFETY: a consumer receives values from another thread and drops some on its own, so `T` must be
+// Send. Everything else in it is a count, or points to memory that the two ends share by the rules
+// of SAFETY.md, which do not depend on the threads they are on.
 unsafe impl<T: Send> Send for Consumer<T> {}
 
 impl<T> Consumer<T> {
-    /// The oldest published value. `None` when nothing is published, which is not the end of the stream: see
-    /// [`is_finished`](Self::is_finished).
+    /// The oldest published value. `None` when nothing is published, which is not the end of the
+    /// stream: see [`is_finished`](Self::is_finished).
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
@@ -260,8 +263,8 @@ impl<T> Consumer<T> {
         if slot == 0 {
             self.enter_next_chunk();
         }
-        // SAFETY: `head` is the chunk of item number `popped` now. The item is published and not popped, and
-        // the Acquire that told us so made its slot ours alone.
+        // SAFETY: `head` is the chunk of item number `popped` now. The item is published and not
+        // popped, and the Acquire that told us so made its slot ours alone.
         let value = unsafe { (*self.head).take(slot) };
         self.popped += 1;
         Some(value)
@@ -274,8 +277,9 @@ impl<T> Consumer<T> {
             return None;
         }
         let slot = slot_of(self.popped);
-        // SAFETY: the item is published: it lies in the first slot of the chunk after `head`, or in `head`.
-        // It stays there until our next `pop`, which has to wait for the end of the borrow we return.
+        // SAFETY: the item is published: it lies in the first slot of the chunk after `head`, or in
+        // `head`. It stays there until our next `pop`, which has to wait for the end of the borrow
+        // we return.
         unsafe {
             let chunk = match slot {
                 0 => self.shared.chunk_after(self.head),
@@ -292,7 +296,8 @@ impl<T> Consumer<T> {
         (self.available - self.popped) as usize
     }
 
-    /// Whether there is nothing to pop. Asks the producer only when the prefetched values are used up.
+    /// Whether there is nothing to pop. Asks the producer only when the prefetched values are used
+    /// up.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         self.popped == self.available && {
@@ -301,11 +306,11 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Announces sleep. `true`: nothing is published, and the next flush will tell the producer to wake us.
-    /// `false`: there is something to read, or the producer has closed; stay awake.
+    /// Announces sleep. `true`: nothing is published, and the next flush will tell the producer to
+    /// wake us. `false`: there is something to read, or the producer has closed; stay awake.
     ///
-    /// A flush that runs in the middle of a `sleep` that ends in `false` may ask for a wake-up all the same:
-    /// wake-ups can be one too many, never one too few.
+    /// A flush that runs in the middle of a `sleep` that ends in `false` may ask for a wake-up all
+    /// the same: wake-ups can be one too many, never one too few.
     #[must_use = "false means that the consumer must stay awake"]
     pub fn sleep(&mut self) -> bool {
         if self.popped != self.available {
@@ -313,8 +318,8 @@ impl<T> Consumer<T> {
         }
         let side = &self.shared.producer_side;
         side.doorbell.arm();
-        // The look after arming, without which a wake-up gets lost: see the module `doorbell`. Relaxed, for
-        // whatever it finds is read only after a prefetch.
+        // The look after arming, without which a wake-up gets lost: see the module `doorbell`.
+        // Relaxed, for whatever it finds is read only after a prefetch.
         if side.published.load(Ordering::Relaxed) == self.available {
             return true;
         }
@@ -325,7 +330,8 @@ impl<T> Consumer<T> {
     /// Whether the producer has closed and everything has been popped: nothing will ever come.
     #[inline]
     pub fn is_finished(&mut self) -> bool {
-        // Both questions to one load. Between two loads, a last item could be published and the queue closed.
+        // Both questions to one load. Between two loads, a last item could be published and the
+        // queue closed.
         self.popped == self.available && self.prefetch() == self.popped | CLOSED
     }
 
@@ -348,16 +354,16 @@ impl<T> Consumer<T> {
         state
     }
 
-    /// Moves `head` to the chunk that begins with item number `popped`, which is published, and gives the
-    /// chunk before it back.
+    /// Moves `head` to the chunk that begins with item number `popped`, which is published, and
+    /// gives the chunk before it back.
     #[cold]
     fn enter_next_chunk(&mut self) {
         let shared = &*self.shared;
         // SAFETY: an item behind `head` is published.
         let next = unsafe { shared.chunk_after(self.head) };
         if !self.head.is_null() {
-            // SAFETY: every item in it was popped, and the producer, having published behind it, neither writes
-            // nor rolls back into it any more.
+            // SAFETY: every item in it was popped, and the producer, having published behind it,
+            // neither writes nor rolls back into it any more.
             unsafe { shared.consumer_side.spare.give(self.head) };
         }
         self.head = next;
@@ -369,7 +375,7 @@ impl<T> Consumer<T> {
         let (head, popped) = (self.head, self.popped);
         self.shared.consumer_side.rest.with_mut(|rest| {
             // SAFETY: as long as the consumer is there, nobody else touches `rest`.
-            unsafe { *rest = Rest { head, popped } }
+            unsafe { *rest = (head, popped) }
         });
     }
 }
@@ -381,7 +387,8 @@ impl<T> Drop for Consumer<T> {
         side.consumer_gone.store(true, Ordering::Release);
         self.leave_rest();
         while let Some(value) = self.pop() {
-            // Before the destructor runs: should it panic, the values behind this one are dropped in the end.
+            // Before the destructor runs: should it panic, the values behind this one are dropped
+            // in the end.
             self.leave_rest();
             drop(value);
         }
@@ -397,8 +404,9 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-/// Set in the published count at the end of the stream. In the same word, so that one load answers "is there
-/// more?" and "will there be more?" for the same moment. 63 bits of count last for centuries.
+/// Set in the published count at the end of the stream. In the same word, so that one load answers
+/// "is there more?" and "will there be more?" for the same moment. 63 bits of count last for
+/// centuries.
 const CLOSED: u64 = 1 << 63;
 
 /// What the two ends have in common, each on the cache line of the one who writes it.
@@ -425,13 +433,9 @@ struct ConsumerSide<T> {
     popped: AtomicU64,
     /// A chunk on its way back to the producer.
     spare: Spare<T>,
-    /// Where the consumer stopped: written while it is dropped, read when both ends are gone.
-    rest: UnsafeCell<Rest<T>>,
-}
-
-struct Rest<T> {
-    head: *mut Chunk<T>,
-    popped: u64,
+    /// Where the consumer stopped, as its `head` and `popped`: written while it is dropped, read when
+    /// both ends are gone.
+    rest: UnsafeCell<(*mut Chunk<T>, u64)>,
 }
 
 impl<T> ConsumerSide<T> {
@@ -479,7 +483,7 @@ impl<T> Drop for Shared<T> {
         let published = self.producer_side.published.load(Ordering::Relaxed) & !CLOSED;
         let (mut chunk, popped) = self.consumer_side.rest.with(|rest| {
             // SAFETY: nobody else is left.
-            unsafe { ((*rest).head, (*rest).popped) }
+            unsafe { *rest }
         });
         for number in popped..published {
             let slot = slot_of(number);
@@ -490,8 +494,8 @@ impl<T> Drop for Shared<T> {
             // SAFETY: `chunk` is the chunk of this item, which is published and was not popped.
             drop(unsafe { (*chunk).take(slot) });
         }
-        // The last chunk, and those that a rollback has left behind it. Null when nothing was ever popped or
-        // dropped: then the first chunk, if there is one, is such a chunk.
+        // The last chunk, and those that a rollback has left behind it. If there was never an item, the
+        // last chunk is null, and the first one may be such a leftover.
         loop {
             // SAFETY: nobody else is left, and there are no items left.
             chunk = unsafe { self.leave_chunk(chunk) };

@@ -1,4 +1,5 @@
-//! What the queues ask of the allocator: a chunk per 256 messages while they grow, nothing while they flow.
+//! What the queues ask of the allocator: a chunk per 256 messages while they grow, nothing while
+//! they flow.
 #![cfg(not(zeroxide_loom))]
 
 use std::{
@@ -14,7 +15,8 @@ type Item = [u64; 9];
 const ITEM: Item = [7; 9];
 const CHUNK: usize = 256;
 
-/// The system's allocator, with a count per thread, so that tests side by side do not disturb each other.
+/// The system's allocator, with a count per thread, so that tests side by side do not disturb each
+/// other.
 struct Counting;
 
 thread_local! {
@@ -22,8 +24,8 @@ thread_local! {
     static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator. The counters need no allocation themselves, being
-// constants that have no destructor.
+// SAFETY: hands everything on to the system's allocator. The counters need no allocation
+// themselves, being constants that have no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -42,7 +44,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many allocations `work` makes on this thread, and by how many bytes it leaves the heap larger.
+/// How many allocations `work` makes on this thread, and by how many bytes it leaves the heap
+/// larger.
 fn measure(work: impl FnOnce()) -> (usize, isize) {
     let (allocations, bytes) = (ALLOCATIONS.get(), LIVE_BYTES.get());
     work();

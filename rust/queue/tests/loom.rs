@@ -1,7 +1,8 @@
 //! The scenarios in every order that loom can find, with chunks of two items.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg zeroxide_loom" CARGO_TARGET_DIR=target/loom cargo test -p zeroxide-queue --test loom --release
+//! RUSTFLAGS="--cfg zeroxide_loom" CARGO_TARGET_DIR=target/loom \
+//!     cargo test -p zeroxide-queue --test loom --release
 //! ```
 #![cfg(zeroxide_loom)]
 
@@ -12,8 +13,8 @@ fn check_all(scene: impl Fn() + Send + Sync + 'static) {
     loom::model::Builder::new().check(scene);
 }
 
-/// Plays a scene in every order in which threads are interrupted at most this often in places where they
-/// could have gone on. For the longer scenes, whose orders are too many: two interruptions are
+/// Plays a scene in every order in which threads are interrupted at most this often in places where
+/// they could have gone on. For the longer scenes, whose orders are too many: two interruptions are
 /// what most concurrency bugs need.
 fn check_up_to(preemptions: usize, scene: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -84,6 +85,11 @@ fn writers_share_a_doorbell_again_and_again() {
 #[test]
 fn a_rung_bell_brings_the_news() {
     check_all(scenarios::a_rung_bell_brings_the_news);
+}
+
+#[test]
+fn whoever_leaves_leaves_word() {
+    check_all(scenarios::whoever_leaves_leaves_word);
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A number that counts the living: the queue and the model must agree on how many values are left, too.
+/// A number that counts the living: the queue and the model must agree on how many values are left,
+/// too.
 type Value = (u64, Rc<()>);
 
 /// The queue, and beside it what it should contain.
@@ -229,10 +230,13 @@ proptest! {
 /// A value whose destructor panics takes no other value with it, and none is dropped twice.
 #[test]
 fn a_panicking_destructor_loses_nothing() {
-    struct Grumpy(u32, #[allow(dead_code)] Rc<()>);
+    struct Grumpy {
+        number: u32,
+        _living: Rc<()>,
+    }
     impl Drop for Grumpy {
         fn drop(&mut self) {
-            if self.0 == 7 {
+            if self.number == 7 {
                 // A panic that does not report itself.
                 panic::resume_unwind(Box::new("seven does not want to go"));
             }
@@ -240,7 +244,10 @@ fn a_panicking_destructor_loses_nothing() {
     }
     let living = Rc::new(());
     let (mut producer, consumer) = spsc::channel();
-    (0..600).for_each(|number| producer.push(Grumpy(number, living.clone())));
+    for number in 0..600 {
+        let _living = living.clone();
+        producer.push(Grumpy { number, _living });
+    }
     let _ = producer.flush();
     let panicked = panic::catch_unwind(panic::AssertUnwindSafe(|| drop(consumer)));
     assert!(panicked.is_err());
@@ -269,7 +276,8 @@ fn the_ends_may_change_threads() {
     is_sync::<Doorbell>();
 }
 
-/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks of 256.
+/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks
+/// of 256.
 mod on_real_threads {
     use super::scenarios;
 
@@ -314,6 +322,11 @@ mod on_real_threads {
     #[test]
     fn a_rung_bell_brings_the_news() {
         (0..500).for_each(|_| scenarios::a_rung_bell_brings_the_news());
+    }
+
+    #[test]
+    fn whoever_leaves_leaves_word() {
+        (0..500).for_each(|_| scenarios::whoever_leaves_leaves_word());
     }
 
     #[test]

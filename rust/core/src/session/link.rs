@@ -325,8 +325,7 @@ impl Session {
     fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
-        // By now the engine is closed, whatever it was before.
-        let was_ready = up.engine.peer().is_some();
+        let was_ready = up.was_ready;
         let stranded = up.given - up.engine.messages_transmitted();
         if !was_ready {
             self.emit_handshake_failure(reason);

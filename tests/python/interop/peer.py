@@ -1,0 +1,151 @@
+"""Sockets of another process, driven from the test by remote calls.
+
+The other process runs the real libzmq, through pyzmq. Run as a program, this file is
+that process; imported, it is the test's side of the connection.
+"""
+
+import contextlib
+import importlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+
+class RemoteError(Exception):
+    """What the call raised over there; `errno` is that of a ZMQError."""
+
+    def __init__(self, text: str, errno: int | None) -> None:
+        super().__init__(text, errno)
+        self.errno = errno
+
+
+class Peer:
+    """A process with sockets in it."""
+
+    def __init__(self, module: str = "zmq") -> None:
+        self._connection, theirs = Pipe()
+        # What the process writes, if anything, belongs to the output of the test.
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, module, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        self._numbers = itertools.count()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def socket(self, kind: int, **options: Any) -> "RemoteSocket":
+        """A socket over there, with options by name."""
+        number = next(self._numbers)
+        self.call(None, "socket", number, int(kind), options)
+        return RemoteSocket(self, number, kind)
+
+    def call(self, number: int | None, method: str, *arguments: Any, **named: Any) -> Any:
+        """Calls and waits for the result."""
+        self.start(number, method, *arguments, **named)
+        return self.result()
+
+    def start(self, number: int | None, method: str, *arguments: Any, **named: Any) -> None:
+        """Begins a call; `result` is to follow before the next."""
+        self._connection.send((number, method, arguments, named))
+
+    def result(self) -> Any:
+        """The result of the call begun last."""
+        if not self._connection.poll(60):
+            raise AssertionError(f"process {self.pid} does not answer")
+        succeeded, value = self._connection.recv()
+        if not succeeded:
+            raise RemoteError(*value)
+        return value
+
+    def freeze(self) -> None:
+        """Stops the process as it is; its connections stay."""
+        os.kill(self.pid, signal.SIGSTOP)
+        # The signal has been sent, not yet obeyed: the parent is told of the stop.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Ends the process with no chance to say goodbye."""
+        self._process.kill()
+        self._process.wait()
+        self._connection.close()
+
+    def close(self) -> None:
+        """Ends the process in an orderly way."""
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                self._connection.send(None)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._connection.close()
+
+
+class RemoteSocket:
+    """Stands for a socket of another process; calls wait for their results there."""
+
+    def __init__(self, peer: Peer, number: int, kind: int) -> None:
+        self._peer = peer
+        self._number = number
+        self.type = kind
+
+    def __getattr__(self, method: str) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            return self._peer.call(self._number, method, *arguments, **named)
+
+        return call
+
+    @property
+    def last_endpoint(self) -> bytes:
+        return self.get(32)
+
+
+def serve(module: str, descriptor: int) -> None:
+    """Obeys until told to end, or until the test is gone."""
+    zmq = importlib.import_module(module)
+    connection = Connection(descriptor)
+    context = zmq.Context()
+    sockets: dict[int, Any] = {}
+
+    def make(number: int, kind: int, options: dict[str, Any]) -> None:
+        socket = sockets[number] = context.socket(kind)
+        socket.linger = 0
+        socket.rcvtimeo = socket.sndtimeo = 30_000
+        for name, value in options.items():
+            setattr(socket, name, value)
+
+    def plain(value: Any) -> Any:
+        # Context managers of bind and connect stay here.
+        return value if isinstance(value, (int, bytes, list, str)) else None
+
+    while True:
+        try:
+            request = connection.recv()
+        except EOFError:
+            break
+        if request is None:
+            break
+        number, method, arguments, named = request
+        try:
+            call = make if number is None else getattr(sockets[number], method)
+            answer = (True, plain(call(*arguments, **named)))
+        except Exception as error:
+            answer = (False, (f"{method}: {error!r}", getattr(error, "errno", None)))
+        connection.send(answer)
+    context.destroy(linger=0)
+
+
+if __name__ == "__main__":
+    # Ctrl-C is for the test, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve(sys.argv[1], int(sys.argv[2]))
