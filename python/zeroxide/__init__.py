@@ -12,8 +12,6 @@ from ._native import (
     curve_keypair,
     curve_public,
     has,
-    proxy,
-    proxy_steerable,
     strerror,
     zmq_errno,
 )
@@ -35,7 +33,7 @@ from .error import (
 from .frame import Frame, Message
 from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
-from .proxy import device
+from .proxy import device, proxy, proxy_steerable
 from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
 from .tracker import FINISHED_TRACKER, MessageTracker
 from .version import (

@@ -148,6 +148,9 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
+        if let Err(error) = core.check_turn() {
+            return Err(SendError { message, error });
+        }
         let mut message = message;
         let mut deadline = None;
         loop {
@@ -231,7 +234,7 @@ impl Socket {
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(message);
         };
-        if let Err(error) = core.check_open() {
+        if let Err(error) = core.check_open().and_then(|()| core.check_turn()) {
             return Attempt::Failed(error);
         }
         match core.send_now(&mut state, message) {

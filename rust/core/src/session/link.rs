@@ -309,7 +309,7 @@ impl Session {
     fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
-        let was_ready = up.engine.is_ready();
+        let was_ready = up.was_ready;
         let stranded = up.given - up.engine.messages_transmitted();
         if !was_ready {
             self.emit_handshake_failure(reason);
