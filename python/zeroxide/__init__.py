@@ -4,6 +4,7 @@
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from . import _native, constants, error
 from ._native import (
@@ -11,8 +12,6 @@ from ._native import (
     curve_keypair,
     curve_public,
     has,
-    proxy,
-    proxy_steerable,
     strerror,
     zmq_errno,
 )
@@ -34,7 +33,7 @@ from .error import (
 from .frame import Frame, Message
 from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
-from .proxy import device
+from .proxy import device, proxy, proxy_steerable
 from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
 from .tracker import FINISHED_TRACKER, MessageTracker
 from .version import (
@@ -96,7 +95,8 @@ __all__ = [
     "zmq_version",
     "zmq_version_info",
 ]
-__all__ += constants.__all__
+if not TYPE_CHECKING:
+    __all__ += constants.__all__
 
 # Sockets made from now on send bodies below this many bytes by copying even with
 # ``copy=False``; a program may assign to it.

@@ -7,7 +7,7 @@ call releases the GIL, and a Python signal handler may end it by raising.
 import builtins
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, overload
+from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, final, overload
 
 from typing_extensions import Buffer
 
@@ -284,12 +284,13 @@ class Frame:
 
     def __copy__(self) -> Self: ...
 
+@final
 class Release:
     """Tells when the core has let go of a buffer."""
 
     @property
     def done(self) -> bool: ...
-    def wait(self, timeout: float | None) -> bool:
+    def wait(self, timeout: float | None = None) -> bool:
         """Waits up to `timeout` seconds; returns `done`."""
 
 def install(

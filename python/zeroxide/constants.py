@@ -7,6 +7,7 @@ program may compare with them, and setting such an option raises ``EINVAL``.
 """
 
 import errno as _errno
+import typing as _typing
 from enum import Enum as _Enum
 from enum import IntEnum as _IntEnum
 from enum import IntFlag as _IntFlag
@@ -639,4 +640,6 @@ STREAMER = DeviceType.STREAMER
 FORWARDER = DeviceType.FORWARDER
 QUEUE = DeviceType.QUEUE
 
-__all__ = [name for name in globals() if not name.startswith("_")]
+# Type checkers read the names above; a list made at run time would hide them.
+if not _typing.TYPE_CHECKING:
+    __all__ = [name for name in globals() if not name.startswith("_")]

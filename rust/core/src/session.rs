@@ -13,7 +13,7 @@
 //! | `Waiting` | the delay between two rounds |
 //! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
-//! | `Draining` | the peer's kernel has everything, the peer closed, or a second passed: the end |
+//! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
 mod link;
 mod traffic;
@@ -98,6 +98,8 @@ struct Connection {
     writable: bool,
     /// The peer finished or the connection broke: only a read of nothing says that everything was read.
     hung_up: bool,
+    /// The handshake was finished; stays true when the engine has closed.
+    was_ready: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -302,6 +304,7 @@ impl Connection {
             readable: true,
             writable: true,
             hung_up: false,
+            was_ready: false,
             given: 0,
             accounted: 0,
         }

@@ -18,6 +18,8 @@ mod parts;
 mod settings;
 mod stats;
 
+use std::fmt;
+use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,7 +100,19 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.core.registry.is_own_process() {
+            // A forked child: the pipes and locks in here are copies in whatever state the fork met them, and the
+            // descriptors are the parent's too. Nothing of it may be touched, not even to tidy up.
+            mem::forget(self.core.clone());
+            return;
+        }
         self.core.close(None);
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Socket({} {:#x})", self.socket_type(), self.id())
     }
 }
 
@@ -141,6 +155,9 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
+        if let Err(error) = core.check_turn() {
+            return Err(SendError { message, error });
+        }
         let mut message = message;
         let mut deadline = None;
         loop {
@@ -224,7 +241,7 @@ impl Socket {
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(message);
         };
-        if let Err(error) = core.check_open() {
+        if let Err(error) = core.check_open().and_then(|()| core.check_turn()) {
             return Attempt::Failed(error);
         }
         match core.send_now(&mut state, message) {

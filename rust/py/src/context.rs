@@ -32,6 +32,11 @@ impl Context {
             .is_none_or(|core| core.has_ended() || !core.is_own_process())
     }
 
+    /// Whether it was never opened or has been terminated.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.core.get().is_none_or(CoreContext::has_ended)
+    }
+
     fn usable(&self) -> Option<&CoreContext> {
         self.core
             .get()

@@ -5,6 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
+use crate::functions::after_fork;
+
 /// See the module text.
 pub(crate) struct Installed {
     pub(crate) package: Py<PyModule>,
@@ -29,13 +31,14 @@ pub(crate) fn installed() -> Option<Arc<Installed>> {
 #[pyfunction]
 #[pyo3(signature = (*, package, zmq_error, errors, not_flushed, tracker, finished_tracker))]
 pub(crate) fn install(
+    py: Python<'_>,
     package: Py<PyModule>,
     zmq_error: Py<PyAny>,
     errors: Py<PyDict>,
     not_flushed: Py<PyAny>,
     tracker: Py<PyAny>,
     finished_tracker: Py<PyAny>,
-) {
+) -> PyResult<()> {
     let fresh = Installed {
         package,
         zmq_error,
@@ -49,7 +52,13 @@ pub(crate) fn install(
         .write()
         .unwrap_or_else(PoisonError::into_inner)
         .replace(Arc::new(fresh));
-    drop(old);
+    if old.is_none() {
+        let arguments = PyDict::new(py);
+        arguments.set_item("after_in_child", wrap_pyfunction!(after_fork, py)?)?;
+        py.import("os")?
+            .call_method("register_at_fork", (), Some(&arguments))?;
+    }
+    Ok(())
 }
 
 /// COPY_THRESHOLD of the package.

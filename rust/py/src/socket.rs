@@ -89,6 +89,11 @@ fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
     }
 }
 
+/// A timeout as Python gives it, in whole milliseconds; None = for ever, which is negative.
+fn millis(timeout: Option<f64>) -> i64 {
+    timeout.map_or(-1, |millis| millis as i64)
+}
+
 /// The point in time until which a call may wait by the option `id`; None = for ever.
 fn deadline_of(core: &CoreSocket, id: i32) -> PyResult<Option<Instant>> {
     Ok(deadline_in(core.get_int(id).map_err(raise)?))
@@ -114,7 +119,7 @@ impl Socket {
         socket_type: i32,
         copy_threshold: Option<usize>,
     ) -> PyResult<()> {
-        if context.is_closed() {
+        if context.is_ended() {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
         }
         let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
@@ -233,11 +238,17 @@ impl Socket {
         &self,
         py: Python<'py>,
         max_messages: i64,
-        timeout: Option<i64>,
+        timeout: Option<f64>,
         flags: i32,
         multipart: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.recv_many(py, max_messages, timeout, flags, multipart)
+        self.recv_many(
+            py,
+            max_messages,
+            timeout.map(|timeout| millis(Some(timeout))),
+            flags,
+            multipart,
+        )
     }
 
     /// Receives one part into a writable buffer and returns the part's size.
@@ -256,9 +267,14 @@ impl Socket {
     #[pyo3(signature = (timeout=None, flags=1))]
     fn poll(&self, py: Python<'_>, timeout: Option<f64>, flags: i16) -> PyResult<i16> {
         reclaim();
-        let core = match self.own() {
-            Some(core) if !core.is_closed() => core,
-            _ => return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into()),
+        // Closed is ENOTSUP here, as in pyzmq; an inherited socket says whose it is.
+        let core = match self.open.get() {
+            Some(open) if open.generation == generation() && open.core.is_closed() => None,
+            Some(_) => Some(self.core()?),
+            None => None,
+        };
+        let Some(core) = core else {
+            return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into());
         };
         let wanted = Events {
             readable: flags & 1 != 0,
@@ -267,7 +283,7 @@ impl Socket {
         let mask =
             |events: Events| (i16::from(events.readable) | i16::from(events.writable) << 1) & flags;
         let ready = mask(core.events().map_err(raise)?);
-        let millis = timeout.map_or(-1, |millis| millis as i64);
+        let millis = millis(timeout);
         if ready != 0 || millis == 0 {
             return Ok(ready);
         }
@@ -374,9 +390,9 @@ impl Socket {
     /// Returns when everything accepted so far has been handed to its peers' kernels; raises NotFlushed after `timeout`
     /// milliseconds (None: never).
     #[pyo3(signature = (timeout=None))]
-    fn flush(&self, py: Python<'_>, timeout: Option<i64>) -> PyResult<()> {
+    fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let core = self.core()?;
-        let deadline = deadline_in(timeout.unwrap_or(-1));
+        let deadline = deadline_in(millis(timeout));
         let outcome = blocking::wait(py, None, |until| {
             let until = match (until, deadline) {
                 (Some(a), Some(b)) => Some(a.min(b)),

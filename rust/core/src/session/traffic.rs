@@ -124,7 +124,10 @@ impl Session {
 
     fn handshake_done(&self, state: &mut State, peer: &Arc<PeerInfo>) {
         self.emit(EventKind::HandshakeSucceeded, 0);
-        let Link::Up(up) = &state.link else { return };
+        let Link::Up(up) = &mut state.link else {
+            return;
+        };
+        up.was_ready = true;
         let mut info = PeerInfo::clone(peer);
         info.properties.push((
             "Peer-Address".to_owned(),

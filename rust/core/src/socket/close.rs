@@ -19,7 +19,6 @@ impl Core {
         if !self.registry.is_own_process() || !self.begin_close() {
             return;
         }
-        self.stop_monitor();
         let guard = {
             let mut state = self.lock();
             if let Some(linger) = linger {
@@ -38,6 +37,8 @@ impl Core {
             self.level(&mut state);
             state.guard.take()
         };
+        // After the listeners, so that a monitor hears of their end.
+        self.stop_monitor();
         self.parts().clear();
         if let Some(key) = self.key.get() {
             self.registry.remove_socket(*key);
