@@ -455,3 +455,15 @@ def test_poll(zmq, sockets, transport):
     assert pull.poll(1.5) == zmq.POLLIN
     pull.recv()
     assert pull.poll(0) == 0
+
+
+@pytest.mark.zeroxide_only
+def test_nothing_stands_before_the_native_methods(zmq):
+    """A Python frame, or an attribute hook, would cost more than the message itself."""
+    from zeroxide import _native
+
+    direct = ["send", "recv", "send_multipart", "recv_multipart", "send_batch", "recv_batch"]
+    for name in [*direct, "recv_into", "poll", "get", "set"]:
+        assert getattr(zmq.Socket, name) is getattr(_native.Socket, name)
+    assert zmq.Socket.__getattribute__ is object.__getattribute__
+    assert not hasattr(zmq.Socket, "__getattr__")
