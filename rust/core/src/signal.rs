@@ -2,12 +2,13 @@
 //!
 //! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
 //! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
-//! none when nobody waits. The descriptor is made only when somebody asks for it, and is level-true: readable for as
-//! long as there is something to do.
+//! none when nobody waits. Who waits for several signals at once has them [`watched`](Signal::watch) by one of its own.
+//! The descriptor is made only when somebody asks for it, and is level-true: readable for as long as there is something
+//! to do.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -18,7 +19,11 @@ use crate::sys::futex::{self, Wait};
 pub(crate) struct Signal {
     generation: AtomicU32,
     waiters: AtomicU32,
+    watched: AtomicUsize,
+    watchers: Mutex<Vec<Arc<Signal>>>,
+    /// Whether the descriptor is to be readable; whoever changes it brings the descriptor after it, under the lock.
     raised: AtomicBool,
+    level: Mutex<()>,
     fd: OnceLock<EventFd>,
 }
 
@@ -38,7 +43,10 @@ impl Signal {
         Signal {
             generation: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
+            watched: AtomicUsize::new(0),
+            watchers: Mutex::new(Vec::new()),
             raised: AtomicBool::new(false),
+            level: Mutex::new(()),
             fd: OnceLock::new(),
         }
     }
@@ -49,14 +57,41 @@ impl Signal {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Something happened: wakes every waiter and raises the descriptor.
-    pub(crate) fn notify(&self) {
+    /// Something happened: wakes every waiter and every watcher. The descriptor is not touched.
+    pub(crate) fn wake(&self) {
         // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
         self.generation.fetch_add(1, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) > 0 {
             futex::wake_all(&self.generation);
         }
-        self.raise();
+        // Pairs with the fence in `watch`: either the watcher is found, or it finds what happened.
+        fence(Ordering::SeqCst);
+        if self.watched.load(Ordering::Relaxed) > 0 {
+            for watcher in lock(&self.watchers).iter() {
+                watcher.wake();
+                watcher.raise();
+            }
+        }
+    }
+
+    /// `watcher` is woken and raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
+    pub(crate) fn watch(&self, watcher: Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        watchers.push(watcher);
+        self.watched.store(watchers.len(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes one [`watch`](Self::watch) back.
+    pub(crate) fn unwatch(&self, watcher: &Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        if let Some(at) = watchers
+            .iter()
+            .position(|other| Arc::ptr_eq(other, watcher))
+        {
+            watchers.swap_remove(at);
+        }
+        self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
     /// Waits until the ticket is stale.
@@ -82,7 +117,11 @@ impl Signal {
             return Ok(fd.as_fd());
         }
         let fresh = EventFd::new()?;
-        Ok(self.fd.get_or_init(|| fresh).as_fd())
+        let fd = self.fd.get_or_init(|| fresh).as_fd();
+        // Whoever leaves something to be found fences, too, before it asks for the descriptor: either that is found, or
+        // its maker finds the other.
+        fence(Ordering::SeqCst);
+        Ok(fd)
     }
 
     /// Whether anybody asked for the descriptor.
@@ -96,17 +135,89 @@ impl Signal {
         if let Some(fd) = self.fd.get()
             && !self.raised.swap(true, Ordering::AcqRel)
         {
-            fd.signal();
+            let _turn = lock(&self.level);
+            // Lowered again meanwhile: a signal now would leave it readable with nobody to take it back.
+            if self.raised.load(Ordering::Relaxed) {
+                fd.signal();
+            }
         }
     }
 
     /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
     /// there is some: a notification that came just before this one would be forgotten otherwise.
     pub(crate) fn lower(&self) {
-        if let Some(fd) = self.fd.get()
-            && self.raised.swap(false, Ordering::AcqRel)
-        {
+        let Some(fd) = self.fd.get() else { return };
+        if !self.raised.load(Ordering::Relaxed) {
+            return;
+        }
+        let _turn = lock(&self.level);
+        if self.raised.swap(false, Ordering::AcqRel) {
             fd.drain();
         }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sys::poll::{self, Ready};
+
+    fn is_readable(signal: &Signal) -> bool {
+        use std::os::fd::AsRawFd;
+        let wanted = Ready {
+            readable: true,
+            ..Ready::default()
+        };
+        let fd = signal.descriptor().unwrap().as_raw_fd();
+        poll::wait(&[(fd, wanted)], Some(Instant::now())).unwrap()[0].readable
+    }
+
+    #[test]
+    fn a_stale_ticket_does_not_wait() {
+        let signal = Signal::new();
+        let ticket = signal.ticket();
+        signal.wake();
+        assert_eq!(signal.wait(ticket, None), Woken::Notified);
+        let soon = Instant::now() + Duration::from_millis(10);
+        assert_eq!(signal.wait(signal.ticket(), Some(soon)), Woken::TimedOut);
+    }
+
+    #[test]
+    fn the_descriptor_follows_however_many_change_it() {
+        let signal = Signal::new();
+        assert!(!is_readable(&signal));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..20_000).for_each(|_| signal.raise()));
+                scope.spawn(|| (0..20_000).for_each(|_| signal.lower()));
+            }
+        });
+        assert_eq!(is_readable(&signal), signal.raised.load(Ordering::Relaxed));
+        signal.lower();
+        assert!(!is_readable(&signal));
+        signal.raise();
+        assert!(is_readable(&signal));
+    }
+
+    #[test]
+    fn a_watcher_is_woken_until_it_leaves() {
+        let signal = Signal::new();
+        let watcher = Arc::new(Signal::new());
+        signal.watch(watcher.clone());
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_ne!(watcher.ticket(), ticket);
+        signal.unwatch(&watcher);
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_eq!(watcher.ticket(), ticket);
     }
 }
