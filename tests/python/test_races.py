@@ -42,11 +42,12 @@ def test_ending_under_fire(zmq, directory, ending):
         context = zmq.Context()
         push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)
         push.linger = 0
-        address = pull.bind("tcp://127.0.0.1:*" if round_ % 2 else f"ipc://{directory}/{round_}") and pull.last_endpoint
-        push.connect(address.decode())
+        pull.bind("tcp://127.0.0.1:*" if round_ % 2 else f"ipc://{directory}/{round_}")
+        push.connect(pull.last_endpoint.decode())
         started = threading.Event()
         threads = [
-            threading.Thread(target=work, args=(number, push, pull, started), daemon=True) for number in range(8)
+            threading.Thread(target=work, args=(number, push, pull, started), daemon=True)
+            for number in range(8)
         ]
         for thread in threads:
             thread.start()

@@ -22,7 +22,11 @@ def test_one_loop_serves_all(zmq, at_a_time):
         pytest.skip("libzmq's descriptor is edge-triggered")
     ours, theirs = sockets_of_the_system.socketpair()
     read_end, write_end = os.pipe()
-    with zmq.Context() as context, context.socket(zmq.PULL) as pull, selectors.DefaultSelector() as selector:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PULL) as pull,
+        selectors.DefaultSelector() as selector,
+    ):
         port = pull.bind_to_random_port("tcp://127.0.0.1")
 
         def produce():
@@ -68,7 +72,11 @@ def test_blocking_calls_in_a_loop_never_block(zmq):
     """Readable means that a message is there, not that something happened: recv() without a flag may be called."""
     if zmq.__name__ == "zmq":
         pytest.skip("libzmq's descriptor is edge-triggered")
-    with zmq.Context() as context, context.socket(zmq.PULL) as pull, selectors.DefaultSelector() as selector:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PULL) as pull,
+        selectors.DefaultSelector() as selector,
+    ):
         port = pull.bind_to_random_port("tcp://127.0.0.1")
         selector.register(pull, selectors.EVENT_READ)
 

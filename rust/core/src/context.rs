@@ -1,5 +1,6 @@
 //! Contexts: what sockets are made from, and what waits for them in the end.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -190,6 +191,12 @@ impl Context {
     /// A number that is the same for all clones and no other context.
     pub fn id(&self) -> usize {
         Arc::as_ptr(self.registry()) as usize
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({:#x})", self.id())
     }
 }
 

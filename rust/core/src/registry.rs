@@ -8,7 +8,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use slab::Slab;
 use zeroxide_proto::socket_type::SocketType;
@@ -170,7 +170,14 @@ impl Registry {
         if inner.sockets.try_remove(key).is_some() {
             self.sockets_open.fetch_sub(1, Ordering::Relaxed);
         }
-        inner.bound.retain(|_, bound| bound.owner != key);
+        let bound: Vec<_> = inner
+            .bound
+            .extract_if(|_, bound| bound.owner == key)
+            .collect();
+        let abandoned = inner.take_abandoned();
+        // What is let go of here calls back its owner.
+        drop(inner);
+        drop((bound, abandoned));
     }
 
     fn start_threads(&self, inner: &mut Inner) -> Result<()> {
@@ -229,7 +236,11 @@ impl Registry {
         for user in self.users() {
             user.on_context_shutdown();
         }
-        // Pipes that wait for a name nobody will bind any more.
+        self.forget_names();
+    }
+
+    /// Lets go of the pipes that wait for a name which nobody will bind any more.
+    fn forget_names(&self) {
         let waiting = std::mem::take(&mut self.inner().waiting);
         drop(waiting);
     }
@@ -266,6 +277,8 @@ impl Registry {
     /// Ends the I/O threads. Only when nothing is alive any more, or nobody cares for what is.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
+        // They hold their sockets, which hold this.
+        self.forget_names();
         let threads = std::mem::take(&mut self.inner().threads);
         for thread in &threads {
             thread.handle.stop();
@@ -347,11 +360,36 @@ impl Registry {
             return found(bound);
         }
         let (waiting, result) = missing();
-        let queue = inner.waiting.entry(name.to_owned()).or_default();
-        // Ends whose socket has gone away meanwhile would pile up under a name that is never bound.
-        queue.retain(|waiting| !waiting.pipe.is_far_closed());
-        queue.push(waiting);
+        if self.is_shut_down() {
+            // Nobody will bind it any more. Letting go of a pipe calls its owner, which may call back here.
+            drop(inner);
+            drop(waiting);
+            return result;
+        }
+        inner
+            .waiting
+            .entry(name.to_owned())
+            .or_default()
+            .push(waiting);
         result
+    }
+}
+
+impl Inner {
+    /// Takes out the ends whose socket went away and left nothing that a later bind should get: they would pile up
+    /// under names that nobody ever binds.
+    fn take_abandoned(&mut self) -> Vec<Waiting> {
+        let nobody_misses = |waiting: &mut Waiting| {
+            let pipe = &mut waiting.pipe;
+            pipe.is_far_closed()
+                && (pipe.far_linger() == Some(Duration::ZERO) || pipe.is_finished())
+        };
+        let mut abandoned = Vec::new();
+        self.waiting.retain(|_, queue| {
+            abandoned.extend(queue.extract_if(.., nobody_misses));
+            !queue.is_empty()
+        });
+        abandoned
     }
 }
 

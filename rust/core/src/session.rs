@@ -13,7 +13,7 @@
 //! | `Waiting` | the delay between two rounds |
 //! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
-//! | `Draining` | the peer's kernel has everything, the peer closed, or a second passed: the end |
+//! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
 mod link;
 mod traffic;

@@ -18,6 +18,7 @@ mod parts;
 mod settings;
 mod stats;
 
+use std::fmt;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -106,6 +107,12 @@ impl Drop for Handle {
             return;
         }
         self.core.close(None);
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Socket({} {:#x})", self.socket_type(), self.id())
     }
 }
 

@@ -276,6 +276,16 @@ impl PipeSet {
         false
     }
 
+    /// Marks as finished what is closed and drained although nobody has looked since: the last read of a pipe does not
+    /// tell that it was the last.
+    pub fn find_finished(&mut self) {
+        for id in self.ids() {
+            if self.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
+                self.check_read(id);
+            }
+        }
+    }
+
     /// Writes a whole message to `id`. It is flushed when the socket's call ends.
     ///
     /// # Errors

@@ -12,10 +12,12 @@ use crate::monitor::EventKind;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
-/// How long a finished connection may wait for the peer's kernel to take what was written.
+/// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How much unwanted input it throws away in one go.
 const SINK_MAX: usize = 16 * 1024;
+/// How much of it in a turn of the I/O thread.
+const SINK_BUDGET: usize = 1 << 20;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
@@ -139,19 +141,33 @@ impl Session {
     }
 
     fn drain(&self, state: &mut State, io: &mut Reactor) {
-        let Link::Draining { stream, until } = &state.link else {
+        let deadline = state.closing.flatten();
+        let Link::Draining { stream, until } = &mut state.link else {
             return;
         };
         let mut sink = Vec::new();
+        let mut heard = 0;
         let ended = loop {
             sink.clear();
             sink.reserve(SINK_MAX);
             match stream.recv(&mut sink) {
                 Ok(0) => break true,
-                Ok(_) => {}
+                Ok(n) => heard += n,
                 Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
             }
+            if heard >= SINK_BUDGET {
+                if let Some(token) = state.token {
+                    io.defer(token);
+                }
+                break false;
+            }
         };
+        if heard > 0 {
+            // Whoever talks is alive, and what it says after the close would reset the connection before it has read
+            // everything: from now on only LINGER limits its time.
+            let longest = io.now() + DRAIN_MAX;
+            *until = deadline.map_or(longest, |at| at.min(longest)).max(*until);
+        }
         if ended || stream.unsent() == 0 || *until <= io.now() {
             self.emit(EventKind::Closed, stream.id());
             self.finish(state, io);

@@ -110,6 +110,8 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
+        state.pipes.find_finished();
+        core.settle(&mut state);
         let mut stats = snapshot(&state);
         stats
             .dropped
