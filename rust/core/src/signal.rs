@@ -5,9 +5,10 @@
 //! none when nobody waits. The descriptor is made only when somebody asks for it, and is level-true: readable for as
 //! long as there is something to do.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -16,13 +17,94 @@ use crate::sys::futex::{self, Wait};
 
 /// See the module text.
 pub(crate) struct Signal {
-    generation: AtomicU32,
-    waiters: AtomicU32,
+    wait: Arc<Waiting>,
     raised: AtomicBool,
     /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
     /// opposite directions, the later one must win for both.
     level: Mutex<()>,
     fd: OnceLock<EventFd>,
+}
+
+/// What waiters wait on.
+struct Waiting {
+    generation: AtomicU32,
+    waiters: AtomicU32,
+}
+
+/// Wake-ups that have still to be given. Dropping it gives them.
+#[must_use = "threads wait for these"]
+pub struct Wakes {
+    waiting: Vec<Arc<Waiting>>,
+}
+
+impl Wakes {
+    /// Whether nobody has to be woken.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        for waiting in &self.waiting {
+            futex::wake_all(&waiting.generation);
+        }
+    }
+}
+
+thread_local! {
+    /// Collects the wake-ups of this thread while it is in `deferring_wakes`.
+    static DEFERRED: RefCell<Option<Vec<Arc<Waiting>>>> = const { RefCell::new(None) };
+}
+
+/// Does `work`, and hands the wake-ups of other threads of this process that come of it to the caller instead of giving
+/// them at once. For callers that hold something, such as an interpreter's lock, which the woken thread would only run
+/// into.
+pub fn deferring_wakes<T>(work: impl FnOnce() -> T) -> (T, Wakes) {
+    let scope = Scope::enter();
+    let result = work();
+    (result, scope.leave())
+}
+
+/// While it lives, this thread's wake-ups are collected. A panic gives them at once.
+struct Scope;
+
+impl Scope {
+    fn enter() -> Scope {
+        DEFERRED.with(|deferred| _ = deferred.borrow_mut().get_or_insert_default());
+        Scope
+    }
+
+    fn leave(self) -> Wakes {
+        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
+        Wakes {
+            waiting: waiting.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
+        drop(Wakes {
+            waiting: waiting.unwrap_or_default(),
+        });
+    }
+}
+
+impl Waiting {
+    fn wake(self: &Arc<Self>) {
+        let deferred = DEFERRED.with(|deferred| match &mut *deferred.borrow_mut() {
+            Some(waiting) => {
+                waiting.push(self.clone());
+                true
+            }
+            None => false,
+        });
+        if !deferred {
+            futex::wake_all(&self.generation);
+        }
+    }
 }
 
 /// Why a wait ended.
@@ -39,8 +121,10 @@ pub(crate) enum Woken {
 impl Signal {
     pub(crate) fn new() -> Signal {
         Signal {
-            generation: AtomicU32::new(0),
-            waiters: AtomicU32::new(0),
+            wait: Arc::new(Waiting {
+                generation: AtomicU32::new(0),
+                waiters: AtomicU32::new(0),
+            }),
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
@@ -50,33 +134,33 @@ impl Signal {
     /// Taken before looking for work; stale once something happened after it.
     #[inline]
     pub(crate) fn ticket(&self) -> u32 {
-        self.generation.load(Ordering::SeqCst)
+        self.wait.generation.load(Ordering::SeqCst)
     }
 
     /// Something happened: wakes every waiter and raises the descriptor.
     pub(crate) fn notify(&self) {
         // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        if self.waiters.load(Ordering::SeqCst) > 0 {
-            futex::wake_all(&self.generation);
+        self.wait.generation.fetch_add(1, Ordering::SeqCst);
+        if self.wait.waiters.load(Ordering::SeqCst) > 0 {
+            self.wait.wake();
         }
         self.raise();
     }
 
     /// Waits until the ticket is stale.
     pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
-        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.wait.waiters.fetch_add(1, Ordering::SeqCst);
         let woken = loop {
-            if self.generation.load(Ordering::SeqCst) != ticket {
+            if self.wait.generation.load(Ordering::SeqCst) != ticket {
                 break Woken::Notified;
             }
-            match futex::wait(&self.generation, ticket, deadline) {
+            match futex::wait(&self.wait.generation, ticket, deadline) {
                 Wait::Woken => {}
                 Wait::TimedOut => break Woken::TimedOut,
                 Wait::Interrupted => break Woken::Interrupted,
             }
         };
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.wait.waiters.fetch_sub(1, Ordering::SeqCst);
         woken
     }
 

@@ -1,0 +1,33 @@
+"""What stands for the data source where zeroxide cannot be imported."""
+
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+else:
+    try:
+        from pyspark.sql.datasource import DataSource
+    except Exception:  # without pyspark nobody asks for a data source
+        DataSource = object
+
+_reason: BaseException | None = None
+
+
+def remember(reason: BaseException) -> None:
+    """Keeps why zeroxide could not be imported."""
+    global _reason
+    _reason = reason
+
+
+class UnavailableDataSource(DataSource):
+    """Says at its first use why ``zeromq`` is not there."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "zeromq"
+
+    def __init__(self, options: dict[str, str]) -> NoReturn:
+        raise ImportError(
+            f"the format zeromq needs zeroxide, which cannot be imported here: {_reason}"
+        ) from _reason

@@ -1,0 +1,70 @@
+"""ZeroMQ sockets as a Spark data source and sink.
+
+    from zeroxide.spark import session
+
+    spark = session("flights")
+    flights = spark.read.format("zeromq").option("endpoint", "tcp://127.0.0.1:5555").load()
+
+``pip install 'zeroxide[spark]'`` brings what this package needs; Spark finds the format
+``zeromq`` by itself. `zeroxide.spark.options` lists the options.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .java import JavaNotFound, ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["JavaNotFound", "ensure_java", "register", "session"]
+
+LOOPBACK = "127.0.0.1"
+
+
+def session(
+    name: str = "zeroxide",
+    master: str = "local[*]",
+    config: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """A Spark session that works where it is called: with this interpreter and some Java.
+
+    A JDK of version 17 or newer is looked for as `ensure_java` says. Python workers are
+    started with the running interpreter unless ``PYSPARK_PYTHON`` names another. A master
+    that is on this machine (``local...``) listens on the loopback address only, where Spark
+    by itself would take the address of a network card.
+    """
+    ensure_java()
+    spark_session = _pyspark_session()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {}
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        settings = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    builder = spark_session.builder.appName(name).master(master)
+    for key, value in (settings | dict(config or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def register(spark: "SparkSession") -> None:
+    """Makes ``format("zeromq")`` known to a session.
+
+    Only needed where the module `pyspark_zeromq` is not on the driver's path: Spark finds
+    it there by its name.
+    """
+    from .source import ZeroMQDataSource
+
+    spark.dataSource.register(ZeroMQDataSource)
+
+
+def _pyspark_session() -> "type[SparkSession]":
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(
+            f"zeroxide.spark needs pyspark: pip install 'zeroxide[spark]' ({error})"
+        ) from error
+    return SparkSession

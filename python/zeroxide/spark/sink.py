@@ -1,0 +1,246 @@
+"""The writers: rows leave as messages of PUSH, DEALER or PUB sockets in the tasks.
+
+A task that is done has handed every row to the kernel of a peer. A task that fails halfway
+has sent some of its rows, and its next attempt sends all of them: each row arrives at least
+once, or, over PUB, at most once at each subscriber. ``includeHeaders`` marks every message
+with the attempt it belongs to, for receivers that drop repetitions.
+"""
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+import zeroxide as zmq
+
+from . import sockets
+from .framing import Outgoing, join, least_framing, to_rows
+from .options import ENVELOPE, SINGLE, TOPIC_FIRST, WriteOptions
+from .schema import check_writable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ArrowWriter", "Sent", "StreamArrowWriter"]
+
+log = logging.getLogger(__name__)
+
+# How Spark names these in the properties of a streaming query's tasks; a batch has neither.
+QUERY_PROPERTY = "sql.streaming.queryId"
+BATCH_PROPERTY = "streaming.sql.batchId"
+
+# How often to look whether the peers are there.
+LOOK_S = 0.005
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What one task sent."""
+
+    rows: int
+    messages: int
+    partition: int
+    attempt: int
+
+
+class _Sender:
+    """What both writers do in the tasks."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self.options = options
+        # Stands for the query where Spark has no name for it: in a batch.
+        self.job = uuid.uuid4().hex
+        if options.frame == "arrow":
+            self.columns = []
+            self.framing = SINGLE if options.topic is None else TOPIC_FIRST
+            return
+        self.columns = check_writable(schema)
+        if options.topic is not None and "topic" in self.columns:
+            self.columns.remove("topic")
+        least = least_framing(
+            self.columns, topic=options.topic is not None, header=options.include_headers
+        )
+        self.framing = options.framing or least
+        order = (SINGLE, TOPIC_FIRST, ENVELOPE)
+        if order.index(self.framing) < order.index(least):
+            raise ValueError(
+                f"framing={self.framing} has no place for all of {', '.join(self.columns)}"
+                f"{' and the topic' if options.topic is not None else ''}: it takes {least}"
+            )
+
+    def write(self, batches: Iterator["pa.RecordBatch"]) -> Sent:
+        """Sends all rows of one task, and returns when they have left for their peers."""
+        sent = self._identify()
+        # Peers are not waited for when there is nothing to tell them.
+        first = next(batches, None)
+        if first is None:
+            return sent
+        options = self.options
+        kind, settings = _socket(options)
+        with sockets.opened(
+            kind,
+            options.attachment,
+            timeout_ms=options.flush_timeout_ms,
+            linger_ms=options.flush_timeout_ms,
+            settings=settings,
+        ) as socket:
+            _wait_for_peers(socket, options)
+            header = self._header(sent)
+            for batch in chain([first], batches):
+                messages = self._messages(batch, header)
+                _send(socket, messages, options, sent)
+                sent.rows += batch.num_rows
+            _flush(socket, options, sent)
+        return sent
+
+    def finished(self, messages: list[WriterCommitMessage | None], what: str) -> None:
+        """Says to the driver's log what was sent."""
+        sent = [message for message in messages if isinstance(message, Sent)]
+        log.info("zeromq: %s sent %d rows", what, sum(message.rows for message in sent))
+
+    def failed(self, messages: list[WriterCommitMessage | None], what: str) -> None:
+        """Says to the driver's log what cannot be taken back."""
+        sent = [message for message in messages if isinstance(message, Sent)]
+        log.warning(
+            "zeromq: %s failed after at least %d rows had been sent, which cannot be taken back",
+            what,
+            sum(message.rows for message in sent),
+        )
+
+    def _messages(self, batch: "pa.RecordBatch", header: bytes | None) -> Outgoing:
+        if self.options.frame == "arrow":
+            body = _arrow_stream(batch)
+            topic = self.options.topic
+            return [body] if topic is None else [(topic, body)]
+        columns = to_rows(batch, self.columns)
+        return join(columns, self.framing, self.options.topic, header)
+
+    def _identify(self) -> Sent:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        if task is None:  # called without Spark, in a test
+            return Sent(0, 0, 0, 0)
+        return Sent(0, 0, task.partitionId(), task.attemptNumber())
+
+    def _header(self, sent: Sent) -> bytes | None:
+        if not self.options.include_headers:
+            return None
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        query = batch = None
+        if task is not None:
+            query = task.getLocalProperty(QUERY_PROPERTY)
+            batch = task.getLocalProperty(BATCH_PROPERTY)
+        name = self.options.query_name or query or self.job
+        return f"{name},{batch or 0},{sent.partition},{sent.attempt}".encode()
+
+
+class ArrowWriter(_Sender, DataSourceArrowWriter):
+    """Writes a batch query's rows."""
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done, and everything has left."""
+        self.finished(messages, "the write")
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """A task failed for good."""
+        self.failed(messages, "the write")
+
+
+class StreamArrowWriter(_Sender, DataSourceStreamArrowWriter):
+    """Writes a streaming query's rows, batch after batch."""
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """All tasks of this batch are done, and everything has left."""
+        self.finished(messages, f"batch {batchId}")
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A task of this batch failed for good."""
+        self.failed(messages, f"batch {batchId}")
+
+
+def _socket(options: WriteOptions) -> tuple[int, list[tuple[int, int | bytes]]]:
+    settings: list[tuple[int, int | bytes]] = [(int(zmq.SNDTIMEO), options.flush_timeout_ms)]
+    if options.socket == "pub":
+        # XPUB is a PUB that hears of its subscribers, so that they can be waited for. It
+        # waits for one that is slow as long as a flush would, and does not drop for it.
+        return int(zmq.XPUB), [
+            *settings,
+            (int(zmq.XPUB_VERBOSE), 1),
+            (int(zmq.XPUB_NODROP), 1),
+        ]
+    # Nothing is queued for a peer that is not there, which may never come.
+    kind = zmq.DEALER if options.socket == "dealer" else zmq.PUSH
+    return int(kind), [*settings, (int(zmq.IMMEDIATE), 1)]
+
+
+def _wait_for_peers(socket: zmq.Socket, options: WriteOptions) -> None:
+    deadline = time.monotonic() + options.flush_timeout_ms / 1000
+    subscriptions = 0
+    while True:
+        there = sum(peer["connected"] for peer in socket.stats()["peers"])
+        if options.socket == "pub":
+            subscriptions += _new_subscriptions(socket)
+            there = min(there, subscriptions)
+        if there >= options.wait_peers:
+            return
+        if time.monotonic() >= deadline:
+            raise TimeoutError(
+                f"{there} of {options.wait_peers} peers (option 'waitPeers') were at"
+                f" {', '.join(options.attachment.endpoints)} after {options.flush_timeout_ms} ms"
+                " (option 'flushTimeoutMs'); nothing was sent"
+            )
+        time.sleep(LOOK_S)
+
+
+def _new_subscriptions(socket: zmq.Socket) -> int:
+    try:
+        messages = socket.recv_batch(flags=zmq.DONTWAIT, multipart=True)
+    except zmq.Again:
+        return 0
+    return sum(message[0][:1] == b"\x01" for message in messages)
+
+
+def _send(socket: zmq.Socket, messages: Outgoing, options: WriteOptions, sent: Sent) -> None:
+    try:
+        taken = socket.send_batch(messages)
+        while taken < len(messages):
+            taken += socket.send_batch(messages[taken:])
+    except zmq.Again as error:
+        raise TimeoutError(
+            f"no peer at {', '.join(options.attachment.endpoints)} took a message for"
+            f" {options.flush_timeout_ms} ms (option 'flushTimeoutMs'), after at least"
+            f" {sent.messages} messages of this task"
+        ) from error
+    sent.messages += taken
+
+
+def _flush(socket: zmq.Socket, options: WriteOptions, sent: Sent) -> None:
+    try:
+        socket.flush(options.flush_timeout_ms)
+    except zmq.Again as error:
+        raise TimeoutError(
+            f"{error} after {options.flush_timeout_ms} ms (option 'flushTimeoutMs'), of"
+            f" {sent.messages} messages of this task"
+        ) from error
+
+
+def _arrow_stream(batch: "pa.RecordBatch") -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())

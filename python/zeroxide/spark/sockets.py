@@ -1,0 +1,101 @@
+"""Sockets inside Spark's Python workers.
+
+Workers are forked from a daemon and used for task after task, and Spark ends them without
+notice. So each process has a context of its own, made at its first task, and each task has
+a socket of its own, closed at its end: nothing is left to be sent later.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import zeroxide as zmq
+
+from .options import Attachment
+
+__all__ = ["apply_options", "context", "opened"]
+
+# By process: a context does not survive a fork, and the parent's must not be touched.
+_contexts: dict[int, zmq.Context] = {}
+
+# An address may still be held by the previous task's socket, or by a neighbour's.
+BIND_RETRY_S = 0.05
+
+
+def context() -> zmq.Context:
+    """This process's context."""
+    own = _contexts.get(os.getpid())
+    if own is None or own.closed:
+        own = _contexts[os.getpid()] = zmq.Context()
+    return own
+
+
+@contextmanager
+def opened(
+    kind: int,
+    attachment: Attachment,
+    *,
+    timeout_ms: int,
+    linger_ms: int,
+    settings: Sequence[tuple[int, int | bytes]] = (),
+) -> Iterator[zmq.Socket]:
+    """A socket for one task, bound or connected, closed at the end of the block.
+
+    Waits up to `timeout_ms` for an address that is in use.
+    """
+    socket = context().socket(kind)
+    try:
+        apply_options(socket, attachment.socket_options)
+        for option, value in settings:
+            socket.set(option, value)
+        for endpoint in attachment.endpoints:
+            if attachment.bind:
+                _bind(socket, endpoint, timeout_ms)
+            else:
+                socket.connect(endpoint)
+        yield socket
+    finally:
+        socket.close(linger=linger_ms)
+
+
+def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> None:
+    """Sets the socket options that came as ``zmq.*``."""
+    for name, text in options:
+        option = zmq.SocketOption[name.upper()]
+        value = _look_up(name, text)
+        try:
+            is_number = option._opt_type.name in ("int", "int64")
+            socket.set(option, int(value) if is_number else value.encode())
+        except (ValueError, zmq.ZMQError) as error:
+            raise ValueError(f"option 'zmq.{name}' cannot be {text!r}: {error}") from error
+
+
+def _look_up(name: str, text: str) -> str:
+    if text.startswith("env:"):
+        variable = text.removeprefix("env:")
+        if variable not in os.environ:
+            raise ValueError(f"option 'zmq.{name}': there is no {variable} in the environment")
+        return os.environ[variable]
+    if text.startswith("file:"):
+        return Path(text.removeprefix("file:")).read_text().strip()
+    return text
+
+
+def _bind(socket: zmq.Socket, endpoint: str, timeout_ms: int) -> None:
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            socket.bind(endpoint)
+            return
+        except zmq.ZMQError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"{endpoint} was in use for {timeout_ms} ms: bind from one partition at a"
+                    " time, with coalesce(1)"
+                ) from error
+        time.sleep(BIND_RETRY_S)

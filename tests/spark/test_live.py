@@ -1,0 +1,237 @@
+"""The live reader as plain Python: real sockets, no JVM."""
+
+import os
+import time
+from itertools import pairwise
+
+import pytest
+from pyspark import TaskContext
+
+import zeroxide as zmq
+from zeroxide.spark import claims, live, sockets
+from zeroxide.spark.live import EndpointPartition
+from zeroxide.spark.schema import arrow_schema
+from zeroxide.spark.source import ZeroMQDataSource
+
+
+def read(endpoint, columns=None, **options):
+    """All rows of one partition, and the batches they came in."""
+    source = ZeroMQDataSource({"endpoint": endpoint, "timeoutMs": "60000"} | options)
+    schema = source.schema()
+    reader = source.reader(schema)
+    (partition,) = reader.partitions()
+    batches = list(reader.read(partition))
+    for batch in batches:
+        assert batch.schema.equals(arrow_schema(schema))
+        batch.validate(full=True)
+    return [row for batch in batches for row in batch.to_pylist()], batches
+
+
+def values(rows):
+    return [row["value"] for row in rows]
+
+
+def test_until_the_end_of_the_stream(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    bodies = [b"%d" % number for number in range(50_000)]
+
+    def feed():
+        for first in range(0, len(bodies), 1000):
+            push.send_batch(bodies[first : first + 1000])
+        push.send(b"")
+        push.send(b"END")
+
+    background(feed)
+    started = time.time()
+    rows, batches = read(endpoint, endOfStream="END")
+    assert values(rows) == [*bodies, b""]
+    assert {row["topic"] for row in rows} == {None}
+    stamps = [row["timestamp"].timestamp() for row in rows]
+    assert all(earlier <= later for earlier, later in pairwise(stamps))
+    assert started - 1 <= stamps[0] <= stamps[-1] <= time.time() + 1
+    assert len(batches) < 100
+
+
+def test_what_comes_after_the_end_is_not_read(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_batch([b"a", b"END", b"b", b"END", b"c"]))
+    rows, _ = read(endpoint, endOfStream="END")
+    assert values(rows) == [b"a"]
+
+
+def test_max_rows_takes_no_more(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_batch([b"x"] * 500))
+    rows, _ = read(endpoint, maxRows="300")
+    assert len(rows) == 300
+
+
+def test_max_bytes(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_batch([b"x" * 1000] * 500))
+    rows, _ = read(endpoint, maxBytes="100000")
+    assert 100 <= len(rows) <= 200
+
+
+def test_timeout_ends_a_partition_with_what_came(bound, background, caplog):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_batch([b"a", b"b"]))
+    started = time.monotonic()
+    rows, _ = read(endpoint, timeoutMs="700", endOfStream="END")
+    assert 0.6 < time.monotonic() - started < 30
+    assert values(rows) == [b"a", b"b"]
+    # It was to end otherwise, so that is told.
+    assert "ended by timeoutMs after 2 messages" in caplog.text
+
+
+def test_nothing_comes(bound):
+    _, endpoint = bound(zmq.PUSH)
+    assert read(endpoint, timeoutMs="200")[0] == []
+
+
+def test_sub_with_prefixes(bound, background):
+    xpub, endpoint = bound(zmq.XPUB)
+
+    def feed():
+        assert {xpub.recv(), xpub.recv()} == {b"\x01a", b"\x01b"}
+        for topic in (b"a1", b"b1", b"c1", b"a2"):
+            xpub.send_multipart([topic, b"v" + topic])
+        xpub.send_multipart([b"a", b"END"])
+
+    background(feed)
+    rows, _ = read(endpoint, socket="sub", subscribe="a,b", endOfStream="END")
+    assert [(row["topic"], row["value"]) for row in rows] == [
+        ("a1", b"va1"),
+        ("b1", b"vb1"),
+        ("a2", b"va2"),
+    ]
+
+
+def test_bound_reader(context, background, tmp_path):
+    endpoint = f"ipc://{tmp_path}/flights"
+    push = context.socket(zmq.PUSH)
+    push.connect(endpoint)
+    background(lambda: push.send_batch([b"a", b"END"]))
+    assert values(read(endpoint, attach="bind", endOfStream="END")[0]) == [b"a"]
+
+
+def test_frames(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    messages = [[b"a"], [b"b", b"c", b"d"]]
+    background(lambda: push.send_batch([*messages, [b"END"]]))
+    rows, _ = read(endpoint, includeFrames="true", endOfStream="END")
+    assert [row["frames"] for row in rows] == messages
+    assert values(rows) == [b"a", b"d"]
+
+
+def test_unexpected_frames_fail_the_read(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_multipart([b"a", b"b"]))
+    with pytest.raises(ValueError, match="includeFrames=true"):
+        read(endpoint)
+
+
+def test_batches_follow_the_size_of_messages(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    body = bytes(1 << 20)
+    background(lambda: push.send_batch([*[body] * 60, b"END"]))
+    rows, batches = read(endpoint, endOfStream="END")
+    assert len(rows) == 60
+    assert max(batch.nbytes for batch in batches[1:]) < 3 * live.BATCH_BYTES
+
+
+def test_batches_that_are_too_large_for_a_column_are_split(bound, background, monkeypatch):
+    monkeypatch.setattr(live, "COLUMN_BYTES", 250)
+    push, endpoint = bound(zmq.PUSH)
+    bodies = [b"%03d" % number * size for number, size in enumerate([30, 30, 30, 200, 1, 1])]
+    background(lambda: push.send_batch([*bodies, b"END"]))
+    rows, batches = read(endpoint, endOfStream="END")
+    assert values(rows) == bodies
+    assert [batch.num_rows for batch in batches] == [2, 1, 1, 2]
+
+
+def test_a_message_no_column_holds(bound, background, monkeypatch):
+    monkeypatch.setattr(live, "COLUMN_BYTES", 50)
+    monkeypatch.setattr(live, "LARGEST", 100)
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send_batch([bytes(101), b"END"]))
+    with pytest.raises(ValueError, match=r"101 bytes came.*zmq\.maxmsgsize"):
+        read(endpoint, endOfStream="END")
+
+
+def test_socket_options_reach_the_socket(bound, background, monkeypatch):
+    seen = []
+    close = zmq.Socket.close
+
+    def closing(socket, *arguments, **more):
+        if not socket.closed and socket.type == zmq.PULL:
+            seen.append((socket.rcvhwm, socket.routing_id, socket.maxmsgsize))
+        return close(socket, *arguments, **more)
+
+    monkeypatch.setattr(zmq.Socket, "close", closing)
+    monkeypatch.setenv("READER_NAME", "seven")
+    _, endpoint = bound(zmq.PUSH)
+    zmq_options = {"zmq.rcvhwm": "7", "zmq.ROUTING_ID": "env:READER_NAME", "zmq.maxmsgsize": "99"}
+    read(endpoint, timeoutMs="100", **zmq_options)
+    assert seen == [(7, b"seven", 99)]
+
+
+def test_a_socket_option_with_a_bad_value(bound):
+    with pytest.raises(ValueError, match=r"zmq\.rcvhwm' cannot be 'many'"):
+        read(bound(zmq.PUSH)[1], **{"zmq.rcvhwm": "many"})
+    with pytest.raises(ValueError, match="no NOT_SET in the environment"):
+        read(bound(zmq.PUSH)[1], **{"zmq.routing_id": "env:NOT_SET"})
+
+
+def test_one_partition_per_endpoint():
+    reader = ZeroMQDataSource({"endpoint": "tcp://a:1,tcp://b:2"}).reader(
+        ZeroMQDataSource({}).schema()
+    )
+    partitions = reader.partitions()
+    assert all(isinstance(partition, EndpointPartition) for partition in partitions)
+    assert [partition.endpoint for partition in partitions] == ["tcp://a:1", "tcp://b:2"]
+
+
+def test_an_abandoned_read_closes_its_socket(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    source = ZeroMQDataSource({"endpoint": endpoint})
+    reader = source.reader(source.schema())
+    background(lambda: push.send_batch([b"x"] * 100))
+    rows = reader.read(reader.partitions()[0])
+    next(rows)
+    rows.close()
+    assert not [s for s in sockets.context()._sockets if not s.closed and s.type == zmq.PULL]
+
+
+def test_a_second_attempt_refuses_to_read(bound, monkeypatch):
+    # The constructor puts itself there.
+    monkeypatch.setattr(TaskContext, "_taskContext", None)
+    TaskContext()._attemptNumber = 1
+    with pytest.raises(RuntimeError, match="cannot be tried again: with mode=live"):
+        read(bound(zmq.PUSH)[1])
+
+
+def test_a_partition_is_read_once(bound, background):
+    push, endpoint = bound(zmq.PUSH)
+    background(lambda: push.send(b"END"))
+    source = ZeroMQDataSource({"endpoint": endpoint, "endOfStream": "END"})
+    reader = source.reader(source.schema())
+    (partition,) = reader.partitions()
+    assert list(reader.read(partition)) == []
+    with pytest.raises(RuntimeError, match="was read already by this query"):
+        list(reader.read(partition))
+
+
+def test_claims_are_forgotten_after_a_day(monkeypatch, tmp_path):
+    monkeypatch.setattr(claims, "_folder", lambda: tmp_path)
+    assert claims.claim("a")
+    assert not claims.claim("a")
+    os.utime(tmp_path / "a", (0, 0))
+    assert claims.claim("b")
+    assert [file.name for file in tmp_path.iterdir()] == ["b"]
+
+
+def test_stream_reads_say_what_they_need():
+    source = ZeroMQDataSource({"endpoint": "tcp://a:1"})
+    with pytest.raises(NotImplementedError, match="needs mode=log"):
+        source.streamReader(source.schema())

@@ -1,0 +1,96 @@
+"""Options: names, defaults, and what is said about wrong ones."""
+
+import pickle
+
+import pytest
+
+from zeroxide.spark.options import ReadOptions, WriteOptions
+
+ENDPOINT = {"endpoint": "tcp://127.0.0.1:5555"}
+
+
+def test_defaults_of_reading():
+    read = ReadOptions.parse(ENDPOINT)
+    assert read.attachment.endpoints == ("tcp://127.0.0.1:5555",)
+    assert not read.attachment.bind
+    assert (read.socket, read.framing, read.timeout_ms) == ("pull", "single", 10_000)
+    assert read.max_rows is read.max_bytes is read.end_of_stream is None
+
+
+def test_defaults_of_writing():
+    write = WriteOptions.parse(ENDPOINT)
+    assert (write.socket, write.frame, write.framing) == ("push", "message", None)
+    assert (write.wait_peers, write.flush_timeout_ms) == (1, 30_000)
+
+
+def test_names_in_any_case():
+    read = ReadOptions.parse({"ENDPOINT": "ipc:///tmp/x", "maxrows": "3", "TIMEOUTMS": "5"})
+    assert (read.max_rows, read.timeout_ms) == (3, 5)
+
+
+def test_lists():
+    read = ReadOptions.parse(
+        {"endpoint": "tcp://a:1, tcp://b:2,", "socket": "SUB", "subscribe": "x,y"}
+    )
+    assert read.attachment.endpoints == ("tcp://a:1", "tcp://b:2")
+    assert read.subscribe == ("x", "y")
+    assert read.framing == "topic-first"
+
+
+def test_sub_without_prefixes_wants_everything():
+    assert ReadOptions.parse(ENDPOINT | {"socket": "sub"}).subscribe == ("",)
+
+
+def test_options_travel_to_executors():
+    read = ReadOptions.parse(ENDPOINT | {"zmq.rcvhwm": "7"})
+    assert pickle.loads(pickle.dumps(read)) == read
+
+
+def test_what_spark_adds_is_ignored():
+    assert WriteOptions.parse(ENDPOINT | {"checkpointlocation": "/x", "path": "/y"})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "'endpoint' is missing"),
+        ({"endpoint": " , "}, "'endpoint' is missing"),
+        ({"endpoint": "127.0.0.1:5555"}, "tcp://host:port"),
+        ({"endpoint": "inproc://x"}, "only its own process"),
+        (ENDPOINT | {"maxRow": "1"}, "no option 'maxRow'; did you mean 'maxRows'?"),
+        (ENDPOINT | {"maxRows": "0"}, "a whole number of at least 1"),
+        (ENDPOINT | {"timeoutMs": "soon"}, "'timeoutMs' is 'soon'"),
+        (ENDPOINT | {"includeFrames": "yes"}, "true or false"),
+        (ENDPOINT | {"socket": "push"}, "reading has: pull, sub"),
+        (ENDPOINT | {"subscribe": "a"}, "needs socket=sub"),
+        (ENDPOINT | {"includeHeaders": "true"}, "needs framing=envelope"),
+        (ENDPOINT | {"mode": "log"}, "needs the collector"),
+        (ENDPOINT | {"startingOffsets": "earliest"}, "needs the collector"),
+        (ENDPOINT | {"zmq.rcvhmw": "1"}, "no such socket option"),
+        (ENDPOINT | {"zmq.rcvtimeo": "1"}, "set by option 'timeoutMs'"),
+        (ENDPOINT | {"zmq.curve_secretkey": "x" * 40}, "env:NAME or file:PATH"),
+    ],
+)
+def test_wrong_options_of_reading(options, said):
+    with pytest.raises(ValueError, match=r"option|mode") as error:
+        ReadOptions.parse(options)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"socket": "pull"}, "writing has: push, dealer, pub"),
+        ({"socket": "log"}, "needs the collector"),
+        ({"delivery": "exactly-once"}, "needs the collector"),
+        ({"waitPeers": "-1"}, "at least 0"),
+        ({"frame": "json"}, "message, arrow"),
+        ({"includeHeaders": "true", "framing": "single"}, "needs framing=envelope"),
+        ({"maxRows": "1"}, "writing zeromq has no option 'maxRows'"),
+    ],
+)
+def test_wrong_options_of_writing(options, said):
+    with pytest.raises(ValueError, match=r"option|socket|delivery") as error:
+        WriteOptions.parse(ENDPOINT | options)
+    assert said in str(error.value)

@@ -1,0 +1,174 @@
+"""The writers as plain Python: real sockets, no JVM."""
+
+import time
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+import zeroxide as zmq
+from zeroxide.spark.schema import spark_schema
+from zeroxide.spark.sink import Sent
+from zeroxide.spark.source import ZeroMQDataSource
+
+VALUE = spark_schema(["value"])
+
+
+def writer(endpoint, schema=VALUE, **options):
+    source = ZeroMQDataSource({"endpoint": endpoint, "flushTimeoutMs": "60000"} | options)
+    return source.writer(schema, False)
+
+
+def batch(**columns):
+    return pa.record_batch(columns)
+
+
+@pytest.fixture
+def receive(background):
+    """Receives a number of messages in the background."""
+
+    def start(socket, count):
+        messages = []
+
+        def work():
+            while len(messages) < count:
+                messages.append(socket.recv_multipart())
+
+        return messages, background(work)
+
+    return start
+
+
+def test_push(bound, receive):
+    pull, endpoint = bound(zmq.PULL)
+    bodies = [b"%d" % number for number in range(30_000)]
+    messages, done = receive(pull, len(bodies))
+    batches = [batch(value=bodies[first : first + 10_000]) for first in range(0, 30_000, 10_000)]
+    sent = writer(endpoint).write(iter(batches))
+    assert (sent.rows, sent.messages) == (30_000, 30_000)
+    done.join()
+    assert messages == [[body] for body in bodies]
+
+
+def test_push_to_several(bound, receive):
+    (one, first), (two, second) = bound(zmq.PULL), bound(zmq.PULL)
+    got = receive(one, 500), receive(two, 500)
+    writer(f"{first},{second}", waitPeers="2").write(iter([batch(value=["x"] * 1000)]))
+    for _, done in got:
+        done.join()
+
+
+def test_dealer(bound, receive):
+    router, endpoint = bound(zmq.ROUTER)
+    messages, done = receive(router, 2)
+    writer(endpoint, socket="dealer").write(iter([batch(value=[b"a", b"b"])]))
+    done.join()
+    assert [message[1:] for message in messages] == [[b"a"], [b"b"]]
+
+
+def test_pub_waits_for_its_subscribers(bound, receive):
+    sub, endpoint = bound(zmq.SUB)
+    sub.subscribe(b"yes")
+    messages, done = receive(sub, 5_000)
+    schema = spark_schema(["value", "topic"])
+    rows = batch(value=["v"] * 10_000, topic=["yes", "no"] * 5_000)
+    writer(endpoint, schema, socket="pub").write(iter([rows]))
+    done.join()
+    assert messages == [[b"yes", b"v"]] * 5_000
+
+
+def test_bound_pub(context, receive, tmp_path):
+    endpoint = f"ipc://{tmp_path}/answer"
+    sub = context.socket(zmq.SUB)
+    sub.subscribe(b"")
+    sub.connect(endpoint)
+    messages, done = receive(sub, 1)
+    writer(endpoint, socket="pub", attach="bind").write(iter([batch(value=["v"])]))
+    done.join()
+    assert messages == [[b"v"]]
+
+
+def test_the_topic_option_stands_for_the_column(bound, receive):
+    pull, endpoint = bound(zmq.PULL)
+    messages, done = receive(pull, 1)
+    schema = spark_schema(["value", "topic"])
+    writer(endpoint, schema, topic="T").write(iter([batch(value=["v"], topic=["t"])]))
+    done.join()
+    assert messages == [[b"T", b"v"]]
+
+
+def test_headers_for_receivers_that_drop_repetitions(bound, receive):
+    pull, endpoint = bound(zmq.PULL)
+    messages, done = receive(pull, 2)
+    columns = spark_schema(["key", "value", "headers"])
+    rows = batch(
+        headers=[[{"key": "h", "value": b"1"}], None],
+        value=["a", "b"],
+        key=["k", None],
+    )
+    options = {"includeHeaders": "true", "queryName": "q"}
+    writer(endpoint, columns, **options).write(iter([rows]))
+    done.join()
+    assert messages == [
+        [b"", b"k", b"a", b"spark", b"q,0,0,0", b"h", b"1"],
+        [b"", b"", b"b", b"spark", b"q,0,0,0"],
+    ]
+
+
+def test_arrow_frames(bound, receive):
+    pull, endpoint = bound(zmq.PULL)
+    messages, done = receive(pull, 2)
+    schema = StructType([StructField("id", LongType()), StructField("name", StringType())])
+    rows = [batch(id=[1, 2], name=["a", None]), batch(id=[3], name=["c"])]
+    sent = writer(endpoint, schema, frame="arrow", topic="t").write(iter(rows))
+    assert (sent.rows, sent.messages) == (3, 2)
+    done.join()
+    assert [topic for topic, _ in messages] == [b"t", b"t"]
+    assert [pa.ipc.open_stream(body).read_all().to_batches()[0] for _, body in messages] == rows
+
+
+def test_an_empty_partition_waits_for_nobody():
+    started = time.monotonic()
+    sent = writer("tcp://127.0.0.1:9").write(iter([]))
+    assert sent == Sent(0, 0, 0, 0)
+    assert time.monotonic() - started < 10
+
+
+def test_nobody_is_there(bound):
+    late = writer("tcp://127.0.0.1:9", flushTimeoutMs="300")
+    with pytest.raises(TimeoutError, match=r"0 of 1 peers.*nothing was sent"):
+        late.write(iter([batch(value=["a"])]))
+
+
+@pytest.mark.parametrize(("hwm", "said"), [("3", "took a message for 500 ms"), ("0", "not yet")])
+def test_a_peer_that_takes_nothing(context, tmp_path, hwm, said):
+    endpoint = f"ipc://{tmp_path}/stuck"
+    pull = context.socket(zmq.PULL)
+    pull.rcvhwm = 3
+    pull.bind(endpoint)
+    stuck = writer(endpoint, flushTimeoutMs="500", **{"zmq.sndhwm": hwm})
+    with pytest.raises(TimeoutError, match=rf"{said}.*\(option 'flushTimeoutMs'\)"):
+        stuck.write(iter([batch(value=[bytes(1 << 20)] * 64)]))
+
+
+def test_null_values_are_refused(bound):
+    _pull, endpoint = bound(zmq.PULL)
+    with pytest.raises(ValueError, match="null in 1 of 2 rows"):
+        writer(endpoint).write(iter([batch(value=["a", None])]))
+
+
+def test_framing_must_hold_the_columns():
+    schema = spark_schema(["value", "topic"])
+    with pytest.raises(ValueError, match="framing=single has no place for all of value, topic"):
+        writer("tcp://a:1", schema, framing="single")
+    with pytest.raises(ValueError, match="needs a column 'value'"):
+        writer("tcp://a:1", StructType([StructField("id", LongType())]))
+    assert writer("tcp://a:1", schema, framing="envelope").framing == "envelope"
+
+
+def test_a_stream_writer_is_called_by_these_names():
+    source = ZeroMQDataSource({"endpoint": "tcp://a:1"})
+    schema = StructType([StructField("value", BinaryType())])
+    stream = source.streamWriter(schema=schema, overwrite=False)
+    stream.commit([Sent(1, 1, 0, 0), None], 7)
+    stream.abort([None], 7)
