@@ -94,13 +94,16 @@ impl Drop for Scope {
 
 impl Waiting {
     fn wake(self: &Arc<Self>) {
-        let deferred = DEFERRED.with(|deferred| match &mut *deferred.borrow_mut() {
-            Some(waiting) => {
-                waiting.push(self.clone());
-                true
-            }
-            None => false,
-        });
+        let defer =
+            |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
+                Some(waiting) => {
+                    waiting.push(self.clone());
+                    true
+                }
+                None => false,
+            };
+        // A thread that ends may drop its sockets after its own variables.
+        let deferred = DEFERRED.try_with(defer).unwrap_or(false);
         if !deferred {
             futex::wake_all(&self.generation);
         }
