@@ -7,8 +7,8 @@
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -19,6 +19,9 @@ use crate::sys::futex::{self, Wait};
 pub(crate) struct Signal {
     wait: Arc<Waiting>,
     raised: AtomicBool,
+    /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
+    /// opposite directions, the later one must win for both.
+    level: Mutex<()>,
     fd: OnceLock<EventFd>,
 }
 
@@ -91,13 +94,16 @@ impl Drop for Scope {
 
 impl Waiting {
     fn wake(self: &Arc<Self>) {
-        let deferred = DEFERRED.with(|deferred| match &mut *deferred.borrow_mut() {
-            Some(waiting) => {
-                waiting.push(self.clone());
-                true
-            }
-            None => false,
-        });
+        let defer =
+            |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
+                Some(waiting) => {
+                    waiting.push(self.clone());
+                    true
+                }
+                None => false,
+            };
+        // A thread that ends may drop its sockets after its own variables.
+        let deferred = DEFERRED.try_with(defer).unwrap_or(false);
         if !deferred {
             futex::wake_all(&self.generation);
         }
@@ -123,6 +129,7 @@ impl Signal {
                 waiters: AtomicU32::new(0),
             }),
             raised: AtomicBool::new(false),
+            level: Mutex::new(()),
             fd: OnceLock::new(),
         }
     }
@@ -177,9 +184,15 @@ impl Signal {
 
     /// Makes the descriptor readable, if there is one.
     pub(crate) fn raise(&self) {
-        if let Some(fd) = self.fd.get()
-            && !self.raised.swap(true, Ordering::AcqRel)
-        {
+        let Some(fd) = self.fd.get() else { return };
+        // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
+        // descriptor was lowered.
+        fence(Ordering::SeqCst);
+        if self.raised.load(Ordering::Relaxed) {
+            return;
+        }
+        let _turn = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.raised.swap(true, Ordering::Relaxed) {
             fd.signal();
         }
     }
@@ -187,10 +200,81 @@ impl Signal {
     /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
     /// there is some: a notification that came just before this one would be forgotten otherwise.
     pub(crate) fn lower(&self) {
-        if let Some(fd) = self.fd.get()
-            && self.raised.swap(false, Ordering::AcqRel)
-        {
-            fd.drain();
+        let Some(fd) = self.fd.get() else { return };
+        if self.raised.load(Ordering::Relaxed) {
+            let _turn = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.raised.swap(false, Ordering::Relaxed) {
+                fd.drain();
+            }
         }
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+    use crate::sys::poll::{self, Ready};
+
+    fn is_readable(signal: &Signal) -> bool {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&signal.descriptor().unwrap());
+        let readable = Ready {
+            readable: true,
+            ..Ready::default()
+        };
+        let found = poll::wait(&[(fd, readable)], Some(Instant::now())).unwrap();
+        found[0].readable
+    }
+
+    #[test]
+    fn the_descriptor_is_where_the_last_call_put_it() {
+        let signal = Signal::new();
+        signal.raise();
+        assert!(!is_readable(&signal));
+        signal.raise();
+        signal.raise();
+        assert!(is_readable(&signal));
+        signal.lower();
+        signal.lower();
+        assert!(!is_readable(&signal));
+        signal.notify();
+        assert!(is_readable(&signal));
+    }
+
+    /// A poster counts its work and raises; a worker that finds none lowers and looks once more.
+    #[test]
+    fn raising_against_lowering_forgets_no_work() {
+        let signal = Arc::new(Signal::new());
+        signal.descriptor().unwrap();
+        let work = Arc::new(AtomicUsize::new(0));
+        const POSTS: usize = 100_000;
+        let poster = {
+            let (signal, work) = (signal.clone(), work.clone());
+            thread::spawn(move || {
+                for _ in 0..POSTS {
+                    work.fetch_add(1, Ordering::Relaxed);
+                    signal.raise();
+                }
+            })
+        };
+        let mut done = 0;
+        while done < POSTS {
+            let found = work.swap(0, Ordering::Relaxed);
+            done += found;
+            if found == 0 {
+                signal.lower();
+                if work.load(Ordering::Relaxed) > 0 {
+                    signal.raise();
+                    assert!(is_readable(&signal));
+                }
+            }
+        }
+        poster.join().unwrap();
+        signal.lower();
+        assert!(!is_readable(&signal));
     }
 }
