@@ -2,7 +2,11 @@
 
 import socket as system_socket
 
+import pytest
 
+
+# libzmq announces connections with an empty body here too; ours leaves that to STREAM.
+@pytest.mark.zeroxide_only
 def test_bytes_in_bytes_out_and_the_end(zmq, context):
     with context.socket(zmq.ROUTER) as router:
         router.set(zmq.ROUTER_RAW, 1)
@@ -11,9 +15,6 @@ def test_bytes_in_bytes_out_and_the_end(zmq, context):
             peer.settimeout(20)
             peer.sendall(b"GET")
             name, body = router.recv_multipart()
-            if not body:
-                # libzmq announces connections with an empty body here too; ours leaves that to STREAM.
-                name, body = router.recv_multipart()
             assert body == b"GET"
             router.send_multipart([name, b"200"])
             received = b""

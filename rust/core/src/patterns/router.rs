@@ -501,10 +501,6 @@ mod tests {
             rig.set(PatternOption::ReqRelaxed(true)),
             Err(ErrorKind::Invalid)
         );
-        assert_eq!(
-            rig.set(PatternOption::RouterRaw(true)),
-            Err(ErrorKind::Invalid)
-        );
     }
 
     #[test]
