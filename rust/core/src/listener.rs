@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 
@@ -11,7 +11,7 @@ use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::port::SocketPort;
-use crate::reactor::{EventHandler, Reactor, Token};
+use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry};
 use crate::session::{Seed, Session};
 use crate::sys::epoll::Readiness;
@@ -41,6 +41,8 @@ struct State {
     listen: Option<Box<dyn Listen>>,
     token: Option<Token>,
     guard: Option<LiveGuard>,
+    /// Until when it is left alone. New connections do not end that: each would ask for a time-out of its own.
+    paused: Option<Instant>,
     /// Sessions made here, those still in their handshake among them.
     sessions: Vec<Weak<Session>>,
 }
@@ -92,6 +94,7 @@ impl Listener {
                 listen: Some(listen),
                 token: None,
                 guard: Some(guard),
+                paused: None,
                 sessions: Vec::new(),
             }),
         });
@@ -144,12 +147,17 @@ impl Listener {
             listen: Some(listen),
             token: Some(token),
             sessions,
+            paused,
             ..
         } = &mut *state
         else {
             return;
         };
         let token = *token;
+        if paused.is_some_and(|until| until > io.now()) {
+            return;
+        }
+        *paused = None;
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
                 Ok(Some(stream)) => {
@@ -163,7 +171,9 @@ impl Listener {
                 Err(error) => {
                     self.failed(&error);
                     if error.is_exhausted() {
-                        io.set_timer(token, io.now() + PAUSE);
+                        let until = io.now() + PAUSE;
+                        *paused = Some(until);
+                        io.set_timer(token, until);
                         return;
                     }
                     // Anything else concerns that one connection, which is gone already.
@@ -250,7 +260,7 @@ impl EventHandler for Listener {
         self.accept_some(io);
     }
 
-    fn on_panic(&self, io: &mut Reactor) {
+    fn on_end(&self, io: &mut Reactor, _: End) {
         self.leave(io);
     }
 }

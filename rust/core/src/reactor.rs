@@ -32,8 +32,17 @@ pub(crate) trait EventHandler: Send + Sync {
     fn on_wake(&self, io: &mut Reactor);
     /// A timer it set may be due.
     fn on_timeout(&self, io: &mut Reactor);
-    /// It panicked in one of the above and will not be called again: let go of everything.
-    fn on_panic(&self, io: &mut Reactor);
+    /// It will not be called again: let go of everything.
+    fn on_end(&self, io: &mut Reactor, end: End);
+}
+
+/// Why a handler is not called again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It panicked.
+    Panicked,
+    /// Its I/O thread ends. It may not even have been started.
+    Stopped,
 }
 
 /// See the module text.
@@ -81,6 +90,12 @@ impl Reactor {
 
     pub(crate) fn handler(&self, token: Token) -> Option<Arc<dyn EventHandler>> {
         self.handlers.get(token.0).cloned()
+    }
+
+    /// Every handler there is.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn EventHandler>> {
+        let handlers = self.handlers.iter();
+        handlers.map(|(_, handler)| handler.clone()).collect()
     }
 
     /// Events of `fd` go to the handler `token` from now on.

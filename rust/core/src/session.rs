@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
+use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
 use crate::io_thread::IoHandle;
@@ -35,7 +36,7 @@ use crate::options::Options;
 use crate::patterns;
 use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
-use crate::reactor::{EventHandler, Reactor, Token};
+use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::epoll::Readiness;
 use crate::transports::{Stream, Target, Transport};
@@ -202,7 +203,7 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock makes `on_panic` end the session; what is left is only ever dropped.
+        // A panic under this lock makes `on_end` end the session; what is left is only ever dropped.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -236,7 +237,7 @@ impl Session {
             Link::Up(up) => up.engine.is_ready() && up.writable && !up.engine.has_transmit(),
             _ => false,
         };
-        idle && self.output(&mut state, now)
+        idle && self.output(&mut state, now) == Output::Idle
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
@@ -292,7 +293,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_ttl = options.heartbeat_ttl;
     config.heartbeat_timeout = options.heartbeat_timeout;
     config.max_msg_size = options.max_msg_size;
-    config.raw = socket_type == SocketType::Stream;
+    config.raw = socket_type == SocketType::Stream || options.router_raw;
     config
 }
 
@@ -382,13 +383,15 @@ impl EventHandler for Session {
         self.drive(&mut state, io);
     }
 
-    fn on_panic(&self, io: &mut Reactor) {
+    fn on_end(&self, io: &mut Reactor, end: End) {
         let mut state = self.lock();
-        self.emit_because(
-            EventKind::Disconnected,
-            0,
-            "internal error in this connection",
-        );
+        if end == End::Panicked {
+            self.emit_because(
+                EventKind::Disconnected,
+                0,
+                "internal error in this connection",
+            );
+        }
         self.finish(&mut state, io);
     }
 }

@@ -353,9 +353,12 @@ impl PipeSet {
         self.get(id)?.read()
     }
 
-    /// Reads and drops everything that can be read from `id`, counting the application's messages among it.
+    /// Reads and drops everything that has been written to `id` by now, counting the application's messages among it.
+    /// What a peer adds meanwhile stays, so that none can keep this going.
     pub fn discard(&mut self, id: PipeId, reason: DropReason) {
-        while let Some(message) = self.read(id) {
+        let queued = self.get(id).map_or(0, |pipe| pipe.queued_in());
+        for _ in 0..queued {
+            let Some(message) = self.read(id) else { return };
             if message.head().kind() == Kind::Data {
                 self.count_drop(Some(id), reason);
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::Engine;
 use zeroxide_proto::error::CloseReason;
 
-use super::traffic::Input;
+use super::traffic::{Input, Output};
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
@@ -61,20 +61,14 @@ impl Session {
 
     fn traffic(&self, state: &mut State, io: &mut Reactor) {
         let input = self.input(state, io);
-        if !self.output(state, io.now()) {
-            // The write side broke: read what is left of the other one.
-            if let Some(token) = state.token {
-                io.defer(token);
-            }
+        let output = self.output(state, io.now());
+        if (matches!(input, Input::More) || output != Output::Idle)
+            && let Some(token) = state.token
+        {
+            io.defer(token);
         }
-        match input {
-            Input::Idle => {}
-            Input::More => {
-                if let Some(token) = state.token {
-                    io.defer(token);
-                }
-            }
-            Input::Closed(reason) => self.lost(state, io, &reason),
+        if let Input::Closed(reason) = input {
+            self.lost(state, io, &reason);
         }
     }
 

@@ -19,6 +19,9 @@ use crate::reactor::Reactor;
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
 const READ_BUDGET: usize = 1 << 20;
 
+/// How many bytes it may write. A peer that reads as fast as the socket sends would keep the thread for ever.
+const WRITE_BUDGET: usize = 4 << 20;
+
 /// How much is handed to one `sendmsg`.
 const WRITE_MAX: usize = 1 << 20;
 
@@ -33,6 +36,17 @@ pub(super) enum Input {
     More,
     /// The connection is over, with the reason in words.
     Closed(CloseReason),
+}
+
+/// How an output turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Nothing more to do until the pipe or the descriptor says so.
+    Idle,
+    /// The budget is used up; there is more.
+    More,
+    /// The write side broke: what is left of the other one has to be read.
+    Broken,
 }
 
 impl Session {
@@ -157,9 +171,8 @@ impl Session {
         }
     }
 
-    /// Encodes and writes until there is nothing more or the descriptor is full. Returns false when the connection
-    /// broke, which is the I/O thread's to clean up.
-    pub(super) fn output(&self, state: &mut State, now: Instant) -> bool {
+    /// Encodes and writes until there is nothing more, the descriptor is full, or the budget is used up.
+    pub(super) fn output(&self, state: &mut State, now: Instant) -> Output {
         let State {
             link: Link::Up(up),
             pipe,
@@ -167,14 +180,18 @@ impl Session {
             ..
         } = state
         else {
-            return true;
+            return Output::Idle;
         };
-        loop {
+        let mut budget = WRITE_BUDGET;
+        let result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
             if !up.engine.has_transmit() || !up.writable {
-                break;
+                break Output::Idle;
+            }
+            if budget == 0 {
+                break Output::More;
             }
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
             up.engine.poll_transmit(&mut slices, WRITE_MAX);
@@ -183,6 +200,7 @@ impl Session {
             match sent {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
+                    budget = budget.saturating_sub(n);
                     *last_output = now;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
@@ -191,10 +209,10 @@ impl Session {
                     // What the peer sent before it went can still be read; end of stream ends the connection then.
                     up.writable = false;
                     up.readable = true;
-                    return false;
+                    break Output::Broken;
                 }
             }
-        }
+        };
         let transmitted = up.engine.messages_transmitted();
         if transmitted != up.accounted {
             if let Some(pipe) = pipe {
@@ -205,7 +223,7 @@ impl Session {
                 self.registry.note_progress();
             }
         }
-        true
+        result
     }
 }
 

@@ -241,12 +241,14 @@ impl Core {
 
     fn post(&self, post: Post, urgent: bool) {
         self.mailbox.push(post);
+        // Pairs with the fence of whoever makes the descriptor.
+        fence(Ordering::SeqCst);
         // A descriptor has to be at its true level, which only work on the mailbox can tell.
         if urgent || self.signal.has_descriptor() {
             self.urgent.store(true, Ordering::SeqCst);
             self.poke();
         }
-        self.signal.notify();
+        self.signal.wake();
     }
 
     /// Works the mailbox off unless somebody else is inside, who will.
@@ -371,6 +373,7 @@ impl Core {
         }
         let result = state.pattern.send(&mut state.pipes, message);
         self.settle(state);
+        self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
             self.level(state);
         }
@@ -404,6 +407,7 @@ impl Core {
             next = rest.next();
         }
         self.settle(state);
+        self.end_turn(sent > 0);
         self.level(state);
         (sent, failed)
     }
@@ -418,10 +422,19 @@ impl Core {
         }
         let result = state.pattern.recv(&mut state.pipes);
         self.settle(state);
+        self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
             self.level(state);
         }
         result
+    }
+
+    /// Where sending and receiving take turns, what one thread does changes what another one waits for.
+    #[inline]
+    fn end_turn(&self, done: bool) {
+        if done && matches!(self.spec.socket_type, SocketType::Req | SocketType::Rep) {
+            self.signal.wake();
+        }
     }
 
     /// Who is behind a pipe.
@@ -441,6 +454,7 @@ impl Core {
             }
         }
         self.settle(state);
+        self.end_turn(!batch.is_empty());
         self.level(state);
     }
 
@@ -558,7 +572,7 @@ impl ContextUser for Core {
         let _ = self
             .phase
             .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
-        self.signal.notify();
+        self.signal.wake();
         self.signal.raise();
     }
 

@@ -198,7 +198,7 @@ impl Core {
         self.note_connect(&mut state, source, text, What::Session(session));
         self.level(&mut state);
         drop(state);
-        self.signal.notify();
+        self.signal.wake();
         Ok(text.to_owned())
     }
 
@@ -430,7 +430,7 @@ impl Core {
             };
             bound.port.attach(far, text, origin);
         }
-        self.signal.notify();
+        self.signal.wake();
         Ok(text.to_owned())
     }
 
