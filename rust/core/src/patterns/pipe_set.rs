@@ -34,7 +34,8 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
-    /// The pattern had closed its connection already (a second PAIR peer, a duplicate routing id).
+    /// It arrived, but the socket had closed its end already (a second PAIR peer, a duplicate routing id), or did so
+    /// before it was received (disconnect, unbind).
     Refused,
 }
 

@@ -1,9 +1,9 @@
 //! The inside of a socket: its state under the lock, and its mailbox.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::result;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use zeroxide_proto::engine::PeerInfo;
@@ -18,7 +18,7 @@ use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
-use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
+use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
@@ -44,9 +44,15 @@ pub(super) struct Core {
     pub(super) key: OnceLock<usize>,
     pub(super) monitor: Mutex<Option<Socket>>,
     pub(super) monitor_mask: AtomicU32,
-    /// Messages that came from peers after the pattern had closed their pipe.
-    pub(super) refused: AtomicU64,
+    /// What was lost in pipes that the socket had closed its end of.
+    pub(super) lost_below: Mutex<Counters>,
+    /// How many entries `State::unread` has.
+    unread: AtomicUsize,
 }
+
+/// From so many peers on that are gone and have left something to receive, nobody else is let in. Their messages are
+/// limited for each of them only, and a peer can come back as often as it likes.
+const UNREAD_MAX: usize = 1000;
 
 /// What the lock guards.
 pub(super) struct State {
@@ -57,6 +63,8 @@ pub(super) struct State {
     /// Through what each pipe came.
     pub(super) origins: HashMap<PipeId, Origin>,
     pub(super) totals: Totals,
+    /// Pipes of peers that are gone, with something left to receive.
+    unread: HashSet<PipeId>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
@@ -124,13 +132,15 @@ impl Core {
                 endpoints: Endpoints::default(),
                 origins: HashMap::new(),
                 totals: Totals::default(),
+                unread: HashSet::new(),
                 out_event: true,
                 guard: None,
             }),
             key: OnceLock::new(),
             monitor: Mutex::new(None),
             monitor_mask: AtomicU32::new(0),
-            refused: AtomicU64::new(0),
+            lost_below: Mutex::default(),
+            unread: AtomicUsize::new(0),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -291,6 +301,7 @@ impl Core {
         }
         if count > 0 {
             self.settle(state);
+            self.unread.store(state.unread.len(), Ordering::Relaxed);
         }
     }
 
@@ -342,6 +353,9 @@ impl Core {
         }
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);
+        if state.unread.remove(&id) {
+            self.unread.store(state.unread.len(), Ordering::Relaxed);
+        }
         if let Some(removed) = state.pipes.remove(id) {
             state
                 .totals
@@ -499,6 +513,8 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
     let State {
         pattern,
         pipes,
+        origins,
+        unread,
         out_event,
         ..
     } = state;
@@ -525,6 +541,10 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             } else {
                 pattern.readable(pipes, id);
                 pipes.check_read(id);
+            }
+            let local = origins.get(&id).is_none_or(|origin| origin.local);
+            if !local && pipes.get(id).is_some_and(|pipe| !pipe.is_finished()) {
+                unread.insert(id);
             }
         }
         // Only those who wait for it care, and they look for themselves.
@@ -555,8 +575,16 @@ impl SocketPort for Core {
         );
     }
 
-    fn count_refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+    fn count_drop(&self, reason: DropReason, count: u64) {
+        let mut lost = self
+            .lost_below
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        lost.add(reason, count);
+    }
+
+    fn is_backlogged(&self) -> bool {
+        self.unread.load(Ordering::Relaxed) >= UNREAD_MAX
     }
 
     fn emit(&self, event: MonitorEvent) {

@@ -1,7 +1,7 @@
 //! Where every message went: counters per socket and per peer.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 
@@ -113,9 +113,11 @@ impl Socket {
         state.pipes.find_finished();
         core.settle(&mut state);
         let mut stats = snapshot(&state);
-        stats
-            .dropped
-            .add(DropReason::Refused, core.refused.load(Ordering::Relaxed));
+        let lost_below = core
+            .lost_below
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        stats.dropped.merge(&lost_below);
         Ok(stats)
     }
 }
