@@ -20,20 +20,34 @@ __version__: str
 class Dropped(TypedDict):
     """Messages that were not delivered, by reason."""
 
+    # No room at the peer (PUB, ROUTER).
     high_water: int
     no_peer: int
+    # Nobody has the routing id.
     unroutable: int
+    # A newer message took its place (CONFLATE).
     conflated: int
-    mid_message: int
-    local_filter: int
+    # It arrived although nothing here subscribes to it.
+    filtered: int
+    # It lacked parts that the pattern requires.
     malformed: int
-    lingered: int
+    # The connection ended in the middle of it.
+    torn: int
+    # The connection was lost before it had left.
     peer_gone: int
+    # The socket was closed, and its linger time was over.
+    lingered: int
+    # A newer request took its place, or a reply nobody waits for any more.
+    stale: int
+    # From a peer that the pattern had turned away.
+    refused: int
 
 class PeerStats(TypedDict):
     """Counters of one connection."""
 
+    # What was bound or connected to, and where the peer is.
     endpoint: str
+    address: str
     routing_id: bytes
     connected: bool
     sent: int

@@ -60,8 +60,8 @@ def attend(zmq: ModuleType, *sockets: Any) -> None:
     libzmq passes subscriptions on, closes connections and notices free room within
     calls on the socket only. zeroxide needs no such help and gets none.
     """
-    if zmq.__name__ == "zmq":
-        for socket in sockets:
+    for socket in sockets:
+        if zmq.__name__ == "zmq" or getattr(socket, "of_libzmq", False):
             socket.get(zmq.EVENTS)
 
 

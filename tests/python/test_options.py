@@ -28,7 +28,6 @@ NUMBERS = [
     ("CONFLATE", 0, 1),
     ("TOS", 0, 0x28),
     ("HANDSHAKE_IVL", 30000, 1000),
-    ("INVERT_MATCHING", 0, 1),
     ("HEARTBEAT_IVL", 0, 1000),
     ("HEARTBEAT_TTL", 0, 2000),
     ("HEARTBEAT_TIMEOUT", -1, 3000),
@@ -198,6 +197,13 @@ def test_last_endpoint(zmq, context, directory):
         assert socket.last_endpoint == b"tcp://127.0.0.1:5555"
         socket.bind("ipc://*")
         assert len(socket.last_endpoint) > len("ipc://*")
+
+
+def test_invert_matching(zmq, context):
+    with context.socket(zmq.SUB) as sub:
+        assert sub.invert_matching == 0
+        sub.invert_matching = 1
+        assert sub.invert_matching == 1
 
 
 def test_hwm(zmq, dealer):

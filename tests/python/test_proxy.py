@@ -39,6 +39,7 @@ def test_proxy(zmq):
         proxy.result()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_deprecated_name(zmq):
     context = zmq.Context()
     front, back = context.socket(zmq.PULL), context.socket(zmq.PUSH)

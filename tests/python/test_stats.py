@@ -11,11 +11,13 @@ REASONS = {
     "no_peer",
     "unroutable",
     "conflated",
-    "mid_message",
-    "local_filter",
+    "filtered",
     "malformed",
-    "lingered",
+    "torn",
     "peer_gone",
+    "lingered",
+    "stale",
+    "refused",
 }
 
 
@@ -38,7 +40,7 @@ def test_form(zmq, sockets):
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
         assert set(stats) == {*numbers, "dropped", "no_subscriber", "peers"}
-        assert set(peer) == {*numbers, "dropped", "endpoint", "routing_id", "connected"}
+        assert set(peer) == {*numbers, "dropped", "endpoint", "address", "routing_id", "connected"}
         assert all(isinstance(counts[name], int) for counts in (stats, peer) for name in numbers)
 
 

@@ -10,6 +10,6 @@ pub(crate) enum Command {
     Start(Arc<dyn EventHandler>),
     /// Let a handler look at what others left for it: its `on_wake` runs.
     Wake(Arc<dyn EventHandler>),
-    /// Leave the loop; every handler that is still there is dropped.
+    /// Leave the loop; every handler that is still there is told its end.
     Stop,
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::command::Command;
 use crate::error::Result;
 use crate::mailbox::Mailbox;
-use crate::reactor::{EventHandler, Reactor, Token};
+use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::thread::{self, ThreadSettings};
 
@@ -46,20 +46,42 @@ pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()
     let handle = IoHandle {
         mailbox: mailbox.clone(),
     };
-    let thread = thread::spawn(settings, move || run(&mailbox, Reactor::new(epoll)))?;
+    let thread = thread::spawn(settings, move || {
+        let mut io = Reactor::new(epoll);
+        run(&mailbox, &mut io);
+        end(&mailbox, &mut io);
+    })?;
     Ok((handle, thread))
 }
 
 /// The mailbox's own key among the tokens.
 const MAILBOX: u64 = u64::MAX;
 
-fn run(mailbox: &Mailbox, mut io: Reactor) {
+/// The thread ends: so do its handlers, those included that it has only just been given. They hold descriptors, and
+/// some hold each other.
+fn end(mailbox: &Mailbox, io: &mut Reactor) {
+    for handler in io.all() {
+        guarded(&*handler, io, |handler, io| {
+            handler.on_end(io, End::Stopped)
+        });
+    }
+    for command in mailbox.close() {
+        if let Command::Start(handler) = command {
+            guarded(&*handler, io, |handler, io| {
+                handler.on_end(io, End::Stopped)
+            });
+        }
+    }
+}
+
+fn run(mailbox: &Mailbox, io: &mut Reactor) {
     let mut events = Events::with_capacity(256);
+    let mut stopped = false;
     loop {
-        wait(mailbox, &mut io, &mut events);
+        wait(mailbox, io, &mut events);
         for event in events.iter() {
             if event.key != MAILBOX {
-                dispatch(&mut io, Token(event.key as usize), |handler, io| {
+                dispatch(io, Token(event.key as usize), |handler, io| {
                     handler.on_ready(io, event.ready)
                 });
             }
@@ -68,19 +90,20 @@ fn run(mailbox: &Mailbox, mut io: Reactor) {
             match command {
                 Command::Start(handler) => {
                     let token = io.add(handler);
-                    dispatch(&mut io, token, |handler, io| handler.on_start(io, token));
+                    dispatch(io, token, |handler, io| handler.on_start(io, token));
                 }
-                Command::Wake(handler) => {
-                    guarded(&*handler, &mut io, |handler, io| handler.on_wake(io))
-                }
-                Command::Stop => return,
+                Command::Wake(handler) => guarded(&*handler, io, |handler, io| handler.on_wake(io)),
+                Command::Stop => stopped = true,
             }
         }
+        if stopped {
+            return;
+        }
         for token in io.take_due() {
-            dispatch(&mut io, token, |handler, io| handler.on_timeout(io));
+            dispatch(io, token, |handler, io| handler.on_timeout(io));
         }
         for token in io.take_deferred() {
-            dispatch(&mut io, token, |handler, io| handler.on_wake(io));
+            dispatch(io, token, |handler, io| handler.on_wake(io));
         }
     }
 }
@@ -114,6 +137,6 @@ fn guarded(
     // The reactor holds no half-made state across a handler's call, and a handler that panicked is given up, so
     // nobody sees what it left broken.
     if panic::catch_unwind(AssertUnwindSafe(|| call(handler, io))).is_err() {
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| handler.on_panic(io)));
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| handler.on_end(io, End::Panicked)));
     }
 }

@@ -2,6 +2,7 @@
 //! only when it sleeps.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::mpsc::{Batch, Queue};
@@ -15,6 +16,7 @@ pub(crate) struct Mailbox {
     queue: Queue<Command>,
     bell: Doorbell,
     wake: EventFd,
+    closed: AtomicBool,
 }
 
 impl Mailbox {
@@ -23,6 +25,7 @@ impl Mailbox {
             queue: Queue::new(),
             bell: Doorbell::new(),
             wake: EventFd::new()?,
+            closed: AtomicBool::new(false),
         })
     }
 
@@ -32,6 +35,18 @@ impl Mailbox {
         if self.bell.ring() {
             self.wake.signal();
         }
+        // Ringing fences, as closing does: either the closer finds the command, or this finds it closed.
+        if self.closed.load(Ordering::Relaxed) {
+            drop(self.queue.take_all());
+        }
+    }
+
+    /// Nobody will read any more; returns what is left. What is posted from now on is dropped: it would stay for ever,
+    /// since commands carry handlers, and handlers this mailbox.
+    pub(crate) fn close(&self) -> Batch<Command> {
+        self.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.queue.take_all()
     }
 
     /// The reader is about to sleep on the descriptor. False when there is something to do instead.

@@ -2,12 +2,14 @@
 //!
 //! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
 //! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
-//! none when nobody waits. The descriptor is made only when somebody asks for it, and is level-true: readable for as
-//! long as there is something to do.
+//! none when nobody waits. Who waits for several signals at once has them [`watched`](Signal::watch) by one of its own.
+//! The descriptor is made only when somebody asks for it, and is level-true: readable for as long as there is something
+//! to do.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -16,10 +18,99 @@ use crate::sys::futex::{self, Wait};
 
 /// See the module text.
 pub(crate) struct Signal {
+    wait: Arc<Waiting>,
+    watched: AtomicUsize,
+    watchers: Mutex<Vec<Arc<Signal>>>,
+    raised: AtomicBool,
+    /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
+    /// opposite directions, the later one must win for both.
+    level: Mutex<()>,
+    fd: OnceLock<EventFd>,
+}
+
+/// What waiters wait on.
+struct Waiting {
     generation: AtomicU32,
     waiters: AtomicU32,
-    raised: AtomicBool,
-    fd: OnceLock<EventFd>,
+}
+
+/// Wake-ups that have still to be given. Dropping it gives them.
+#[must_use = "threads wait for these"]
+pub struct Wakes {
+    waiting: Vec<Arc<Waiting>>,
+}
+
+impl Wakes {
+    /// Whether nobody has to be woken.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        for waiting in &self.waiting {
+            futex::wake_all(&waiting.generation);
+        }
+    }
+}
+
+thread_local! {
+    /// Collects the wake-ups of this thread while it is in `deferring_wakes`.
+    static DEFERRED: RefCell<Option<Vec<Arc<Waiting>>>> = const { RefCell::new(None) };
+}
+
+/// Does `work`, and hands the wake-ups of other threads of this process that come of it to the caller instead of giving
+/// them at once. For callers that hold something, such as an interpreter's lock, which the woken thread would only run
+/// into.
+pub fn deferring_wakes<T>(work: impl FnOnce() -> T) -> (T, Wakes) {
+    let scope = Scope::enter();
+    let result = work();
+    (result, scope.leave())
+}
+
+/// While it lives, this thread's wake-ups are collected. A panic gives them at once.
+struct Scope;
+
+impl Scope {
+    fn enter() -> Scope {
+        DEFERRED.with(|deferred| _ = deferred.borrow_mut().get_or_insert_default());
+        Scope
+    }
+
+    fn leave(self) -> Wakes {
+        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
+        Wakes {
+            waiting: waiting.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        let waiting = DEFERRED.with(|deferred| deferred.borrow_mut().take());
+        drop(Wakes {
+            waiting: waiting.unwrap_or_default(),
+        });
+    }
+}
+
+impl Waiting {
+    fn wake(self: &Arc<Self>) {
+        let defer =
+            |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
+                Some(waiting) => {
+                    waiting.push(self.clone());
+                    true
+                }
+                None => false,
+            };
+        // A thread that ends may drop its sockets after its own variables.
+        let deferred = DEFERRED.try_with(defer).unwrap_or(false);
+        if !deferred {
+            futex::wake_all(&self.generation);
+        }
+    }
 }
 
 /// Why a wait ended.
@@ -36,9 +127,14 @@ pub(crate) enum Woken {
 impl Signal {
     pub(crate) fn new() -> Signal {
         Signal {
-            generation: AtomicU32::new(0),
-            waiters: AtomicU32::new(0),
+            wait: Arc::new(Waiting {
+                generation: AtomicU32::new(0),
+                waiters: AtomicU32::new(0),
+            }),
+            watched: AtomicUsize::new(0),
+            watchers: Mutex::new(Vec::new()),
             raised: AtomicBool::new(false),
+            level: Mutex::new(()),
             fd: OnceLock::new(),
         }
     }
@@ -46,33 +142,60 @@ impl Signal {
     /// Taken before looking for work; stale once something happened after it.
     #[inline]
     pub(crate) fn ticket(&self) -> u32 {
-        self.generation.load(Ordering::SeqCst)
+        self.wait.generation.load(Ordering::SeqCst)
     }
 
-    /// Something happened: wakes every waiter and raises the descriptor.
-    pub(crate) fn notify(&self) {
+    /// Something happened: wakes every waiter and every watcher. The descriptor is not touched.
+    pub(crate) fn wake(&self) {
         // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        if self.waiters.load(Ordering::SeqCst) > 0 {
-            futex::wake_all(&self.generation);
+        self.wait.generation.fetch_add(1, Ordering::SeqCst);
+        if self.wait.waiters.load(Ordering::SeqCst) > 0 {
+            self.wait.wake();
         }
-        self.raise();
+        // Pairs with the fence in `watch`: either the watcher is found, or it finds what happened.
+        fence(Ordering::SeqCst);
+        if self.watched.load(Ordering::Relaxed) > 0 {
+            for watcher in lock(&self.watchers).iter() {
+                watcher.wake();
+                watcher.raise();
+            }
+        }
+    }
+
+    /// `watcher` is woken and raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
+    pub(crate) fn watch(&self, watcher: Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        watchers.push(watcher);
+        self.watched.store(watchers.len(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes one [`watch`](Self::watch) back.
+    pub(crate) fn unwatch(&self, watcher: &Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        if let Some(at) = watchers
+            .iter()
+            .position(|other| Arc::ptr_eq(other, watcher))
+        {
+            watchers.swap_remove(at);
+        }
+        self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
     /// Waits until the ticket is stale.
     pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
-        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.wait.waiters.fetch_add(1, Ordering::SeqCst);
         let woken = loop {
-            if self.generation.load(Ordering::SeqCst) != ticket {
+            if self.wait.generation.load(Ordering::SeqCst) != ticket {
                 break Woken::Notified;
             }
-            match futex::wait(&self.generation, ticket, deadline) {
+            match futex::wait(&self.wait.generation, ticket, deadline) {
                 Wait::Woken => {}
                 Wait::TimedOut => break Woken::TimedOut,
                 Wait::Interrupted => break Woken::Interrupted,
             }
         };
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.wait.waiters.fetch_sub(1, Ordering::SeqCst);
         woken
     }
 
@@ -82,7 +205,11 @@ impl Signal {
             return Ok(fd.as_fd());
         }
         let fresh = EventFd::new()?;
-        Ok(self.fd.get_or_init(|| fresh).as_fd())
+        let fd = self.fd.get_or_init(|| fresh).as_fd();
+        // Whoever leaves something to be found fences, too, before it asks for the descriptor: either that is found, or
+        // its maker finds the other.
+        fence(Ordering::SeqCst);
+        Ok(fd)
     }
 
     /// Whether anybody asked for the descriptor.
@@ -93,9 +220,15 @@ impl Signal {
 
     /// Makes the descriptor readable, if there is one.
     pub(crate) fn raise(&self) {
-        if let Some(fd) = self.fd.get()
-            && !self.raised.swap(true, Ordering::AcqRel)
-        {
+        let Some(fd) = self.fd.get() else { return };
+        // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
+        // descriptor was lowered.
+        fence(Ordering::SeqCst);
+        if self.raised.load(Ordering::Relaxed) {
+            return;
+        }
+        let _turn = lock(&self.level);
+        if !self.raised.swap(true, Ordering::Relaxed) {
             fd.signal();
         }
     }
@@ -103,10 +236,98 @@ impl Signal {
     /// Makes the descriptor unreadable. The caller must look for work once more afterwards, and raise it again if
     /// there is some: a notification that came just before this one would be forgotten otherwise.
     pub(crate) fn lower(&self) {
-        if let Some(fd) = self.fd.get()
-            && self.raised.swap(false, Ordering::AcqRel)
-        {
-            fd.drain();
+        let Some(fd) = self.fd.get() else { return };
+        if self.raised.load(Ordering::Relaxed) {
+            let _turn = lock(&self.level);
+            if self.raised.swap(false, Ordering::Relaxed) {
+                fd.drain();
+            }
         }
+        fence(Ordering::SeqCst);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+    use crate::sys::poll::{self, Ready};
+
+    fn is_readable(signal: &Signal) -> bool {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&signal.descriptor().unwrap());
+        let readable = Ready {
+            readable: true,
+            ..Ready::default()
+        };
+        let found = poll::wait(&[(fd, readable)], Some(Instant::now())).unwrap();
+        found[0].readable
+    }
+
+    #[test]
+    fn the_descriptor_is_where_the_last_call_put_it() {
+        let signal = Signal::new();
+        signal.raise();
+        assert!(!is_readable(&signal));
+        signal.raise();
+        signal.raise();
+        assert!(is_readable(&signal));
+        signal.lower();
+        signal.lower();
+        assert!(!is_readable(&signal));
+    }
+
+    #[test]
+    fn a_watcher_is_woken_until_it_leaves() {
+        let signal = Signal::new();
+        let watcher = Arc::new(Signal::new());
+        signal.watch(watcher.clone());
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_ne!(watcher.ticket(), ticket);
+        signal.unwatch(&watcher);
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_eq!(watcher.ticket(), ticket);
+    }
+
+    /// A poster counts its work and raises; a worker that finds none lowers and looks once more.
+    #[test]
+    fn raising_against_lowering_forgets_no_work() {
+        let signal = Arc::new(Signal::new());
+        signal.descriptor().unwrap();
+        let work = Arc::new(AtomicUsize::new(0));
+        const POSTS: usize = 100_000;
+        let poster = {
+            let (signal, work) = (signal.clone(), work.clone());
+            thread::spawn(move || {
+                for _ in 0..POSTS {
+                    work.fetch_add(1, Ordering::Relaxed);
+                    signal.raise();
+                }
+            })
+        };
+        let mut done = 0;
+        while done < POSTS {
+            let found = work.swap(0, Ordering::Relaxed);
+            done += found;
+            if found == 0 {
+                signal.lower();
+                if work.load(Ordering::Relaxed) > 0 {
+                    signal.raise();
+                    assert!(is_readable(&signal));
+                }
+            }
+        }
+        poster.join().unwrap();
+        signal.lower();
+        assert!(!is_readable(&signal));
     }
 }

@@ -94,6 +94,8 @@ class Peer:
 class RemoteSocket:
     """Stands for a socket of another process; calls wait for their results there."""
 
+    of_libzmq = True
+
     def __init__(self, peer: Peer, number: int, kind: int) -> None:
         self._peer = peer
         self._number = number

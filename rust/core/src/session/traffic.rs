@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,13 +12,16 @@ use zeroxide_proto::frame::Kind;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
-use crate::patterns::Side;
+use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 use crate::reactor::Reactor;
 
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
 const READ_BUDGET: usize = 1 << 20;
+
+/// How many bytes it may write. A peer that reads as fast as the socket sends would keep the thread for ever.
+const WRITE_BUDGET: usize = 4 << 20;
 
 /// How much is handed to one `sendmsg`.
 const WRITE_MAX: usize = 1 << 20;
@@ -33,6 +37,17 @@ pub(super) enum Input {
     More,
     /// The connection is over, with the reason in words.
     Closed(CloseReason),
+}
+
+/// How an output turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Nothing more to do until the pipe or the descriptor says so.
+    Idle,
+    /// The budget is used up; there is more.
+    More,
+    /// The write side broke: what is left of the other one has to be read.
+    Broken,
 }
 
 impl Session {
@@ -64,11 +79,17 @@ impl Session {
                 }
                 Ok(n) => {
                     // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
-                    up.readable = n >= room || up.hung_up;
+                    up.readable = n >= room || up.hung_up || up.broken;
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    up.readable = false;
+                    if up.broken {
+                        // No more will come of it: whoever cannot be answered is not listened to.
+                        up.engine.handle_eof(now);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A reset means what end of stream means: what was received before it counts.
                 Err(_) => {
@@ -77,9 +98,7 @@ impl Session {
                 }
             }
         };
-        if let Some(pipe) = &mut state.pipe
-            && !pipe.in_message()
-        {
+        if let Some(pipe) = &mut state.pipe {
             pipe.flush();
         }
         result
@@ -107,7 +126,7 @@ impl Session {
                     if let Some(pipe) = &mut state.pipe {
                         if pipe.is_far_closed() {
                             if !frame.more() {
-                                self.port.count_refused();
+                                self.port.count_drop(DropReason::Refused, 1);
                             }
                             continue;
                         }
@@ -128,6 +147,7 @@ impl Session {
             return;
         };
         up.was_ready = true;
+        self.joined.store(true, Ordering::Relaxed);
         let mut info = PeerInfo::clone(peer);
         info.properties.push((
             "Peer-Address".to_owned(),
@@ -157,9 +177,8 @@ impl Session {
         }
     }
 
-    /// Encodes and writes until there is nothing more or the descriptor is full. Returns false when the connection
-    /// broke, which is the I/O thread's to clean up.
-    pub(super) fn output(&self, state: &mut State, now: Instant) -> bool {
+    /// Encodes and writes until there is nothing more, the descriptor is full, or the budget is used up.
+    pub(super) fn output(&self, state: &mut State, now: Instant) -> Output {
         let State {
             link: Link::Up(up),
             pipe,
@@ -167,14 +186,18 @@ impl Session {
             ..
         } = state
         else {
-            return true;
+            return Output::Idle;
         };
-        loop {
+        let mut budget = WRITE_BUDGET;
+        let result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
             if !up.engine.has_transmit() || !up.writable {
-                break;
+                break Output::Idle;
+            }
+            if budget == 0 {
+                break Output::More;
             }
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
             up.engine.poll_transmit(&mut slices, WRITE_MAX);
@@ -183,18 +206,20 @@ impl Session {
             match sent {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
+                    budget = budget.saturating_sub(n);
                     *last_output = now;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    // What the peer sent before it went can still be read; end of stream ends the connection then.
+                    // What the peer sent before it went can still be read, and ends the connection then.
                     up.writable = false;
                     up.readable = true;
-                    return false;
+                    up.broken = true;
+                    break Output::Broken;
                 }
             }
-        }
+        };
         let transmitted = up.engine.messages_transmitted();
         if transmitted != up.accounted {
             if let Some(pipe) = pipe {
@@ -205,7 +230,7 @@ impl Session {
                 self.registry.note_progress();
             }
         }
-        true
+        result
     }
 }
 

@@ -31,7 +31,11 @@ impl Socket {
         pair.bind(endpoint)?;
         *core.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair);
         core.monitor_mask.store(mask, Ordering::Release);
-        Ok(())
+        // A close that came in between has not seen it, and nobody else would end it.
+        if core.is_closed() {
+            core.stop_monitor();
+        }
+        core.check_open()
     }
 
     /// Ends the monitor, if there is one, with an event that says so.

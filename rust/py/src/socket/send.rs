@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Wait};
+use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Wait, deferring_wakes};
 
 use super::{DONTWAIT, SNDMORE, Socket, deadline_of, wait_for};
 use crate::blocking::{self, Step};
@@ -99,7 +99,11 @@ impl Socket {
         }
         let total = batch.len();
         let mut messages = batch.into_iter();
-        let (mut sent, failed) = core.send_batch(&mut messages, Wait::Dont);
+        let ((mut sent, failed), wakes) =
+            deferring_wakes(|| core.send_batch(&mut messages, Wait::Dont));
+        if !wakes.is_empty() {
+            py.detach(|| drop(wakes));
+        }
         let Some(failed) = failed else {
             return Ok(sent);
         };
@@ -145,7 +149,13 @@ impl Socket {
     #[inline]
     fn send_whole(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
         let core = self.core()?;
-        match core.try_send(message) {
+        // A thread of this program that the message wakes will want the GIL: woken with the GIL in hand it would
+        // only run into it.
+        let (attempt, wakes) = deferring_wakes(|| core.try_send(message));
+        if !wakes.is_empty() {
+            py.detach(|| drop(wakes));
+        }
+        match attempt {
             Attempt::Done(()) => Ok(()),
             Attempt::Failed(error) => Err(raise(error)),
             Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => {
