@@ -35,7 +35,8 @@ from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
 from .proxy import device, proxy, proxy_steerable
 from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
-from .tracker import FINISHED_TRACKER, MessageTracker
+from .tracker import FINISHED_TRACKER as _FINISHED_TRACKER
+from .tracker import MessageTracker
 from .version import (
     VERSION_EXTRA,
     VERSION_MAJOR,
@@ -112,5 +113,5 @@ _native.install(
     errors=error.EXCEPTIONS,
     not_flushed=NotFlushed,
     tracker=MessageTracker,
-    finished_tracker=FINISHED_TRACKER,
+    finished_tracker=_FINISHED_TRACKER,
 )

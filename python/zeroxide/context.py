@@ -41,6 +41,7 @@ class Context(_native.Context, Generic[SocketT_co]):
     _socket_class: ClassVar[type[Socket[Any]]] = Socket
     _instance: ClassVar[Any] = None
     _shadow: bool = False
+    _pid: int = 0
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Context[Any] | None" = None
     _sockets: "weakref.WeakValueDictionary[int, Socket[Any]]"
@@ -56,6 +57,7 @@ class Context(_native.Context, Generic[SocketT_co]):
         # several threads needs no lock.
         self._sockets = weakref.WeakValueDictionary()
         self.sockopts = {}
+        self._pid = os.getpid()
         if shadow:
             original = _find(shadow)
             self._shadow = True
@@ -71,10 +73,11 @@ class Context(_native.Context, Generic[SocketT_co]):
     def instance(cls, io_threads: int = 1) -> Self:
         """The context of the process, made on first use.
 
-        A class has one; after a fork, or once it is closed, there is a new one.
+        After a fork, or once it is closed, there is a new one. A subclass shares that of
+        its base class unless it says ``_instance = None``.
         """
         with _instance_lock:
-            context = cls.__dict__.get("_instance")
+            context = cls._instance
             # An inherited context reports itself closed after a fork.
             if context is None or context.closed:
                 context = cls(io_threads=io_threads)
@@ -107,8 +110,10 @@ class Context(_native.Context, Generic[SocketT_co]):
 
         `socket_class` and the keyword arguments are for sockets of another class.
         """
-        if self.closed:
-            raise ZMQError(Errno.ENOTSUP, "the context is closed")
+        if self.closed and self._pid == os.getpid():
+            number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
+            raise ZMQError(number, "the context is closed")
+        # What a fork brought is refused by the native call, which says so.
         make = socket_class or cast("Callable[..., SocketT_co]", type(self)._socket_class)
         socket = make(self, socket_type, **kwargs)
         for option, value in self.sockopts.items():
@@ -214,7 +219,10 @@ class Context(_native.Context, Generic[SocketT_co]):
     def __getattr__(self, key: str) -> OptionValue:
         name = key.upper()
         if name in ContextOption.__members__:
-            return self.get(ContextOption[name])
+            try:
+                return self.get(ContextOption[name])
+            except ZMQError as error:
+                raise AttributeError(f"{key} cannot be read: {error}") from None
         try:
             return self.sockopts[SocketOption[name]]
         except KeyError:

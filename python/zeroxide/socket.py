@@ -68,7 +68,7 @@ class _Attachment(Generic[_S]):
         self.addr = endpoint
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.addr}>"
+        return f"<SocketContext({self.kind}={self.addr!r})>"
 
     def __enter__(self) -> _S:
         return self.socket

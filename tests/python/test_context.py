@@ -59,17 +59,26 @@ def test_instance_is_one_for_all_threads(zmq):
     zmq.Context.instance().term()
 
 
-@pytest.mark.zeroxide_only
-def test_instance_of_a_subclass_is_its_own(zmq):
-    class Special(zmq.Context):
+def test_instance_of_a_subclass(zmq):
+    class Sharing(zmq.Context):
         pass
+
+    class Special(zmq.Context):
+        _instance = None
 
     plain = zmq.Context.instance()
     special = Special.instance()
     assert type(plain) is zmq.Context
+    assert Sharing.instance() is plain
     assert type(special) is Special
     plain.term()
     special.term()
+    sharing = Sharing.instance()
+    plain = zmq.Context.instance()
+    assert type(sharing) is Sharing
+    assert type(plain) is zmq.Context
+    sharing.term()
+    plain.term()
 
 
 def test_sockets_of_a_class(zmq, context):
@@ -92,12 +101,16 @@ def test_sockets_of_a_class(zmq, context):
 def test_term_closes(zmq):
     context = zmq.Context()
     assert not context.closed
+    shadow = zmq.Context(context)
     context.term()
     assert context.closed
     context.term()
     with pytest.raises(zmq.ZMQError) as caught:
         context.socket(zmq.PUSH)
     assert caught.value.errno == zmq.ENOTSUP
+    with pytest.raises(zmq.ZMQError) as caught:
+        shadow.socket(zmq.PUSH)
+    assert caught.value.errno == zmq.EFAULT
     with pytest.raises(RuntimeError):
         context.get(zmq.IO_THREADS)
     with pytest.raises(RuntimeError):
@@ -191,6 +204,36 @@ def test_context_options(zmq):
     context.term()
 
 
+def test_without_io_threads(zmq, directory):
+    """Enough for what stays within the process, and nothing else."""
+    context = zmq.Context(io_threads=0)
+    with context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.bind("inproc://without")
+        push.connect("inproc://without")
+        push.send(b"")
+        pull.recv()
+        for call in (pull.bind, push.connect):
+            for endpoint in ("tcp://127.0.0.1:5555", f"ipc://{directory}/x"):
+                with pytest.raises(zmq.ZMQError) as caught:
+                    call(endpoint)
+                assert caught.value.errno == zmq.EMTHREAD
+
+
+def test_several_io_threads(zmq):
+    with zmq.Context(io_threads=3) as context, context.socket(zmq.PULL) as pull:
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        pushes = []
+        for number in range(9):
+            push = context.socket(zmq.PUSH)
+            push.affinity = 1 << number % 3
+            push.connect(f"tcp://127.0.0.1:{port}")
+            push.send(b"%d" % number)
+            pushes.append(push)
+        assert {int(pull.recv()) for _ in pushes} == set(range(9))
+        for push in pushes:
+            push.close()
+
+
 def test_max_sockets(zmq):
     context = zmq.Context()
     context.max_sockets = 2
@@ -229,6 +272,8 @@ def test_unknown_attribute(zmq, context):
     with pytest.raises(AttributeError):
         del context.linger_
     assert "IO_THREADS" in dir(context)
+    # One that can only be set.
+    assert not hasattr(context, "thread_affinity_cpu_add")
 
 
 def test_repr(zmq):

@@ -94,6 +94,7 @@ def test_use_in_the_child_says_why_not(zmq):
                 "fileno": lambda: socket.fileno(),
                 "stats": lambda: socket.stats(),
                 "flush": lambda: socket.flush(0),
+                "socket": lambda: context.socket(zmq.PUSH),
                 "direct": lambda: zmq.Socket(context, zmq.PUSH),
             }
             for name, call in calls.items():

@@ -1,10 +1,13 @@
 """Sockets: their life, their endpoints and the forms of send and receive."""
 
 import copy
+import ctypes
 import gc
 import pickle
+import selectors
 import socket as tcp
 import warnings
+from array import array
 
 import pytest
 
@@ -41,9 +44,11 @@ def test_close_again(zmq, context):
     with pytest.raises(zmq.ZMQError) as caught:
         socket.send(b"")
     assert caught.value.errno == zmq.ENOTSOCK
-    with pytest.raises(zmq.ZMQError) as caught:
-        socket.bind("inproc://closed")
-    assert caught.value.errno == zmq.ENOTSOCK
+    for call in (socket.bind, socket.connect, socket.unbind, socket.disconnect):
+        for endpoint in ("inproc://closed", ""):
+            with pytest.raises(zmq.ZMQError) as caught:
+                call(endpoint)
+            assert caught.value.errno == zmq.ENOTSOCK
     with pytest.raises(zmq.ZMQError) as caught:
         socket.poll(0)
     assert caught.value.errno == zmq.ENOTSUP
@@ -318,11 +323,45 @@ def test_parts(zmq, sockets, transport):
     assert [frame.more for frame in frames] == [True, True, False]
 
 
+def test_parts_left_can_be_waited_for(zmq, sockets, transport):
+    """Loops that take a part at a time ask before each."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    push.send_multipart([b"a", b"b", b"c"])
+    for part in (b"a", b"b", b"c"):
+        assert pull.poll() == zmq.POLLIN
+        assert pull.events & zmq.POLLIN
+        assert zmq.zmq_poll([(pull, zmq.POLLIN)], 5000) == [(pull, zmq.POLLIN)]
+        assert zmq.select([pull], [], [], 5) == ([pull], [], [])
+        assert pull.recv(zmq.DONTWAIT) == part
+    assert pull.poll(0) == 0
+
+
+@pytest.mark.zeroxide_only
+def test_parts_left_keep_the_descriptor_readable(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    push.send_multipart([b"a", b"b", b"c"])
+    with selectors.DefaultSelector() as selector:
+        selector.register(pull, selectors.EVENT_READ)
+        for part in (b"a", b"b", b"c"):
+            assert selector.select(20)
+            assert pull.recv(zmq.DONTWAIT) == part
+        assert not selector.select(0)
+
+
 def test_what_can_be_sent(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
-    for body in (b"bytes", bytearray(b"bytearray"), memoryview(b"memoryview")[2:]):
+    for body in (
+        b"bytes",
+        bytearray(b"bytearray"),
+        memoryview(b"memoryview")[2:],
+        array("d", [1.5, 2.5]),
+        memoryview(bytes(24)).cast("i", (2, 3)),
+        (ctypes.c_short * 5)(*range(5)),
+    ):
         push.send(body)
         assert pull.recv() == bytes(body)
+        push.send(body, copy=False)
+        assert pull.recv(copy=False).bytes == bytes(body)
         assert push.send_multipart([body, zmq.Frame(body)]) is None
         assert pull.recv_multipart() == [bytes(body)] * 2
 
@@ -334,6 +373,9 @@ def test_what_cannot_be_sent(zmq, sockets):
             push.send(body)
         with pytest.raises(TypeError):
             push.send(body, copy=False)
+    for scattered in (memoryview(b"abcdef")[::2], memoryview(bytes(16)).cast("B", (4, 4))[::2]):
+        with pytest.raises((BufferError, ValueError)):
+            push.send(scattered)
     with pytest.raises(TypeError, match="Frame 1"):
         push.send_multipart([b"good", 5, b"good"])
     with pytest.raises(IndexError):
@@ -455,3 +497,15 @@ def test_poll(zmq, sockets, transport):
     assert pull.poll(1.5) == zmq.POLLIN
     pull.recv()
     assert pull.poll(0) == 0
+
+
+@pytest.mark.zeroxide_only
+def test_nothing_stands_before_the_native_methods(zmq):
+    """A Python frame, or an attribute hook, would cost more than the message itself."""
+    from zeroxide import _native
+
+    direct = ["send", "recv", "send_multipart", "recv_multipart", "send_batch", "recv_batch"]
+    for name in [*direct, "recv_into", "poll", "get", "set"]:
+        assert getattr(zmq.Socket, name) is getattr(_native.Socket, name)
+    assert zmq.Socket.__getattribute__ is object.__getattribute__
+    assert not hasattr(zmq.Socket, "__getattr__")

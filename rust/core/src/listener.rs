@@ -1,5 +1,6 @@
 //! Accepts connections for one bound endpoint and makes a session of each.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -22,6 +23,13 @@ use crate::transports::{Listen, Stream, Transport};
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many connections are accepted in one turn of the I/O thread.
 const ACCEPTS_PER_TURN: usize = 64;
+/// How many connections may fail in a turn. More look like a failure of the listener's, which trying again would only
+/// make a busy one.
+const FAILURES_MAX: usize = 16;
+/// How many of its peers may be in their handshake for good; there are twice as many at times.
+const JOINING_MAX: usize = 1024;
+/// The Linux errno that a monitor event carries for one too many.
+const ECONNABORTED: u64 = 103;
 
 /// See the module text.
 pub(crate) struct Listener {
@@ -43,8 +51,8 @@ struct State {
     guard: Option<LiveGuard>,
     /// Until when it is left alone. New connections do not end that: each would ask for a time-out of its own.
     paused: Option<Instant>,
-    /// Sessions made here, those still in their handshake among them.
-    sessions: Vec<Weak<Session>>,
+    /// Sessions made here that may still be in their handshake, oldest first.
+    joining: VecDeque<Weak<Session>>,
 }
 
 /// What a listener passes on to its sessions.
@@ -95,7 +103,7 @@ impl Listener {
                 token: None,
                 guard: Some(guard),
                 paused: None,
-                sessions: Vec::new(),
+                joining: VecDeque::new(),
             }),
         });
         listener.emit(EventKind::Listening, fd);
@@ -114,11 +122,11 @@ impl Listener {
         if self.closing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (listen, sessions) = {
+        let (listen, joining) = {
             let mut state = self.lock();
-            (state.listen.take(), std::mem::take(&mut state.sessions))
+            (state.listen.take(), std::mem::take(&mut state.joining))
         };
-        for session in sessions.iter().filter_map(Weak::upgrade) {
+        for session in joining.iter().filter_map(Weak::upgrade) {
             session.abandon();
         }
         if let Some(mut listen) = listen {
@@ -146,7 +154,7 @@ impl Listener {
         let State {
             listen: Some(listen),
             token: Some(token),
-            sessions,
+            joining,
             paused,
             ..
         } = &mut *state
@@ -158,25 +166,33 @@ impl Listener {
             return;
         }
         *paused = None;
+        let mut pause = |io: &mut Reactor| {
+            let until = io.now() + PAUSE;
+            *paused = Some(until);
+            io.set_timer(token, until);
+        };
+        if self.port.is_backlogged() {
+            // The peers wait in the backlog until the application has received what others left behind.
+            return pause(io);
+        }
+        let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
                 Ok(Some(stream)) => {
                     self.emit(EventKind::Accepted, stream.id());
                     match self.serve(stream) {
-                        Ok(session) => remember(sessions, &session),
+                        Ok(session) => self.remember(joining, &session),
                         Err(error) => self.failed(&error),
                     }
                 }
                 Ok(None) => return,
                 Err(error) => {
                     self.failed(&error);
-                    if error.is_exhausted() {
-                        let until = io.now() + PAUSE;
-                        *paused = Some(until);
-                        io.set_timer(token, until);
-                        return;
+                    // Anything else concerns that one connection, which is gone already, or so it should.
+                    failures += 1;
+                    if error.is_exhausted() || failures >= FAILURES_MAX {
+                        return pause(io);
                     }
-                    // Anything else concerns that one connection, which is gone already.
                 }
             }
         }
@@ -200,6 +216,31 @@ impl Listener {
         Ok(session)
     }
 
+    /// Keeps a session while it is in its handshake. When too many are, the oldest have to go: whoever is honest takes a
+    /// few round trips, and only those that are not pile up.
+    fn remember(&self, joining: &mut VecDeque<Weak<Session>>, session: &Arc<Session>) {
+        if joining.len() >= 2 * JOINING_MAX {
+            let is_joining = |session: &Weak<Session>| {
+                let session = session.upgrade();
+                session.is_some_and(|session| session.is_joining())
+            };
+            joining.retain(is_joining);
+            let excess = joining.len().saturating_sub(JOINING_MAX);
+            for session in joining.drain(..excess).filter_map(|old| old.upgrade()) {
+                session.abandon();
+                let event = MonitorEvent::new(
+                    EventKind::HandshakeFailedNoDetail,
+                    ECONNABORTED,
+                    &self.endpoint,
+                );
+                self.port.emit(
+                    event.because("too many peers are in their handshake, and this was the oldest"),
+                );
+            }
+        }
+        joining.push_back(Arc::downgrade(session));
+    }
+
     fn failed(&self, error: &Error) {
         let event = MonitorEvent::new(
             EventKind::AcceptFailed,
@@ -219,15 +260,6 @@ impl Listener {
         }
         state.guard = None;
     }
-}
-
-/// Keeps a session, and forgets those that have gone when it would need more room: the list stays within twice what is
-/// alive.
-fn remember(sessions: &mut Vec<Weak<Session>>, session: &Arc<Session>) {
-    if sessions.len() == sessions.capacity() {
-        sessions.retain(|session| session.strong_count() > 0);
-    }
-    sessions.push(Arc::downgrade(session));
 }
 
 impl EventHandler for Listener {

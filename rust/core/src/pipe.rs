@@ -106,6 +106,9 @@ struct End {
     sent: AtomicU64,
     lost: AtomicU64,
     wants_sent: Doorbell,
+    /// Of the messages this end wrote: those a newer one replaced in the slot, and those that were begun only.
+    conflated: AtomicU64,
+    torn: AtomicU64,
     /// Outbound slot of a conflating direction.
     slot: Option<Slot>,
 }
@@ -130,6 +133,8 @@ impl End {
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             wants_sent: Doorbell::new(),
+            conflated: AtomicU64::new(0),
+            torn: AtomicU64::new(0),
             slot: config.conflate.then(|| Slot {
                 newest: Mutex::new(None),
                 bell: Doorbell::new(),
@@ -188,6 +193,8 @@ impl Pipe {
     pub fn set_owner(&self, owner: Arc<dyn PipeOwner>, id: PipeId) {
         // A second owner would be a bug of the caller's; the first stays.
         let _ = self.own().owner.set((owner, id));
+        // Pairs with the fence in `drop`: either the far end finds the owner, or the owner finds the far end closed.
+        fence(Ordering::SeqCst);
     }
 
     // ---- writing -------------------------------------------------------------------------------------------------
@@ -263,6 +270,7 @@ impl Pipe {
             if replaced.is_some() {
                 // Conflated away: the depth must not grow without bound.
                 self.written -= 1;
+                self.own().conflated.fetch_add(1, Ordering::Relaxed);
             }
             self.own().written.store(self.written, Ordering::Release);
             return;
@@ -301,17 +309,19 @@ impl Pipe {
             }
         }
         self.open_frames = 0;
+        if had {
+            self.own().torn.fetch_add(1, Ordering::Relaxed);
+        }
         had
     }
 
-    /// Publishes what was written and wakes the far reader if it sleeps. Must not be called in the middle of a
-    /// message.
+    /// Publishes what was written and wakes the far reader if it sleeps. A message that is not complete yet stays
+    /// invisible, and does not hold up those before it.
     #[inline]
     pub fn flush(&mut self) {
-        debug_assert_eq!(self.open_frames, 0);
         let asleep = match &self.own().slot {
             Some(slot) => slot.bell.ring(),
-            None => self.tx.flush(),
+            None => self.tx.flush_but(self.open_frames),
         };
         if asleep {
             self.far().notify(PipeEvent::Readable);
@@ -323,7 +333,7 @@ impl Pipe {
         self.tx.unflushed()
     }
 
-    /// True while frames of an unfinished message lie in the pipe: [`flush`](Self::flush) must wait.
+    /// True while frames of an unfinished message lie in the pipe.
     pub fn in_message(&self) -> bool {
         self.open_frames > 0
     }
@@ -538,6 +548,18 @@ impl Pipe {
         fence(Ordering::SeqCst);
     }
 
+    /// Messages written here that newer ones replaced before they were read, and the same of those written at the far
+    /// end.
+    pub fn conflated(&self) -> (u64, u64) {
+        let count = |end: &End| end.conflated.load(Ordering::Relaxed);
+        (count(self.own()), count(self.far()))
+    }
+
+    /// Messages that the far end began to write and could not complete.
+    pub fn torn_in(&self) -> u64 {
+        self.far().torn.load(Ordering::Relaxed)
+    }
+
     /// Messages the far end wrote that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
         self.far()
@@ -556,9 +578,12 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         self.rollback();
-        self.far().far_closed.store(true, Ordering::Release);
-        // The far end is told below, asleep or not.
+        // The far end is told below, asleep or not. Everything is published before it can see the end: it would take
+        // the pipe for drained otherwise.
         let _ = self.tx.close();
+        self.far().far_closed.store(true, Ordering::Release);
+        // Pairs with the fence in `set_owner`.
+        fence(Ordering::SeqCst);
         self.far().notify(PipeEvent::Closed);
     }
 }

@@ -1,9 +1,11 @@
 //! Waiting for several sockets and descriptors at once.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::signal::{Signal, Woken};
 use crate::socket::Socket;
 use crate::sys::poll::{self as sys_poll, Ready};
 
@@ -40,36 +42,110 @@ pub struct PollItem<'a> {
 /// `Interrupted` when a signal handler ran, `Terminated`, `NotSocket` for a closed socket, `Invalid` for a number that
 /// cannot be a descriptor.
 pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usize> {
-    // The descriptors are made before the first look: from then on they are level-true.
-    let mut fds = Vec::with_capacity(items.len());
-    for item in items.iter() {
-        fds.push(match item.target {
-            Target::Socket(socket) => (socket.fd()?, wanted(POLLIN)),
-            Target::Fd(fd) => (fd, wanted(item.events)),
-        });
+    let fds = descriptors(items);
+    // Most calls find something at once, and need not watch anything.
+    let ready = look(items, &fds, Some(Instant::now()))?;
+    if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
+        return Ok(ready);
     }
-    let mut waited = false;
+    let watch = Watch::begin(items);
     loop {
-        let mut ready = ask_sockets(items)?;
-        let last = deadline.is_some_and(|at| at <= Instant::now());
-        // Descriptors are asked without waiting when a socket is ready, and at first: `revents` shall be complete.
-        let until = if ready > 0 || last || !waited {
-            Some(Instant::now())
+        let ticket = watch.signal.ticket();
+        let ready = if fds.is_empty() {
+            ask_sockets(items)?
         } else {
-            deadline
+            watch.look(items, &fds, deadline)?
         };
-        let found = sys_poll::wait(&fds, until)?;
-        waited = true;
-        for (item, ready_for) in items.iter_mut().zip(&found) {
-            if let Target::Fd(_) = item.target {
-                item.revents = mask(*ready_for);
-                ready += usize::from(item.revents != 0);
-            }
-        }
-        if ready > 0 || last {
+        if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
             return Ok(ready);
         }
+        if fds.is_empty() && watch.signal.wait(ticket, deadline) == Woken::Interrupted {
+            return Err(Error::new(ErrorKind::Interrupted));
+        }
     }
+}
+
+/// One signal that hears of everything that happens to the sockets among the items. Their own descriptors would not do:
+/// those are readable as long as there is something to receive, whether or not that is waited for.
+struct Watch<'a> {
+    signal: Arc<Signal>,
+    sockets: Vec<&'a Socket>,
+}
+
+impl<'a> Watch<'a> {
+    fn begin(items: &[PollItem<'a>]) -> Watch<'a> {
+        let signal = Arc::new(Signal::new());
+        let sockets: Vec<&Socket> = items
+            .iter()
+            .filter_map(|item| match item.target {
+                Target::Socket(socket) => Some(socket),
+                Target::Fd(_) => None,
+            })
+            .collect();
+        for socket in &sockets {
+            socket.signal().watch(signal.clone());
+        }
+        Watch { signal, sockets }
+    }
+
+    /// Asks the sockets, then waits for the descriptors and for something to happen to a socket.
+    fn look(
+        &self,
+        items: &mut [PollItem<'_>],
+        fds: &[(RawFd, Ready)],
+        deadline: Option<Instant>,
+    ) -> Result<usize> {
+        let own = self.signal.descriptor()?.as_raw_fd();
+        self.signal.lower();
+        let mut fds = fds.to_vec();
+        fds.push((own, wanted(POLLIN)));
+        look(items, &fds, deadline)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        for socket in &self.sockets {
+            socket.signal().unwatch(&self.signal);
+        }
+    }
+}
+
+fn descriptors(items: &[PollItem<'_>]) -> Vec<(RawFd, Ready)> {
+    items
+        .iter()
+        .filter_map(|item| match item.target {
+            Target::Fd(fd) => Some((fd, wanted(item.events))),
+            Target::Socket(_) => None,
+        })
+        .collect()
+}
+
+/// Asks the sockets, then the descriptors, which come in the order of the items; those are waited for unless a socket is
+/// ready. `revents` are complete afterwards. Returns how many items are ready.
+fn look(
+    items: &mut [PollItem<'_>],
+    fds: &[(RawFd, Ready)],
+    deadline: Option<Instant>,
+) -> Result<usize> {
+    let mut ready = ask_sockets(items)?;
+    if fds.is_empty() {
+        return Ok(ready);
+    }
+    let until = if ready > 0 {
+        Some(Instant::now())
+    } else {
+        deadline
+    };
+    let found = sys_poll::wait(fds, until)?;
+    let others = items
+        .iter_mut()
+        .filter(|item| matches!(item.target, Target::Fd(_)));
+    for (item, ready_for) in others.zip(&found) {
+        item.revents = mask(*ready_for);
+        ready += usize::from(item.revents != 0);
+    }
+    Ok(ready)
 }
 
 fn wanted(mask: i16) -> Ready {

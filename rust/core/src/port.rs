@@ -1,7 +1,7 @@
 //! What a connection may ask of the socket it serves.
 
 use crate::monitor::MonitorEvent;
-use crate::patterns::Side;
+use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 
 /// Where a pipe comes from.
@@ -21,8 +21,11 @@ pub(crate) trait SocketPort: Send + Sync {
     /// is done.
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin);
 
-    /// A message came from a peer that the socket has already closed its end to, and is dropped.
-    fn count_refused(&self);
+    /// `count` messages are lost that no pipe of the socket's can tell of, because the socket closed its end of it.
+    fn count_drop(&self, reason: DropReason, count: u64);
+
+    /// So much waits to be received from peers that are gone that no more peers should be let in.
+    fn is_backlogged(&self) -> bool;
 
     /// Something worth telling a monitor happened.
     fn emit(&self, event: MonitorEvent);

@@ -48,11 +48,20 @@ pub(crate) enum End {
 /// See the module text.
 pub(crate) struct Reactor {
     epoll: Epoll,
-    handlers: Slab<Arc<dyn EventHandler>>,
+    handlers: Slab<Entry>,
+    /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     deferred: Vec<Token>,
     now: Instant,
 }
+
+struct Entry {
+    handler: Arc<dyn EventHandler>,
+    timer: Option<Instant>,
+}
+
+/// So many timers that mean nothing any more are kept however few handlers there are.
+const STALE_TIMERS_MAX: usize = 64;
 
 impl Reactor {
     pub(crate) fn new(epoll: Epoll) -> Reactor {
@@ -80,7 +89,10 @@ impl Reactor {
 
     /// Takes a handler in.
     pub(crate) fn add(&mut self, handler: Arc<dyn EventHandler>) -> Token {
-        Token(self.handlers.insert(handler))
+        Token(self.handlers.insert(Entry {
+            handler,
+            timer: None,
+        }))
     }
 
     /// Lets a handler go. Its descriptors must have been unwatched.
@@ -89,13 +101,14 @@ impl Reactor {
     }
 
     pub(crate) fn handler(&self, token: Token) -> Option<Arc<dyn EventHandler>> {
-        self.handlers.get(token.0).cloned()
+        let entry = self.handlers.get(token.0)?;
+        Some(entry.handler.clone())
     }
 
     /// Every handler there is.
     pub(crate) fn all(&self) -> Vec<Arc<dyn EventHandler>> {
         let handlers = self.handlers.iter();
-        handlers.map(|(_, handler)| handler.clone()).collect()
+        handlers.map(|(_, entry)| entry.handler.clone()).collect()
     }
 
     /// Events of `fd` go to the handler `token` from now on.
@@ -109,9 +122,23 @@ impl Reactor {
         let _ = self.epoll.delete(fd);
     }
 
-    /// Calls the handler's `on_timeout` at `at`, or a little later.
+    /// Calls the handler's `on_timeout` at `at`, or a little later. A handler has one timer; of two times that it sets the
+    /// earlier one counts, and it sets the other one again when that has come.
     pub(crate) fn set_timer(&mut self, token: Token, at: Instant) {
+        let Some(entry) = self.handlers.get_mut(token.0) else {
+            return;
+        };
+        if entry.timer.is_some_and(|set| set <= at) {
+            return;
+        }
+        entry.timer = Some(at);
         self.timers.push(Reverse((at, token)));
+        // A peer decides how often deadlines change and connections come and go. It does not decide what that costs.
+        if self.timers.len() > 2 * self.handlers.len() + STALE_TIMERS_MAX {
+            let handlers = &self.handlers;
+            self.timers
+                .retain(|Reverse((at, token))| is_set(handlers, *token, *at));
+        }
     }
 
     /// Calls the handler's `on_wake` in the next turn of the loop, after everybody else had theirs.
@@ -138,9 +165,78 @@ impl Reactor {
         while let Some(Reverse((at, token))) = self.timers.peek()
             && *at <= self.now
         {
-            due.push(*token);
+            let (at, token) = (*at, *token);
             self.timers.pop();
+            if is_set(&self.handlers, token, at) {
+                self.handlers[token.0].timer = None;
+                due.push(token);
+            }
         }
         due
+    }
+}
+
+fn is_set(handlers: &Slab<Entry>, token: Token, at: Instant) -> bool {
+    handlers
+        .get(token.0)
+        .is_some_and(|entry| entry.timer == Some(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Nobody;
+
+    impl EventHandler for Nobody {
+        fn on_start(&self, _: &mut Reactor, _: Token) {}
+        fn on_ready(&self, _: &mut Reactor, _: Readiness) {}
+        fn on_wake(&self, _: &mut Reactor) {}
+        fn on_timeout(&self, _: &mut Reactor) {}
+        fn on_end(&self, _: &mut Reactor, _: End) {}
+    }
+
+    fn reactor() -> (Reactor, Instant) {
+        let io = Reactor::new(Epoll::new().unwrap());
+        let now = io.now();
+        (io, now)
+    }
+
+    #[test]
+    fn the_earlier_time_counts() {
+        let (mut io, now) = reactor();
+        let token = io.add(Arc::new(Nobody));
+        let ms = Duration::from_millis(1);
+        for at in [now + 5 * ms, now + 9 * ms, now + 2 * ms] {
+            io.set_timer(token, at);
+        }
+        assert_eq!(io.next_timer(), Some(now + 2 * ms));
+        io.set_now(now + 2 * ms);
+        assert_eq!(io.take_due(), [token]);
+        io.set_now(now + 10 * ms);
+        assert_eq!(io.take_due(), []);
+        io.set_timer(token, now + 10 * ms);
+        assert_eq!(io.take_due(), [token]);
+    }
+
+    #[test]
+    fn timers_of_those_that_are_gone_do_not_pile_up() {
+        let (mut io, now) = reactor();
+        let hour = Duration::from_secs(3600);
+        for n in 0..10_000 {
+            let token = io.add(Arc::new(Nobody));
+            io.set_timer(token, now + hour);
+            io.set_timer(token, now + hour - Duration::from_millis(n));
+            io.remove(token);
+        }
+        let token = io.add(Arc::new(Nobody));
+        for n in 0..10_000 {
+            io.set_timer(token, now + hour - Duration::from_millis(n));
+        }
+        assert!(io.timers.len() <= 2 + STALE_TIMERS_MAX);
+        io.set_now(now + hour);
+        assert_eq!(io.take_due(), [token]);
     }
 }

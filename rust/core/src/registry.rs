@@ -409,7 +409,7 @@ impl Drop for LiveGuard {
             load.fetch_sub(1, Ordering::Relaxed);
         }
         if self.registry.live.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.registry.idle.notify();
+            self.registry.idle.wake();
         }
     }
 }

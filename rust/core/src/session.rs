@@ -55,6 +55,9 @@ pub(crate) struct Session {
     endpoint: String,
     source: u64,
     wake_posted: AtomicBool,
+    /// Whether a handshake was ever finished, and whether it is all over.
+    joined: AtomicBool,
+    ended: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -68,8 +71,6 @@ struct State {
     resolved: Option<Result<Vec<Target>>>,
     /// Since when the socket's end is closed, and until when to go on delivering (`None` inside = for ever).
     closing: Option<Option<Instant>>,
-    /// The earliest timer that the reactor holds for this session.
-    armed: Option<Instant>,
     last_output: Instant,
     guard: Option<LiveGuard>,
     done: bool,
@@ -99,6 +100,8 @@ struct Connection {
     writable: bool,
     /// The peer finished or the connection broke: only a read of nothing says that everything was read.
     hung_up: bool,
+    /// Writing failed: it is over as soon as everything was read.
+    broken: bool,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
@@ -155,6 +158,8 @@ impl Session {
             endpoint: seed.endpoint,
             source: seed.source,
             wake_posted: AtomicBool::new(false),
+            joined: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             state: Mutex::new(State {
                 token: None,
                 pipe: None,
@@ -162,7 +167,6 @@ impl Session {
                 connecter,
                 resolved: None,
                 closing: None,
-                armed: None,
                 last_output: now,
                 guard: Some(seed.guard),
                 done: false,
@@ -197,9 +201,24 @@ impl Session {
 
     /// Ends the session unless the socket has a pipe of it.
     pub(crate) fn abandon(&self) {
-        if self.lock().pipe.is_none() {
-            self.close(Some(Duration::ZERO));
+        {
+            let mut state = self.lock();
+            if state.pipe.is_some() || state.closing.is_some() {
+                return;
+            }
+            state.closing = Some(Some(Instant::now()));
         }
+        self.wake();
+    }
+
+    /// Whether it is still in its first handshake.
+    pub(crate) fn is_joining(&self) -> bool {
+        !self.joined.load(Ordering::Relaxed) && !self.has_ended()
+    }
+
+    /// Whether it is all over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -293,11 +312,27 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_ttl = options.heartbeat_ttl;
     config.heartbeat_timeout = options.heartbeat_timeout;
     config.max_msg_size = options.max_msg_size;
-    config.raw = socket_type == SocketType::Stream;
+    config.raw = socket_type == SocketType::Stream || options.router_raw;
     config
 }
 
+impl State {
+    /// How many messages, whole or begun, have not left.
+    fn undelivered(&self) -> u64 {
+        let begun = match &self.link {
+            Link::Up(up) => up.stranded(),
+            _ => 0,
+        };
+        begun + self.pipe.as_ref().map_or(0, Pipe::queued_in)
+    }
+}
+
 impl Connection {
+    /// How many messages were given to the engine and have not left it.
+    fn stranded(&self) -> u64 {
+        self.given - self.engine.messages_transmitted()
+    }
+
     fn new(engine: Engine, stream: Stream) -> Connection {
         Connection {
             engine,
@@ -305,6 +340,7 @@ impl Connection {
             readable: true,
             writable: true,
             hung_up: false,
+            broken: false,
             was_ready: false,
             given: 0,
             accounted: 0,
@@ -328,13 +364,7 @@ impl PipeOwner for Session {
 
 impl Undelivered for Session {
     fn undelivered(&self) -> (String, u64) {
-        let state = self.lock();
-        let begun = match &state.link {
-            Link::Up(up) => up.given - up.engine.messages_transmitted(),
-            _ => 0,
-        };
-        let queued = state.pipe.as_ref().map_or(0, Pipe::queued_in);
-        (self.endpoint.clone(), begun + queued)
+        (self.endpoint.clone(), self.lock().undelivered())
     }
 }
 
@@ -366,7 +396,8 @@ impl EventHandler for Session {
     }
 
     fn on_wake(&self, io: &mut Reactor) {
-        self.wake_posted.store(false, Ordering::Release);
+        // A swap, and not only a store: what was done before a wake-up that found one posted already is visible now.
+        self.wake_posted.swap(false, Ordering::AcqRel);
         let mut state = self.lock();
         self.drive(&mut state, io);
     }
@@ -374,9 +405,6 @@ impl EventHandler for Session {
     fn on_timeout(&self, io: &mut Reactor) {
         let mut state = self.lock();
         let now = io.now();
-        if state.armed.is_some_and(|at| at <= now) {
-            state.armed = None;
-        }
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
         }

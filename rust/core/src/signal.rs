@@ -2,13 +2,14 @@
 //!
 //! A waiter takes a [`ticket`](Signal::ticket), looks whether there is something to do, and waits for the ticket to
 //! become stale. A futex carries the wait, so that a signal interrupts it at once and a wake-up costs one system call,
-//! none when nobody waits. The descriptor is made only when somebody asks for it, and is level-true: readable for as
-//! long as there is something to do.
+//! none when nobody waits. Who waits for several signals at once has them [`watched`](Signal::watch) by one of its own.
+//! The descriptor is made only when somebody asks for it, and is level-true: readable for as long as there is something
+//! to do.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -18,6 +19,8 @@ use crate::sys::futex::{self, Wait};
 /// See the module text.
 pub(crate) struct Signal {
     wait: Arc<Waiting>,
+    watched: AtomicUsize,
+    watchers: Mutex<Vec<Arc<Signal>>>,
     raised: AtomicBool,
     /// Held while the descriptor and `raised` are brought from one level to the other: of two threads that do this in
     /// opposite directions, the later one must win for both.
@@ -128,6 +131,8 @@ impl Signal {
                 generation: AtomicU32::new(0),
                 waiters: AtomicU32::new(0),
             }),
+            watched: AtomicUsize::new(0),
+            watchers: Mutex::new(Vec::new()),
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
@@ -140,14 +145,41 @@ impl Signal {
         self.wait.generation.load(Ordering::SeqCst)
     }
 
-    /// Something happened: wakes every waiter and raises the descriptor.
-    pub(crate) fn notify(&self) {
+    /// Something happened: wakes every waiter and every watcher. The descriptor is not touched.
+    pub(crate) fn wake(&self) {
         // SeqCst pairs with `wait`: either the waiter counts itself before this looks, or it sees the new generation.
         self.wait.generation.fetch_add(1, Ordering::SeqCst);
         if self.wait.waiters.load(Ordering::SeqCst) > 0 {
             self.wait.wake();
         }
-        self.raise();
+        // Pairs with the fence in `watch`: either the watcher is found, or it finds what happened.
+        fence(Ordering::SeqCst);
+        if self.watched.load(Ordering::Relaxed) > 0 {
+            for watcher in lock(&self.watchers).iter() {
+                watcher.wake();
+                watcher.raise();
+            }
+        }
+    }
+
+    /// `watcher` is woken and raised whenever this is woken, until [`unwatch`](Self::unwatch). Look for work afterwards.
+    pub(crate) fn watch(&self, watcher: Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        watchers.push(watcher);
+        self.watched.store(watchers.len(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes one [`watch`](Self::watch) back.
+    pub(crate) fn unwatch(&self, watcher: &Arc<Signal>) {
+        let mut watchers = lock(&self.watchers);
+        if let Some(at) = watchers
+            .iter()
+            .position(|other| Arc::ptr_eq(other, watcher))
+        {
+            watchers.swap_remove(at);
+        }
+        self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
     /// Waits until the ticket is stale.
@@ -173,7 +205,11 @@ impl Signal {
             return Ok(fd.as_fd());
         }
         let fresh = EventFd::new()?;
-        Ok(self.fd.get_or_init(|| fresh).as_fd())
+        let fd = self.fd.get_or_init(|| fresh).as_fd();
+        // Whoever leaves something to be found fences, too, before it asks for the descriptor: either that is found, or
+        // its maker finds the other.
+        fence(Ordering::SeqCst);
+        Ok(fd)
     }
 
     /// Whether anybody asked for the descriptor.
@@ -191,7 +227,7 @@ impl Signal {
         if self.raised.load(Ordering::Relaxed) {
             return;
         }
-        let _turn = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.level);
         if !self.raised.swap(true, Ordering::Relaxed) {
             fd.signal();
         }
@@ -202,13 +238,18 @@ impl Signal {
     pub(crate) fn lower(&self) {
         let Some(fd) = self.fd.get() else { return };
         if self.raised.load(Ordering::Relaxed) {
-            let _turn = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = lock(&self.level);
             if self.raised.swap(false, Ordering::Relaxed) {
                 fd.drain();
             }
         }
         fence(Ordering::SeqCst);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -241,8 +282,20 @@ mod tests {
         signal.lower();
         signal.lower();
         assert!(!is_readable(&signal));
-        signal.notify();
-        assert!(is_readable(&signal));
+    }
+
+    #[test]
+    fn a_watcher_is_woken_until_it_leaves() {
+        let signal = Signal::new();
+        let watcher = Arc::new(Signal::new());
+        signal.watch(watcher.clone());
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_ne!(watcher.ticket(), ticket);
+        signal.unwatch(&watcher);
+        let ticket = watcher.ticket();
+        signal.wake();
+        assert_eq!(watcher.ticket(), ticket);
     }
 
     /// A poster counts its work and raises; a worker that finds none lowers and looks once more.

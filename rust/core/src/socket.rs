@@ -33,7 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
 use crate::pipe::PipeId;
 use crate::registry::Registry;
-use crate::signal::Woken;
+use crate::signal::{Signal, Woken};
 use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::stats::{PeerStats, SocketStats};
@@ -128,6 +128,11 @@ impl Socket {
     #[inline]
     fn core(&self) -> &Core {
         &self.handle.core
+    }
+
+    /// What is woken whenever something happens to the socket.
+    pub(crate) fn signal(&self) -> &Signal {
+        &self.core().signal
     }
 
     /// A number that is the same for all clones and no other socket.

@@ -121,10 +121,19 @@ impl<T> Producer<T> {
     #[inline]
     #[must_use = "true means that the consumer sleeps and must be woken"]
     pub fn flush(&mut self) -> bool {
-        if self.written == self.published || self.closed {
+        self.flush_but(0)
+    }
+
+    /// As [`flush`](Self::flush), but keeps the newest `kept` values to itself: what is not complete
+    /// yet does not hold up what came before it.
+    #[inline]
+    #[must_use = "true means that the consumer sleeps and must be woken"]
+    pub fn flush_but(&mut self, kept: usize) -> bool {
+        let until = self.written.saturating_sub(kept as u64);
+        if until <= self.published || self.closed {
             return false;
         }
-        self.publish(self.written)
+        self.publish(until, 0)
     }
 
     /// Takes back the newest value that is not flushed yet, if there is one.
@@ -161,7 +170,7 @@ impl<T> Producer<T> {
             return false;
         }
         self.closed = true;
-        self.publish(self.written | CLOSED)
+        self.publish(self.written, CLOSED)
     }
 
     /// Whether the consumer was dropped: nobody will read what is pushed from now on.
@@ -181,12 +190,12 @@ impl<T> Producer<T> {
     }
 
     #[inline]
-    fn publish(&mut self, state: u64) -> bool {
-        self.published = self.written;
+    fn publish(&mut self, until: u64, mark: u64) -> bool {
+        self.published = until;
         let side = &self.shared.producer_side;
         // Release: whoever sees this count sees the items below it and the links between their
         // chunks.
-        side.published.store(state, Ordering::Release);
+        side.published.store(until | mark, Ordering::Release);
         side.doorbell.ring()
     }
 

@@ -18,6 +18,7 @@ enum Step {
     Push(usize),
     Rollback(usize),
     Flush,
+    FlushBut(usize),
     Pop(usize),
     Peek,
     Sleep,
@@ -31,6 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (1..600usize).prop_map(Step::Push),
         3 => (1..600usize).prop_map(Step::Rollback),
         6 => Just(Step::Flush),
+        3 => (1..600usize).prop_map(Step::FlushBut),
         8 => (1..600usize).prop_map(Step::Pop),
         2 => Just(Step::Peek),
         3 => Just(Step::Sleep),
@@ -107,6 +109,18 @@ impl Pair {
                 assert_eq!(wake, due && self.asleep);
                 if due {
                     self.publish();
+                }
+            }
+            Step::FlushBut(kept) => {
+                let wake = producer.flush_but(*kept);
+                let due = match self.unflushed.len().checked_sub(*kept) {
+                    Some(due) if !self.closed => due,
+                    _ => 0,
+                };
+                assert_eq!(wake, due > 0 && self.asleep);
+                if due > 0 {
+                    self.published.extend(self.unflushed.drain(..due));
+                    self.asleep = false;
                 }
             }
             Step::Close => {

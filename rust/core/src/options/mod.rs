@@ -101,6 +101,8 @@ pub struct Options {
     pub immediate: bool,
     /// CONFLATE: keep only the newest message.
     pub conflate: bool,
+    /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
+    pub router_raw: bool,
     /// INVERT_MATCHING: match what does not have the prefix.
     pub invert_matching: bool,
     /// MAXMSGSIZE: `None` = no limit.
@@ -187,6 +189,7 @@ impl Options {
             rcvtimeo: None,
             immediate: false,
             conflate: false,
+            router_raw: false,
             invert_matching: false,
             max_msg_size: None,
             last_endpoint: String::new(),

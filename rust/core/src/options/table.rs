@@ -203,9 +203,10 @@ options_table! {
     40 XPUB_VERBOSE: Bool, "Pass on every subscription, not only the first of a topic."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubVerbose(flag(v))),
-    41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; use a STREAM socket instead."
+    41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER, without STREAM's notices; a STREAM socket is the newer way."
         .of(&[Router])
-        .pattern(|v| PatternOption::RouterRaw(flag(v))),
+        .pattern(|v| PatternOption::RouterRaw(flag(v)))
+        .write_only_int(|o, v| o.router_raw = v == 1),
     42 IPV6: Bool, "Bind and connect over IPv6 as well as IPv4."
         .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
     43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI." .only_int(|_| 0),

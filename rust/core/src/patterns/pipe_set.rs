@@ -34,7 +34,8 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
-    /// The pattern had closed its connection already (a second PAIR peer, a duplicate routing id).
+    /// It arrived, but the socket had closed its end already (a second PAIR peer, a duplicate routing id), or did so
+    /// before it was received (disconnect, unbind).
     Refused,
 }
 
@@ -353,9 +354,12 @@ impl PipeSet {
         self.get(id)?.read()
     }
 
-    /// Reads and drops everything that can be read from `id`, counting the application's messages among it.
+    /// Reads and drops everything that has been written to `id` by now, counting the application's messages among it.
+    /// What a peer adds meanwhile stays, so that none can keep this going.
     pub fn discard(&mut self, id: PipeId, reason: DropReason) {
-        while let Some(message) = self.read(id) {
+        let queued = self.get(id).map_or(0, |pipe| pipe.queued_in());
+        for _ in 0..queued {
+            let Some(message) = self.read(id) else { return };
             if message.head().kind() == Kind::Data {
                 self.count_drop(Some(id), reason);
             }

@@ -22,6 +22,8 @@ struct Router {
     mandatory: bool,
     handover: bool,
     probe_router: bool,
+    /// Peers speak bytes, not ZMTP: a message of nothing ends a connection.
+    raw: bool,
 }
 
 impl Router {
@@ -33,6 +35,7 @@ impl Router {
             mandatory: false,
             handover: false,
             probe_router: false,
+            raw: false,
         }
     }
 
@@ -195,6 +198,10 @@ impl Pattern for Router {
             pipes.count_drop(Some(id), DropReason::Malformed);
             return Ok(());
         }
+        if self.raw && message.size() == 0 {
+            pipes.doom(id, DoomReason::Requested);
+            return Ok(());
+        }
         pipes.write(id, message).map_err(Rejected::again)
     }
 
@@ -222,11 +229,7 @@ impl Pattern for Router {
             PatternOption::RouterHandover(on) => self.handover = *on,
             PatternOption::ProbeRouter(on) => self.probe_router = *on,
             PatternOption::ConnectRoutingId(id) => self.table.reserve(id)?,
-            PatternOption::RouterRaw(false) => {}
-            PatternOption::RouterRaw(true) => {
-                let text = "ROUTER_RAW is not supported; use a STREAM socket";
-                return Err(Error::with(ErrorKind::Invalid, text));
-            }
+            PatternOption::RouterRaw(on) => self.raw = *on,
             _ => return Err(Error::new(ErrorKind::Invalid)),
         }
         Ok(())
@@ -496,10 +499,6 @@ mod tests {
         assert_eq!(rig.far_recv(id).unwrap(), [""]);
         assert_eq!(
             rig.set(PatternOption::ReqRelaxed(true)),
-            Err(ErrorKind::Invalid)
-        );
-        assert_eq!(
-            rig.set(PatternOption::RouterRaw(true)),
             Err(ErrorKind::Invalid)
         );
     }

@@ -1,5 +1,6 @@
 //! The life of a session's link: connecting, losing the connection, coming back, and the end.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use zeroxide_proto::engine::Engine;
@@ -9,6 +10,7 @@ use super::traffic::{Input, Output};
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
+use crate::patterns::DropReason;
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
@@ -20,6 +22,9 @@ const SINK_MAX: usize = 16 * 1024;
 const SINK_BUDGET: usize = 1 << 20;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
+
+/// How often it looks whether the socket has received what earlier connections left.
+const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
 /// Linux errnos that monitor events carry.
 const ETIMEDOUT: u64 = 110;
@@ -174,6 +179,13 @@ impl Session {
         let Some(connecter) = &mut state.connecter else {
             return;
         };
+        if self.options.immediate && self.port.is_backlogged() {
+            // Each connection would leave another pipe behind.
+            state.link = Link::Waiting {
+                until: io.now() + BACKLOG_STEP,
+            };
+            return;
+        }
         match connecter
             .transport
             .targets(&connecter.address, &self.options)
@@ -320,7 +332,7 @@ impl Session {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
         let was_ready = up.was_ready;
-        let stranded = up.given - up.engine.messages_transmitted();
+        let stranded = up.stranded();
         if !was_ready {
             self.emit_handshake_failure(reason);
         }
@@ -329,8 +341,10 @@ impl Session {
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();
             pipe.flush();
-            if stranded > 0 {
+            if stranded > 0 && state.closing.is_none() {
                 pipe.account(0, stranded);
+            } else if stranded > 0 {
+                self.port.count_drop(DropReason::PeerGone, stranded);
             }
         }
         if state.connecter.is_none() || (self.options.immediate && state.closing.is_some()) {
@@ -369,6 +383,14 @@ impl Session {
             return;
         }
         state.done = true;
+        self.ended.store(true, Ordering::Release);
+        if state.closing.is_some() {
+            // Without a closed end the socket sees for itself what was not read.
+            let left = state.undelivered();
+            if left > 0 {
+                self.port.count_drop(DropReason::Lingered, left);
+            }
+        }
         self.drop_stream(state, io);
         if let Some(token) = state.token.take() {
             io.remove(token);
@@ -397,11 +419,8 @@ impl Session {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        if let Some(at) = next
-            && state.armed.is_none_or(|armed| at < armed)
-        {
+        if let Some(at) = next {
             io.set_timer(token, at);
-            state.armed = Some(at);
         }
     }
 }

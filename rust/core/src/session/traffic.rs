@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use zeroxide_proto::frame::Kind;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
-use crate::patterns::Side;
+use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 use crate::reactor::Reactor;
@@ -78,11 +79,17 @@ impl Session {
                 }
                 Ok(n) => {
                     // Less than there was room for: the kernel has no more, and tells of the next bytes by an event.
-                    up.readable = n >= room || up.hung_up;
+                    up.readable = n >= room || up.hung_up || up.broken;
                     budget = budget.saturating_sub(n);
                     up.engine.handle_input(now);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    up.readable = false;
+                    if up.broken {
+                        // No more will come of it: whoever cannot be answered is not listened to.
+                        up.engine.handle_eof(now);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A reset means what end of stream means: what was received before it counts.
                 Err(_) => {
@@ -91,9 +98,7 @@ impl Session {
                 }
             }
         };
-        if let Some(pipe) = &mut state.pipe
-            && !pipe.in_message()
-        {
+        if let Some(pipe) = &mut state.pipe {
             pipe.flush();
         }
         result
@@ -121,7 +126,7 @@ impl Session {
                     if let Some(pipe) = &mut state.pipe {
                         if pipe.is_far_closed() {
                             if !frame.more() {
-                                self.port.count_refused();
+                                self.port.count_drop(DropReason::Refused, 1);
                             }
                             continue;
                         }
@@ -142,6 +147,7 @@ impl Session {
             return;
         };
         up.was_ready = true;
+        self.joined.store(true, Ordering::Relaxed);
         let mut info = PeerInfo::clone(peer);
         info.properties.push((
             "Peer-Address".to_owned(),
@@ -206,9 +212,10 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    // What the peer sent before it went can still be read; end of stream ends the connection then.
+                    // What the peer sent before it went can still be read, and ends the connection then.
                     up.writable = false;
                     up.readable = true;
+                    up.broken = true;
                     break Output::Broken;
                 }
             }

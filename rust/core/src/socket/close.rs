@@ -43,7 +43,7 @@ impl Core {
         if let Some(key) = self.key.get() {
             self.registry.remove_socket(*key);
         }
-        self.signal.notify();
+        self.signal.wake();
         self.signal.raise();
         drop(guard);
     }

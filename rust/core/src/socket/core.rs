@@ -1,9 +1,9 @@
 //! The inside of a socket: its state under the lock, and its mailbox.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::result;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use zeroxide_proto::engine::PeerInfo;
@@ -18,7 +18,7 @@ use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
-use crate::patterns::{self, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
+use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
@@ -44,9 +44,15 @@ pub(super) struct Core {
     pub(super) key: OnceLock<usize>,
     pub(super) monitor: Mutex<Option<Socket>>,
     pub(super) monitor_mask: AtomicU32,
-    /// Messages that came from peers after the pattern had closed their pipe.
-    pub(super) refused: AtomicU64,
+    /// What was lost in pipes that the socket had closed its end of.
+    pub(super) lost_below: Mutex<Counters>,
+    /// How many entries `State::unread` has.
+    unread: AtomicUsize,
 }
+
+/// From so many peers on that are gone and have left something to receive, nobody else is let in. Their messages are
+/// limited for each of them only, and a peer can come back as often as it likes.
+const UNREAD_MAX: usize = 1000;
 
 /// What the lock guards.
 pub(super) struct State {
@@ -57,6 +63,8 @@ pub(super) struct State {
     /// Through what each pipe came.
     pub(super) origins: HashMap<PipeId, Origin>,
     pub(super) totals: Totals,
+    /// Pipes of peers that are gone, with something left to receive.
+    unread: HashSet<PipeId>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
@@ -124,13 +132,15 @@ impl Core {
                 endpoints: Endpoints::default(),
                 origins: HashMap::new(),
                 totals: Totals::default(),
+                unread: HashSet::new(),
                 out_event: true,
                 guard: None,
             }),
             key: OnceLock::new(),
             monitor: Mutex::new(None),
             monitor_mask: AtomicU32::new(0),
-            refused: AtomicU64::new(0),
+            lost_below: Mutex::default(),
+            unread: AtomicUsize::new(0),
         });
         let user: Weak<Core> = core.me.clone();
         let key = registry.add_socket(user)?;
@@ -241,12 +251,14 @@ impl Core {
 
     fn post(&self, post: Post, urgent: bool) {
         self.mailbox.push(post);
+        // Pairs with the fence of whoever makes the descriptor.
+        fence(Ordering::SeqCst);
         // A descriptor has to be at its true level, which only work on the mailbox can tell.
         if urgent || self.signal.has_descriptor() {
             self.urgent.store(true, Ordering::SeqCst);
             self.poke();
         }
-        self.signal.notify();
+        self.signal.wake();
     }
 
     /// Works the mailbox off unless somebody else is inside, who will.
@@ -289,6 +301,7 @@ impl Core {
         }
         if count > 0 {
             self.settle(state);
+            self.unread.store(state.unread.len(), Ordering::Relaxed);
         }
     }
 
@@ -340,6 +353,9 @@ impl Core {
         }
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);
+        if state.unread.remove(&id) {
+            self.unread.store(state.unread.len(), Ordering::Relaxed);
+        }
         if let Some(removed) = state.pipes.remove(id) {
             state
                 .totals
@@ -371,6 +387,7 @@ impl Core {
         }
         let result = state.pattern.send(&mut state.pipes, message);
         self.settle(state);
+        self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
             self.level(state);
         }
@@ -404,6 +421,7 @@ impl Core {
             next = rest.next();
         }
         self.settle(state);
+        self.end_turn(sent > 0);
         self.level(state);
         (sent, failed)
     }
@@ -418,10 +436,19 @@ impl Core {
         }
         let result = state.pattern.recv(&mut state.pipes);
         self.settle(state);
+        self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
             self.level(state);
         }
         result
+    }
+
+    /// Where sending and receiving take turns, what one thread does changes what another one waits for.
+    #[inline]
+    fn end_turn(&self, done: bool) {
+        if done && matches!(self.spec.socket_type, SocketType::Req | SocketType::Rep) {
+            self.signal.wake();
+        }
     }
 
     /// Who is behind a pipe.
@@ -441,6 +468,7 @@ impl Core {
             }
         }
         self.settle(state);
+        self.end_turn(!batch.is_empty());
         self.level(state);
     }
 
@@ -485,6 +513,8 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
     let State {
         pattern,
         pipes,
+        origins,
+        unread,
         out_event,
         ..
     } = state;
@@ -511,6 +541,10 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             } else {
                 pattern.readable(pipes, id);
                 pipes.check_read(id);
+            }
+            let local = origins.get(&id).is_none_or(|origin| origin.local);
+            if !local && pipes.get(id).is_some_and(|pipe| !pipe.is_finished()) {
+                unread.insert(id);
             }
         }
         // Only those who wait for it care, and they look for themselves.
@@ -541,8 +575,16 @@ impl SocketPort for Core {
         );
     }
 
-    fn count_refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+    fn count_drop(&self, reason: DropReason, count: u64) {
+        let mut lost = self
+            .lost_below
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        lost.add(reason, count);
+    }
+
+    fn is_backlogged(&self) -> bool {
+        self.unread.load(Ordering::Relaxed) >= UNREAD_MAX
     }
 
     fn emit(&self, event: MonitorEvent) {
@@ -558,7 +600,7 @@ impl ContextUser for Core {
         let _ = self
             .phase
             .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
-        self.signal.notify();
+        self.signal.wake();
         self.signal.raise();
     }
 

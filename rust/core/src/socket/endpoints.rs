@@ -11,7 +11,7 @@ use super::Socket;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
-use crate::patterns::{self, Side};
+use crate::patterns::{self, DropReason, Side};
 use crate::pipe::{Pipe, PipeConfig, PipeId};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{Bound, Waiting};
@@ -51,6 +51,14 @@ impl Endpoints {
     /// Whether the bind or connect call of that number still stands.
     pub(super) fn has(&self, source: u64) -> bool {
         self.pending.contains(&source) || self.entries.iter().any(|entry| entry.source == source)
+    }
+
+    /// Forgets the connects that are over, because nothing connects them again (RECONNECT_IVL).
+    fn forget_ended(&mut self) {
+        self.entries.retain(|entry| match &entry.what {
+            What::Session(session) => !session.has_ended(),
+            _ => true,
+        });
     }
 
     fn is_connected(&self, endpoint: &str) -> bool {
@@ -161,6 +169,9 @@ impl Core {
         let transport = self.transport(&endpoint, text, false)?;
         let port = self.port()?;
         let mut state = self.lock_open()?;
+        // What the I/O thread has handed over of them comes first.
+        self.process(&mut state);
+        state.endpoints.forget_ended();
         if self.spec().single_connect && state.endpoints.is_connected(text) {
             return Ok(text.to_owned());
         }
@@ -198,7 +209,7 @@ impl Core {
         self.note_connect(&mut state, source, text, What::Session(session));
         self.level(&mut state);
         drop(state);
-        self.signal.notify();
+        self.signal.wake();
         Ok(text.to_owned())
     }
 
@@ -214,6 +225,9 @@ impl Core {
 
     fn leave(&self, text: &str, connect: bool) -> Result<()> {
         let mut state = self.lock_open()?;
+        // What the I/O thread has handed over of them comes first.
+        self.process(&mut state);
+        state.endpoints.forget_ended();
         let Some(entry) = state.endpoints.take(text, connect) else {
             let verb = if connect { "connected" } else { "bound" };
             return Err(Error::with(
@@ -244,6 +258,9 @@ impl Core {
             .map(|(id, _)| *id)
             .collect();
         for id in mine {
+            if !self.is_closed() {
+                state.pipes.discard(id, DropReason::Refused);
+            }
             if let Some(pipe) = state.pipes.get(id) {
                 pipe.set_linger(linger);
             }
@@ -430,7 +447,7 @@ impl Core {
             };
             bound.port.attach(far, text, origin);
         }
-        self.signal.notify();
+        self.signal.wake();
         Ok(text.to_owned())
     }
 

@@ -42,6 +42,9 @@ impl Socket {
                     if let Some(pipe) = state.pipes.get(pipe_id) {
                         if id == ids::SNDHWM {
                             pipe.set_hwm_out(sndhwm);
+                            // A full pipe may have room now; its reader will not say so.
+                            let state = &mut *state;
+                            state.pattern.writable(&mut state.pipes, pipe_id);
                         } else {
                             pipe.set_hwm_in(rcvhwm);
                         }
@@ -52,6 +55,9 @@ impl Socket {
         }
         core.settle(&mut state);
         core.level(&mut state);
+        drop(state);
+        // Calls that are blocked may be able to go on.
+        core.signal.wake();
         Ok(())
     }
 

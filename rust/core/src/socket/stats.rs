@@ -1,7 +1,7 @@
 //! Where every message went: counters per socket and per peer.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 
@@ -80,13 +80,25 @@ impl Totals {
         self.sent_bytes += sent_bytes;
         self.received += received;
         self.received_bytes += received_bytes;
+        self.dropped.merge(&below(pipe, local));
         if pipe.is_far_closed() {
-            let (_, lost) = pipe.sent_and_lost();
-            let unread = pipe.queued_out();
-            self.dropped
-                .add(DropReason::PeerGone, unread + if local { 0 } else { lost });
+            self.dropped.add(DropReason::PeerGone, pipe.queued_out());
         }
     }
+}
+
+/// What was lost in a pipe and behind it, rather than by the pattern. What another socket of the context replaced or did
+/// not get is its own to count.
+fn below(pipe: &Pipe, local: bool) -> Counters {
+    let mut counters = Counters::default();
+    let (out, inbound) = pipe.conflated();
+    counters.add(DropReason::Conflated, out);
+    if !local {
+        counters.add(DropReason::Conflated, inbound);
+        counters.add(DropReason::Torn, pipe.torn_in());
+        counters.add(DropReason::PeerGone, pipe.sent_and_lost().1);
+    }
+    counters
 }
 
 impl Socket {
@@ -101,9 +113,11 @@ impl Socket {
         state.pipes.find_finished();
         core.settle(&mut state);
         let mut stats = snapshot(&state);
-        stats
-            .dropped
-            .add(DropReason::Refused, core.refused.load(Ordering::Relaxed));
+        let lost_below = core
+            .lost_below
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        stats.dropped.merge(&lost_below);
         Ok(stats)
     }
 }
@@ -119,30 +133,29 @@ fn snapshot(state: &State) -> SocketStats {
         ..SocketStats::default()
     };
     stats.dropped.merge(&state.pipes.counters());
-    state.pipes.for_each(|_, pipe, endpoint, counters| {
-        let peer = peer_stats(pipe, endpoint, counters);
+    state.pipes.for_each(|id, pipe, endpoint, counters| {
+        let local = state.origins.get(&id).is_some_and(|origin| origin.local);
+        let below = below(pipe, local);
+        stats.dropped.merge(&below);
+        let mut peer = peer_stats(pipe, endpoint);
+        peer.dropped = *counters;
+        peer.dropped.merge(&below);
         stats.sent += peer.sent;
         stats.sent_bytes += peer.sent_bytes;
         stats.received += peer.received;
         stats.received_bytes += peer.received_bytes;
         stats.queued_out += peer.queued_out;
         stats.queued_in += peer.queued_in;
-        stats.dropped.add(
-            DropReason::PeerGone,
-            peer.dropped.dropped(DropReason::PeerGone),
-        );
         stats.peers.push(peer);
         ControlFlow::Continue(())
     });
     stats
 }
 
-fn peer_stats(pipe: &Pipe, endpoint: &str, counters: &Counters) -> PeerStats {
+fn peer_stats(pipe: &Pipe, endpoint: &str) -> PeerStats {
     let (sent, sent_bytes) = pipe.written();
     let (received, received_bytes) = pipe.read_so_far();
     let peer = pipe.peer();
-    let mut dropped = *counters;
-    dropped.add(DropReason::PeerGone, pipe.sent_and_lost().1);
     let address = peer.as_ref().and_then(|peer| {
         peer.properties
             .iter()
@@ -164,6 +177,6 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, counters: &Counters) -> PeerStats {
         received_bytes,
         queued_out: pipe.queued_out(),
         queued_in: pipe.queued_in(),
-        dropped,
+        dropped: Counters::default(),
     }
 }

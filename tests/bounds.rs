@@ -1,0 +1,156 @@
+//! What a peer may cost, and that nothing is lost without a trace.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use common::{SocketExt, Watchdog, address, alone, free_tcp_endpoint, message, socket, until};
+use zeroxide::{Context, DropReason, Socket, SocketType, Wait, ids};
+
+use SocketType::{Dealer, Pull, Push};
+
+fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
+    let socket = socket(context, socket_type);
+    let endpoint = socket.bind("tcp://127.0.0.1:*").unwrap();
+    (socket, endpoint)
+}
+
+/// Greeting and READY of a peer of this type.
+fn hello(socket_type: &str) -> Vec<u8> {
+    let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
+    bytes.extend_from_slice(b"NULL");
+    bytes.resize(64, 0);
+    let mut ready = b"\x05READY\x0bSocket-Type".to_vec();
+    ready.extend_from_slice(&(socket_type.len() as u32).to_be_bytes());
+    ready.extend_from_slice(socket_type.as_bytes());
+    bytes.extend_from_slice(&[4, ready.len() as u8]);
+    bytes.extend_from_slice(&ready);
+    bytes
+}
+
+#[test]
+fn peers_that_never_finish_their_handshake_make_room_for_others() {
+    let _watchdog = Watchdog::new("peers_that_never_finish_their_handshake_make_room_for_others");
+    let _alone = alone();
+    let context = Context::new();
+    let (pull, endpoint) = bound(&context, Pull);
+    pull.int(ids::BACKLOG, 100);
+    let mut silent: Vec<TcpStream> = (0..2100)
+        .map(|_| TcpStream::connect(address(&endpoint)).unwrap())
+        .collect();
+    let push = socket(&context, Push);
+    push.connect(&endpoint).unwrap();
+    push.put("served nevertheless");
+    assert_eq!(pull.take(), "served nevertheless");
+    // The first of them were closed, the last were not.
+    let mut rest = Vec::new();
+    let _ = silent[0].read_to_end(&mut rest);
+    let last = silent.last_mut().unwrap();
+    last.set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    assert!(last.read_to_end(&mut rest).is_err());
+    drop((silent, push, pull));
+    context.term().unwrap();
+}
+
+#[test]
+fn peers_that_come_and_go_wait_for_the_application_in_the_end() {
+    let _watchdog = Watchdog::new("peers_that_come_and_go_wait_for_the_application_in_the_end");
+    let _alone = alone();
+    let context = Context::new();
+    let (pull, endpoint) = bound(&context, Pull);
+    const PEERS: usize = 1100;
+    let senders = Context::new();
+    for n in 0..PEERS {
+        let push = senders.socket(Push).unwrap();
+        push.connect(&endpoint).unwrap();
+        push.put(&n.to_string());
+    }
+    let there = || pull.stats().unwrap().peers.len();
+    until(|| there() >= 1000);
+    // Those that were let in at the same time come on top.
+    assert!(there() < PEERS, "{}", there());
+    let mut seen = [false; PEERS];
+    for _ in 0..PEERS {
+        seen[pull.take().parse::<usize>().unwrap()] = true;
+    }
+    assert!(seen.iter().all(|seen| *seen));
+    until(|| there() == 0);
+    senders.term().unwrap();
+    drop(pull);
+    context.term().unwrap();
+}
+
+#[test]
+fn what_is_complete_does_not_wait_for_what_is_not() {
+    let _watchdog = Watchdog::new("what_is_complete_does_not_wait_for_what_is_not");
+    let context = Context::new();
+    let (pull, endpoint) = bound(&context, Pull);
+    let mut peer = TcpStream::connect(address(&endpoint)).unwrap();
+    let mut bytes = hello("PUSH");
+    bytes.extend_from_slice(b"\x00\x01a\x00\x01b\x01\x01c");
+    peer.write_all(&bytes).unwrap();
+    assert_eq!(pull.take(), "a");
+    assert_eq!(pull.take(), "b");
+    drop(peer);
+    until(|| pull.dropped(DropReason::Torn) == 1);
+    drop(pull);
+    context.term().unwrap();
+}
+
+#[test]
+fn what_nobody_will_receive_is_counted() {
+    let _watchdog = Watchdog::new("what_nobody_will_receive_is_counted");
+    let context = Context::new();
+    let (push, endpoint) = bound(&context, Push);
+    let pull = socket(&context, Pull);
+    pull.connect(&endpoint).unwrap();
+    for _ in 0..3 {
+        push.send(message([b"unread"]), Wait::Forever).unwrap();
+    }
+    until(|| pull.stats().unwrap().queued_in == 3);
+    pull.disconnect(&endpoint).unwrap();
+    assert_eq!(pull.dropped(DropReason::Refused), 3);
+
+    let absent = free_tcp_endpoint();
+    let push = socket(&context, Push);
+    push.connect(&absent).unwrap();
+    for _ in 0..5 {
+        push.put("never read");
+    }
+    push.disconnect(&absent).unwrap();
+    until(|| push.dropped(DropReason::Lingered) == 5);
+
+    let push = socket(&context, Push);
+    push.int(ids::CONFLATE, 1);
+    push.connect(&absent).unwrap();
+    for _ in 0..5 {
+        push.put("never read");
+    }
+    assert_eq!(push.dropped(DropReason::Conflated), 4);
+    assert_eq!(push.stats().unwrap().queued_out, 1);
+    drop((push, pull));
+    context.shutdown();
+}
+
+#[test]
+fn what_nothing_connects_again_can_be_connected_again() {
+    let _watchdog = Watchdog::new("what_nothing_connects_again_can_be_connected_again");
+    let context = Context::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+    // A type that does not connect twice to the same endpoint.
+    let dealer = socket(&context, Dealer);
+    dealer.int(ids::RECONNECT_IVL, -1);
+    for _ in 0..3 {
+        dealer.connect(&endpoint).unwrap();
+        dealer.connect(&endpoint).unwrap();
+        drop(listener.accept().unwrap());
+        until(|| dealer.stats().unwrap().peers.is_empty());
+    }
+    until(|| dealer.disconnect(&endpoint).is_err());
+    drop(dealer);
+    context.term().unwrap();
+}

@@ -1,0 +1,171 @@
+//! Waiting for several sockets: what wakes it, and what must not keep it busy.
+
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use zeroxide::{
+    Context, Message, POLLIN, POLLOUT, PollItem, Proxy, Socket, SocketType, Target, Value, Wait,
+    poll,
+};
+
+const SNDHWM: i32 = 23;
+const RCVHWM: i32 = 24;
+
+fn item(socket: &Socket, events: i16) -> PollItem<'_> {
+    PollItem {
+        target: Target::Socket(socket),
+        events,
+        revents: 0,
+    }
+}
+
+fn soon(millis: u64) -> Option<Instant> {
+    Some(Instant::now() + Duration::from_millis(millis))
+}
+
+/// How long this thread has been on a CPU.
+fn cpu_time() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn busy<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = cpu_time();
+    let result = work();
+    (result, cpu_time() - before)
+}
+
+/// A DEALER that cannot send any more and has something to receive, and its peer.
+fn full_and_readable(context: &Context, name: &str) -> (Socket, Socket) {
+    let (one, two) = (
+        context.socket(SocketType::Dealer).unwrap(),
+        context.socket(SocketType::Dealer).unwrap(),
+    );
+    for socket in [&one, &two] {
+        socket.set_option(SNDHWM, &Value::Int(1)).unwrap();
+        socket.set_option(RCVHWM, &Value::Int(1)).unwrap();
+    }
+    one.bind(name).unwrap();
+    two.connect(name).unwrap();
+    while one.send(Message::new(), Wait::Dont).is_ok() {}
+    two.send(Message::new(), Wait::Dont).unwrap();
+    assert!(one.events().unwrap().readable && !one.events().unwrap().writable);
+    (one, two)
+}
+
+#[test]
+fn what_is_not_waited_for_does_not_keep_the_wait_busy() {
+    let context = Context::new();
+    let (one, two) = full_and_readable(&context, "inproc://full");
+    let (near, _far) = UnixStream::pair().unwrap();
+    for with_descriptor in [false, true] {
+        let mut items = vec![item(&one, POLLOUT)];
+        if with_descriptor {
+            items.push(PollItem {
+                target: Target::Fd(near.as_raw_fd()),
+                events: POLLIN,
+                revents: 0,
+            });
+        }
+        let (ready, spent) = busy(|| poll(&mut items, soon(200)).unwrap());
+        assert_eq!(ready, 0);
+        assert!(spent < Duration::from_millis(100), "{spent:?}");
+    }
+    drop((one, two));
+    context.term().unwrap();
+}
+
+#[test]
+fn a_socket_wakes_a_wait_with_and_without_descriptors() {
+    let context = Context::new();
+    let pull = context.socket(SocketType::Pull).unwrap();
+    pull.bind("inproc://wake").unwrap();
+    let push = context.socket(SocketType::Push).unwrap();
+    push.connect("inproc://wake").unwrap();
+    let (near, _far) = UnixStream::pair().unwrap();
+    for round in 0..40 {
+        let mut items = vec![item(&pull, POLLIN)];
+        if round % 2 == 1 {
+            items.push(PollItem {
+                target: Target::Fd(near.as_raw_fd()),
+                events: POLLIN,
+                revents: 0,
+            });
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(round % 5));
+                push.send(Message::new(), Wait::Dont).unwrap();
+            });
+            assert_eq!(poll(&mut items, soon(20_000)).unwrap(), 1);
+        });
+        assert_eq!(items[0].revents, POLLIN);
+        pull.recv(Wait::Dont).unwrap();
+    }
+    drop((push, pull));
+    context.term().unwrap();
+}
+
+#[test]
+fn a_request_sent_by_one_thread_makes_another_see_the_reply() {
+    let context = Context::new();
+    let rep = context.socket(SocketType::Rep).unwrap();
+    rep.bind("inproc://turns").unwrap();
+    let req = context.socket(SocketType::Req).unwrap();
+    req.connect("inproc://turns").unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| poll(&mut [item(&req, POLLIN)], soon(20_000)).unwrap());
+        thread::sleep(Duration::from_millis(20));
+        req.send(Message::new(), Wait::Dont).unwrap();
+        rep.recv(Wait::Forever).unwrap();
+        rep.send(Message::new(), Wait::Dont).unwrap();
+        assert_eq!(waiting.join().unwrap(), 1);
+    });
+    drop((req, rep));
+    context.term().unwrap();
+}
+
+#[test]
+fn a_raised_high_water_mark_lets_a_blocked_sender_go_on() {
+    let context = Context::new();
+    let pull = context.socket(SocketType::Pull).unwrap();
+    pull.set_option(RCVHWM, &Value::Int(1)).unwrap();
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let push = context.socket(SocketType::Push).unwrap();
+    push.set_option(SNDHWM, &Value::Int(1)).unwrap();
+    push.connect(&endpoint).unwrap();
+    let large = || Message::from_frames([vec![0; 1 << 20].into()]);
+    while push.send(large(), Wait::Until(soon(300).unwrap())).is_ok() {}
+    thread::scope(|scope| {
+        let blocked = scope.spawn(|| push.send(large(), Wait::Until(soon(20_000).unwrap())));
+        thread::sleep(Duration::from_millis(50));
+        push.set_option(SNDHWM, &Value::Int(10)).unwrap();
+        blocked.join().unwrap().unwrap();
+    });
+    push.close(Some(Some(Duration::ZERO)));
+    pull.close(None);
+    context.term().unwrap();
+}
+
+#[test]
+fn a_proxy_whose_far_side_is_full_sleeps() {
+    let context = Context::new();
+    let (front, source) = (
+        context.socket(SocketType::Pull).unwrap(),
+        context.socket(SocketType::Push).unwrap(),
+    );
+    front.bind("inproc://front").unwrap();
+    source.connect("inproc://front").unwrap();
+    let back = context.socket(SocketType::Push).unwrap();
+    back.bind("inproc://back").unwrap();
+    for _ in 0..10 {
+        source.send(Message::new(), Wait::Dont).unwrap();
+    }
+    let mut proxy = Proxy::new(front.clone(), back.clone(), None, None);
+    let (_, spent) = busy(|| proxy.run_until(soon(200)));
+    assert!(spent < Duration::from_millis(100), "{spent:?}");
+    drop((proxy, front, source, back));
+    context.term().unwrap();
+}
