@@ -204,6 +204,36 @@ def test_context_options(zmq):
     context.term()
 
 
+def test_without_io_threads(zmq, directory):
+    """Enough for what stays within the process, and nothing else."""
+    context = zmq.Context(io_threads=0)
+    with context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.bind("inproc://without")
+        push.connect("inproc://without")
+        push.send(b"")
+        pull.recv()
+        for call in (pull.bind, push.connect):
+            for endpoint in ("tcp://127.0.0.1:5555", f"ipc://{directory}/x"):
+                with pytest.raises(zmq.ZMQError) as caught:
+                    call(endpoint)
+                assert caught.value.errno == zmq.EMTHREAD
+
+
+def test_several_io_threads(zmq):
+    with zmq.Context(io_threads=3) as context, context.socket(zmq.PULL) as pull:
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        pushes = []
+        for number in range(9):
+            push = context.socket(zmq.PUSH)
+            push.affinity = 1 << number % 3
+            push.connect(f"tcp://127.0.0.1:{port}")
+            push.send(b"%d" % number)
+            pushes.append(push)
+        assert {int(pull.recv()) for _ in pushes} == set(range(9))
+        for push in pushes:
+            push.close()
+
+
 def test_max_sockets(zmq):
     context = zmq.Context()
     context.max_sockets = 2

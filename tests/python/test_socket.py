@@ -1,11 +1,13 @@
 """Sockets: their life, their endpoints and the forms of send and receive."""
 
 import copy
+import ctypes
 import gc
 import pickle
 import selectors
 import socket as tcp
 import warnings
+from array import array
 
 import pytest
 
@@ -348,9 +350,18 @@ def test_parts_left_keep_the_descriptor_readable(zmq, sockets, transport):
 
 def test_what_can_be_sent(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
-    for body in (b"bytes", bytearray(b"bytearray"), memoryview(b"memoryview")[2:]):
+    for body in (
+        b"bytes",
+        bytearray(b"bytearray"),
+        memoryview(b"memoryview")[2:],
+        array("d", [1.5, 2.5]),
+        memoryview(bytes(24)).cast("i", (2, 3)),
+        (ctypes.c_short * 5)(*range(5)),
+    ):
         push.send(body)
         assert pull.recv() == bytes(body)
+        push.send(body, copy=False)
+        assert pull.recv(copy=False).bytes == bytes(body)
         assert push.send_multipart([body, zmq.Frame(body)]) is None
         assert pull.recv_multipart() == [bytes(body)] * 2
 
@@ -362,6 +373,9 @@ def test_what_cannot_be_sent(zmq, sockets):
             push.send(body)
         with pytest.raises(TypeError):
             push.send(body, copy=False)
+    for scattered in (memoryview(b"abcdef")[::2], memoryview(bytes(16)).cast("B", (4, 4))[::2]):
+        with pytest.raises((BufferError, ValueError)):
+            push.send(scattered)
     with pytest.raises(TypeError, match="Frame 1"):
         push.send_multipart([b"good", 5, b"good"])
     with pytest.raises(IndexError):
