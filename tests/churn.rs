@@ -89,6 +89,13 @@ fn wait_for_the_end(n: usize, socket: &Socket) {
     }
 }
 
+/// Meets the others at another point in each round. No sleep and no yield: on a busy machine those last long.
+fn dawdle(n: usize) {
+    for _ in 0..n * 100 {
+        std::hint::spin_loop();
+    }
+}
+
 #[test]
 fn close_and_term_race_with_everything() {
     let _alone = alone();
@@ -130,16 +137,12 @@ fn close_and_term_race_with_everything() {
                         0..3 => pester(n + round, &sockets[..]),
                         3..6 => wait_for_the_end(n + round, &sockets[n % 2]),
                         6 => {
-                            for _ in 0..round % 50 {
-                                thread::yield_now();
-                            }
+                            dawdle(round % 50);
                             sockets[round % 2].close(None);
                             sockets[1 - round % 2].close(None);
                         }
                         _ => {
-                            for _ in 0..(round * 7) % 50 {
-                                thread::yield_now();
-                            }
+                            dawdle((round * 7) % 50);
                             context.term().unwrap();
                         }
                     }

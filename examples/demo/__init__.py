@@ -7,5 +7,5 @@
     PUSH ── progress, counters ────────────────────────────────▶ PULL ─▶ live view
 
 ``python -m examples.demo`` runs it and ends by itself. `flights` reads the data and computes
-the expected answer without Spark, `publisher` and `pipeline` are the processes.
+the expected answer without Spark, `publisher` and `pipeline` are the processes, `view` and `picture` show the outcome.
 """

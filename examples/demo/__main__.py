@@ -118,7 +118,7 @@ class Demo:
             self.processes[name] = subprocess.Popen(
                 [*command, "--limit", f"{limit:.0f}"],
                 cwd=ROOT,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # a lifeline
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

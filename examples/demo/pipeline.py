@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from zeroxide.spark import session
 
-from . import flights
+from . import flights, lifeline
 
 
 def main() -> None:
@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, required=True, help="seconds to give up after")
     arguments = parser.parse_args()
 
+    lifeline.hold_on()
     spark = session(
         "flights",
         # A partition per endpoint and a thread per partition: all airports at once.

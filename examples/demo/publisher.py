@@ -7,7 +7,7 @@ from typing import Any
 
 import zeroxide as zmq
 
-from . import flights
+from . import flights, lifeline
 
 # A batch is sent at most this large, and at most this often, and told about as often.
 BATCH = 2_000
@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True, help="for the whole year")
     parser.add_argument("--limit", type=float, required=True, help="seconds to give up after")
     arguments = parser.parse_args()
+    lifeline.hold_on()
     limit_ms = int(arguments.limit * 1000)
 
     with zmq.Context() as context, context.socket(zmq.PUSH) as out, context.socket(zmq.PUSH) as log:

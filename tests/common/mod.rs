@@ -6,6 +6,8 @@
 // Each test binary uses a part of this.
 #![allow(dead_code)]
 
+pub mod raw;
+
 use std::env;
 use std::fs;
 use std::net::TcpListener;
@@ -123,17 +125,11 @@ fn status(key: &str) -> usize {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The processor time, in clock ticks of 10 ms, that the threads whose names begin with `prefix` have used.
-pub fn ticks(prefix: &str) -> u64 {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
-    let of = |path: PathBuf| {
-        let stat = fs::read_to_string(path.join("stat")).ok()?;
-        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        name.starts_with(prefix)
-            .then(|| fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap())
-    };
-    tasks.filter_map(|task| of(task.path())).sum()
+/// The processor time that this process has used.
+pub fn processor_time() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime)
+        .try_into()
+        .unwrap()
 }
 
 /// An ipc endpoint that nobody else uses, in a folder that goes with it.

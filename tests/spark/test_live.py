@@ -206,7 +206,8 @@ def test_an_abandoned_read_closes_its_socket(bound, background):
 def test_a_second_attempt_refuses_to_read(bound, monkeypatch):
     # The constructor puts itself there.
     monkeypatch.setattr(TaskContext, "_taskContext", None)
-    TaskContext()._attemptNumber = 1
+    task = TaskContext()
+    task._attemptNumber, task._localProperties = 1, {}
     with pytest.raises(RuntimeError, match="cannot be tried again: with mode=live"):
         read(bound(zmq.PUSH)[1])
 
