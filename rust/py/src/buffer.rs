@@ -15,11 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use zeroxide::Frame;
 use zeroxide_queue::mpsc::Queue;
 
@@ -32,7 +31,7 @@ static SPENT: Queue<Owner> = Queue::new();
 
 enum Owner {
     Object { _object: Py<PyAny> },
-    Buffer { _buffer: PyUntypedBuffer },
+    Buffer { _buffer: View },
 }
 
 /// Lets go of Python objects whose memory is no longer needed. Called with the GIL held.
@@ -187,7 +186,7 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
         });
     }
     let buffer = view(data)?;
-    if buffer.len_bytes() < threshold.max(1) {
+    if buffer.len() < threshold.max(1) {
         return Ok(Body {
             frame: with_contiguous(data, Frame::copy_from)?,
             release: None,
@@ -195,8 +194,8 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
     }
     let done = track.then(Arc::<Done>::default);
     let lent = Lent {
-        memory: buffer.buf_ptr().cast(),
-        len: buffer.len_bytes(),
+        memory: buffer.pointer(),
+        len: buffer.len(),
         owner: Some(Owner::Buffer { _buffer: buffer }),
         done: done.clone(),
     };
@@ -224,26 +223,69 @@ fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
     }
 }
 
-fn view(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+/// A view of a buffer as plain bytes. pyo3's own asks for more than that, which not every exporter has.
+struct View {
+    /// On the heap: exporters may keep its address.
+    raw: Box<ffi::Py_buffer>,
+}
+
+// SAFETY: a view is a description of memory; nothing in it belongs to a thread, and it is only released with the GIL.
+unsafe impl Send for View {}
+
+impl View {
+    fn get(data: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
+        let mut raw = Box::new(ffi::Py_buffer::new());
+        // SAFETY: `data` is an object, and `raw` has room for what is said about it.
+        if unsafe { ffi::PyObject_GetBuffer(data.as_ptr(), &raw mut *raw, flags) } == 0 {
+            Ok(View { raw })
+        } else {
+            Err(PyErr::fetch(data.py()))
+        }
+    }
+
+    fn pointer(&self) -> *mut u8 {
+        self.raw.buf.cast()
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.raw.len).unwrap_or(0)
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: it was filled in by PyObject_GetBuffer and is released once, with the GIL.
+        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.raw) });
+    }
+}
+
+/// The bytes of a buffer whose memory is in one piece.
+fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
     if data.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("unicode not allowed, use send_string"));
     }
-    let buffer = match PyUntypedBuffer::get(data) {
-        Ok(buffer) => buffer,
-        Err(error) if error.is_instance_of::<PyBufferError>(data.py()) => return Err(error),
-        Err(_) => {
-            let name = data.get_type().qualname()?;
-            return Err(PyTypeError::new_err(format!(
-                "{name} objects do not support the buffer interface"
-            )));
-        }
-    };
-    if !buffer.is_c_contiguous() {
-        return Err(PyBufferError::new_err(
-            "the buffer is not C-contiguous: send a copy of it, e.g. bytes(data)",
-        ));
+    // SAFETY: `data` is an object.
+    if unsafe { ffi::PyObject_CheckBuffer(data.as_ptr()) } == 0 {
+        let name = data.get_type().qualname()?;
+        return Err(PyTypeError::new_err(format!(
+            "{name} objects do not support the buffer interface"
+        )));
     }
-    Ok(buffer)
+    match View::get(data, ffi::PyBUF_SIMPLE) {
+        // NumPy says it with a ValueError; a memoryview that was released does, too, and means something else.
+        Err(error)
+            if error.is_instance_of::<PyBufferError>(data.py())
+                || (error.is_instance_of::<PyValueError>(data.py())
+                    && !data.is_instance_of::<PyMemoryView>()) =>
+        {
+            let text = format!(
+                "{}; what is sent must be in one piece: send a copy, e.g. bytes(data)",
+                error.value(data.py())
+            );
+            Err(PyBufferError::new_err(text))
+        }
+        other => other,
+    }
 }
 
 /// Looks at a contiguous buffer as bytes.
@@ -252,15 +294,15 @@ pub(crate) fn with_contiguous<T>(
     look: impl FnOnce(&[u8]) -> T,
 ) -> PyResult<T> {
     let buffer = view(data)?;
-    let len = buffer.len_bytes();
+    let len = buffer.len();
     if len == 0 {
         return Ok(look(&[]));
     }
-    // SAFETY: the view is C-contiguous (checked by `view`), so it has `len_bytes` readable bytes from `buf_ptr` on, and
+    // SAFETY: a plain view is in one piece and has `len` readable bytes from `pointer` on, and
     // stays open until the end of this function. Python code in another thread may write to it meanwhile; the bytes
     // are only copied, so that the worst that comes of it is a torn copy, as with every such read in CPython.
     Ok(look(unsafe {
-        slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), len)
+        slice::from_raw_parts(buffer.pointer(), len)
     }))
 }
 
@@ -268,16 +310,12 @@ pub(crate) fn with_contiguous<T>(
 pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyResult<()> {
     let buffer = view(target)?;
     check_target(&buffer, nbytes)?;
-    let room = if nbytes == 0 {
-        buffer.len_bytes()
-    } else {
-        nbytes
-    };
+    let room = if nbytes == 0 { buffer.len() } else { nbytes };
     let count = room.min(body.len());
     if count > 0 {
-        // SAFETY: the view is writable and contiguous with at least `room` bytes (all checked above). `body` may lie in
+        // SAFETY: the view is writable, in one piece, and has at least `room` bytes (checked above). `body` may lie in
         // the same memory: over inproc it is what the sender lent, and `copy` allows that.
-        unsafe { std::ptr::copy(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count) };
+        unsafe { std::ptr::copy(body.as_ptr(), buffer.pointer(), count) };
     }
     Ok(())
 }
@@ -290,14 +328,14 @@ pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usi
     Ok(nbytes)
 }
 
-fn check_target(buffer: &PyUntypedBuffer, nbytes: usize) -> PyResult<()> {
-    if buffer.readonly() {
+fn check_target(buffer: &View, nbytes: usize) -> PyResult<()> {
+    if buffer.raw.readonly != 0 {
         return Err(PyBufferError::new_err("the buffer is read-only"));
     }
-    if nbytes > buffer.len_bytes() {
+    if nbytes > buffer.len() {
         let text = format!(
             "nbytes={nbytes} is more than the buffer has: {}",
-            buffer.len_bytes()
+            buffer.len()
         );
         return Err(PyValueError::new_err(text));
     }
