@@ -169,3 +169,62 @@ fn a_proxy_whose_far_side_is_full_sleeps() {
     drop((proxy, front, source, back));
     context.term().unwrap();
 }
+
+#[test]
+fn a_proxy_keeps_what_it_could_not_deliver_in_time() {
+    let context = Context::new();
+    let (front, source) = (
+        context.socket(SocketType::Dealer).unwrap(),
+        context.socket(SocketType::Dealer).unwrap(),
+    );
+    front.bind("inproc://source").unwrap();
+    source.connect("inproc://source").unwrap();
+    // A ROUTER that minds full peers has room for one of them, but not for the other one.
+    let back = context.socket(SocketType::Router).unwrap();
+    back.set_option(33, &Value::Int(1)).unwrap();
+    back.set_option(SNDHWM, &Value::Int(1)).unwrap();
+    back.bind("inproc://router").unwrap();
+    let peers: Vec<Socket> = ["full", "free"]
+        .map(|name| {
+            let peer = context.socket(SocketType::Dealer).unwrap();
+            peer.set_option(5, &Value::Bytes(name.into())).unwrap();
+            peer.set_option(RCVHWM, &Value::Int(1)).unwrap();
+            peer.connect("inproc://router").unwrap();
+            peer
+        })
+        .into();
+    for n in 0..3u8 {
+        let message = Message::from_frames(["full".into(), (&[n]).into()]);
+        source.send(message, Wait::Dont).unwrap();
+    }
+    let mut proxy = Proxy::new(front.clone(), back.clone(), None, None);
+    assert!(proxy.run_until(soon(200)).is_err());
+    for n in 0..3u8 {
+        assert!(proxy.run_until(soon(50)).is_err());
+        let message = peers[0].recv(Wait::Dont).unwrap();
+        assert_eq!(message.head().as_slice(), [n]);
+    }
+    assert_eq!(proxy.stats().1.sent, 3);
+    drop((proxy, front, source, back, peers));
+    context.term().unwrap();
+}
+
+#[test]
+fn parts_of_what_cannot_be_sent_are_not_kept() {
+    let context = Context::new();
+    let router = context.socket(SocketType::Router).unwrap();
+    router.set_option(33, &Value::Int(1)).unwrap();
+    router.bind("inproc://mandatory").unwrap();
+    let dealer = context.socket(SocketType::Dealer).unwrap();
+    dealer.set_option(5, &Value::Bytes(b"me".to_vec())).unwrap();
+    dealer.connect("inproc://mandatory").unwrap();
+    router.send_part("nobody".into(), true, Wait::Dont).unwrap();
+    let failed = router.send_part("lost".into(), false, Wait::Dont);
+    assert_eq!(failed.unwrap_err().message.len(), 2);
+    assert!(!router.is_sending_parts());
+    router.send_part("me".into(), true, Wait::Dont).unwrap();
+    router.send_part("found".into(), false, Wait::Dont).unwrap();
+    assert_eq!(dealer.recv(Wait::Dont).unwrap().head().as_slice(), b"found");
+    drop((router, dealer));
+    context.term().unwrap();
+}

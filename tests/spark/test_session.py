@@ -1,6 +1,7 @@
 """The format in a local session: what only Spark itself can show."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -29,15 +30,16 @@ def test_the_format_needs_no_registration(spark):
 
 def test_the_workers_run_this_interpreter(spark):
     # Defined here, so that it travels by value: the workers cannot import the tests.
-    def executable(batches):
+    def environment(batches):
         import sys
 
         import pyarrow as pa
 
         for batch in batches:
-            yield pa.record_batch({"path": [sys.executable] * batch.num_rows})
+            yield pa.record_batch({"path": [sys.prefix] * batch.num_rows})
 
-    assert spark.range(1).mapInArrow(executable, "path string").first().path == sys.executable
+    path = spark.range(1).mapInArrow(environment, "path string").first().path
+    assert os.path.realpath(path) == os.path.realpath(sys.prefix)
 
 
 def test_read_aggregates(spark, bound, background):

@@ -1,14 +1,14 @@
 //! Moves messages between two sockets, both ways, without looking at them.
 
-use std::result;
 use std::time::Instant;
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::DropReason;
 use crate::poller::{POLLIN, POLLOUT, PollItem, Target, poll};
-use crate::socket::{Socket, Wait};
+use crate::socket::{SendError, Socket, Wait};
 
 /// How many messages go one way before the other one has its turn.
 const BURST: usize = 1000;
@@ -34,6 +34,8 @@ pub struct Proxy {
     capture: Option<Socket>,
     control: Option<Socket>,
     paused: bool,
+    /// Received and not delivered yet, and whether it goes to the back end.
+    pending: Option<(bool, Message)>,
     front_stats: SideStats,
     back_stats: SideStats,
 }
@@ -52,6 +54,7 @@ impl Proxy {
             capture,
             control,
             paused: false,
+            pending: None,
             front_stats: SideStats::default(),
             back_stats: SideStats::default(),
         }
@@ -81,6 +84,7 @@ impl Proxy {
             if deadline.is_some_and(|at| at <= Instant::now()) {
                 return Err(Error::new(ErrorKind::Again));
             }
+            self.deliver_pending(deadline)?;
             let ready = self.wait_in(deadline)?;
             if ready.control && self.obey()? {
                 return Ok(());
@@ -89,10 +93,10 @@ impl Proxy {
                 continue;
             }
             if ready.front && (same || self.back.events()?.writable) {
-                self.forward(true)?;
+                self.forward(true, deadline)?;
             }
             if ready.back && !same && self.front.events()?.writable {
-                self.forward(false)?;
+                self.forward(false, deadline)?;
             }
         }
     }
@@ -125,13 +129,13 @@ impl Proxy {
         })
     }
 
-    fn forward(&mut self, to_back: bool) -> Result<()> {
-        let (from, to) = if to_back {
-            (&self.front, &self.back)
-        } else {
-            (&self.back, &self.front)
-        };
+    fn forward(&mut self, to_back: bool, deadline: Option<Instant>) -> Result<()> {
         for _ in 0..BURST {
+            let (from, to) = if to_back {
+                (&self.front, &self.back)
+            } else {
+                (&self.back, &self.front)
+            };
             if !to.events()?.writable {
                 return Ok(());
             }
@@ -140,22 +144,48 @@ impl Proxy {
                 Err(error) if error.kind() == ErrorKind::Again => return Ok(()),
                 Err(error) => return Err(error),
             };
-            let size = message.size() as u64;
             if let Some(capture) = &self.capture {
-                // The capture socket drops what it cannot take, by its own rules, and counts it.
-                let _ = capture.send(message.clone(), Wait::Dont);
+                // A capture that is not read misses messages, by its own rules or by this one; it does not stop the rest.
+                if let Err(failed) = capture.send(message.clone(), Wait::Dont)
+                    && failed.error.kind() == ErrorKind::Again
+                {
+                    capture.count_drop(DropReason::HighWater);
+                }
             }
-            deliver(to, message)?;
-            let (from, to) = if to_back {
-                (&mut self.front_stats, &mut self.back_stats)
-            } else {
-                (&mut self.back_stats, &mut self.front_stats)
-            };
-            from.received += 1;
-            from.received_bytes += size;
-            to.sent += 1;
-            to.sent_bytes += size;
+            self.pending = Some((to_back, message));
+            self.deliver_pending(deadline)?;
         }
+        Ok(())
+    }
+
+    /// Delivers what has been received already. It is kept when that takes too long or a signal wants to be handled.
+    fn deliver_pending(&mut self, deadline: Option<Instant>) -> Result<()> {
+        let Some((to_back, message)) = self.pending.take() else {
+            return Ok(());
+        };
+        let size = message.size() as u64;
+        let to = if to_back { &self.back } else { &self.front };
+        let wait = deadline.map_or(Wait::Forever, Wait::Until);
+        if let Err(SendError { message, error }) = to.send(message, wait) {
+            match error.kind() {
+                ErrorKind::Again | ErrorKind::Interrupted => {
+                    self.pending = Some((to_back, message));
+                    return Err(error);
+                }
+                // A pattern that refuses this one message (an unknown routing id) has counted it.
+                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
+                _ => return Err(error),
+            }
+        }
+        let (from, to) = if to_back {
+            (&mut self.front_stats, &mut self.back_stats)
+        } else {
+            (&mut self.back_stats, &mut self.front_stats)
+        };
+        from.received += 1;
+        from.received_bytes += size;
+        to.sent += 1;
+        to.sent_bytes += size;
         Ok(())
     }
 
@@ -181,7 +211,7 @@ impl Proxy {
         }
         let answers = control.socket_type() == zeroxide_proto::socket_type::SocketType::Rep;
         if answers || command.head().as_slice() == b"STATISTICS" {
-            deliver(&control, reply)?;
+            answer(&control, reply)?;
         }
         Ok(done)
     }
@@ -214,26 +244,17 @@ fn item(socket: &Socket, events: i16) -> PollItem<'_> {
     }
 }
 
-/// Sends what has been received already: a signal must not lose it.
-fn deliver(to: &Socket, message: Message) -> Result<()> {
-    let mut message = message;
-    loop {
-        let result: result::Result<(), _> = to.send(message, Wait::Forever);
-        match result {
-            Ok(()) => return Ok(()),
-            Err(failed) if failed.error.kind() == ErrorKind::Interrupted => {
-                message = failed.message
-            }
-            // A pattern that refuses this one message (an unknown routing id) has counted it.
-            Err(failed)
-                if matches!(
-                    failed.error.kind(),
-                    ErrorKind::HostUnreachable | ErrorKind::Fsm
-                ) =>
-            {
-                return Ok(());
-            }
-            Err(failed) => return Err(Error::from(failed)),
+/// A control socket that does not read its answers must not stop the proxy.
+fn answer(control: &Socket, reply: Message) -> Result<()> {
+    match control.send(reply, Wait::Dont) {
+        Err(failed)
+            if !matches!(
+                failed.error.kind(),
+                ErrorKind::Again | ErrorKind::HostUnreachable | ErrorKind::Fsm
+            ) =>
+        {
+            Err(failed.error)
         }
+        _ => Ok(()),
     }
 }

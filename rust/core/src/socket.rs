@@ -30,8 +30,9 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::Rejected;
+use crate::patterns::{DropReason, Rejected};
 use crate::pipe::PipeId;
+use crate::port::SocketPort;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::core::{Core, State};
@@ -128,6 +129,11 @@ impl Socket {
     #[inline]
     fn core(&self) -> &Core {
         &self.handle.core
+    }
+
+    /// Counts a message that could not be sent and was given up.
+    pub(crate) fn count_drop(&self, reason: DropReason) {
+        self.core().count_drop(reason, 1);
     }
 
     /// What is woken whenever something happens to the socket.
@@ -384,7 +390,7 @@ impl Socket {
     ///
     /// # Errors
     /// As [`send`](Self::send); on `Again` and `Interrupted` of the last part, all parts are kept but that one, so
-    /// that it can be sent again.
+    /// that it can be sent again. On any other error nothing is kept.
     pub fn send_part(
         &self,
         frame: Frame,

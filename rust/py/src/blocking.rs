@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use zeroxide::{Error, ErrorKind};
 
 use crate::error::raise;
+use crate::functions::generation;
 
 /// Python runs signal handlers in its main thread only. A signal can arrive between a check and the wait, and
 /// `_thread.interrupt_main()` sends none at all, so the main thread looks this often.
@@ -67,9 +68,13 @@ pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     thread_local! {
-        static MAIN: Cell<Option<bool>> = const { Cell::new(None) };
+        /// The answer, and the process it is about: in a forked child the thread that forked is the main thread.
+        static MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
     }
-    if let Some(main) = MAIN.get() {
+    let generation = generation();
+    if let Some((known_in, main)) = MAIN.get()
+        && known_in == generation
+    {
         return Ok(main);
     }
     let threading = py.import("threading")?;
@@ -78,6 +83,6 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
         .call_method0("main_thread")?
         .getattr("ident")?
         .extract()?;
-    MAIN.set(Some(me == main));
+    MAIN.set(Some((generation, me == main)));
     Ok(me == main)
 }

@@ -9,9 +9,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::mem;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,13 +21,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use zeroxide::Frame;
+use zeroxide_queue::mpsc::Queue;
 
 /// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
 const LEND_FROM: usize = 32 * 1024;
 
-/// Objects whose memory nobody needs any more, until a thread with the GIL comes by.
-static SPENT: Mutex<Vec<Owner>> = Mutex::new(Vec::new());
-static SPENT_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Objects whose memory nobody needs any more, until a thread with the GIL comes by. Without a lock: a fork could meet an
+/// I/O thread that holds it, and the child would wait for it for ever.
+static SPENT: Queue<Owner> = Queue::new();
 
 enum Owner {
     Object { _object: Py<PyAny> },
@@ -38,20 +38,15 @@ enum Owner {
 /// Lets go of Python objects whose memory is no longer needed. Called with the GIL held.
 #[inline]
 pub(crate) fn reclaim() {
-    if SPENT_COUNT.load(Ordering::Relaxed) > 0 {
+    if !SPENT.is_empty() {
         reclaim_now();
     }
 }
 
 #[cold]
 fn reclaim_now() {
-    let spent = {
-        let mut queue = SPENT.lock().unwrap_or_else(PoisonError::into_inner);
-        SPENT_COUNT.store(0, Ordering::Relaxed);
-        mem::take(&mut *queue)
-    };
-    // Dropped outside the lock: a destructor may run Python code that sends.
-    drop(spent);
+    // A destructor may run Python code that sends, and so comes here again: it finds an empty queue, or later arrivals.
+    drop(SPENT.take_all());
 }
 
 /// Memory of a Python object that the core refers to.
@@ -83,9 +78,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(owner) = self.owner.take() {
-            let mut queue = SPENT.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.push(owner);
-            SPENT_COUNT.store(queue.len(), Ordering::Relaxed);
+            SPENT.push(owner);
         }
         if let Some(done) = &self.done {
             done.set();
@@ -282,11 +275,9 @@ pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyR
     };
     let count = room.min(body.len());
     if count > 0 {
-        // SAFETY: the view is writable and contiguous with at least `room` bytes (all checked above); `body` is memory
-        // of the core's, which no Python buffer overlaps.
-        unsafe {
-            std::ptr::copy_nonoverlapping(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count)
-        };
+        // SAFETY: the view is writable and contiguous with at least `room` bytes (all checked above). `body` may lie in
+        // the same memory: over inproc it is what the sender lent, and `copy` allows that.
+        unsafe { std::ptr::copy(body.as_ptr(), buffer.buf_ptr().cast::<u8>(), count) };
     }
     Ok(())
 }

@@ -4,12 +4,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use zeroxide::{Error, ErrorKind, Frame as CoreFrame, PeerInfo};
 
@@ -24,7 +25,7 @@ pub(crate) struct Frame {
     more: AtomicBool,
     tracker: Option<Py<PyAny>>,
     peer: Option<Arc<PeerInfo>>,
-    bytes: OnceLock<Py<PyBytes>>,
+    bytes: PyOnceLock<Py<PyBytes>>,
 }
 
 impl Frame {
@@ -42,7 +43,7 @@ impl Frame {
             more: AtomicBool::new(more),
             tracker,
             peer,
-            bytes: OnceLock::new(),
+            bytes: PyOnceLock::new(),
         }
     }
 
@@ -64,7 +65,7 @@ impl Frame {
             more: AtomicBool::new(self.more.load(Ordering::Relaxed)),
             tracker: self.tracker_of(py),
             peer: self.peer.clone(),
-            bytes: OnceLock::new(),
+            bytes: PyOnceLock::new(),
         }
     }
 
@@ -137,7 +138,7 @@ impl Frame {
             more: AtomicBool::new(false),
             tracker,
             peer: None,
-            bytes: OnceLock::new(),
+            bytes: PyOnceLock::new(),
         })
     }
 
@@ -145,7 +146,7 @@ impl Frame {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
         self.bytes
-            .get_or_init(|| PyBytes::new(py, self.body.as_slice()).unbind())
+            .get_or_init(py, || PyBytes::new(py, self.body.as_slice()).unbind())
             .clone_ref(py)
     }
 

@@ -44,7 +44,7 @@ pub(super) struct Core {
     pub(super) key: OnceLock<usize>,
     pub(super) monitor: Mutex<Option<Socket>>,
     pub(super) monitor_mask: AtomicU32,
-    /// What was lost in pipes that the socket had closed its end of.
+    /// What was lost outside the pipes that the socket has now.
     pub(super) lost_below: Mutex<Counters>,
     /// How many entries `State::unread` has.
     unread: AtomicUsize,

@@ -120,6 +120,7 @@ impl Socket {
 
 impl Core {
     fn bind(&self, text: &str) -> Result<String> {
+        self.check_open()?;
         let endpoint = parse(text)?;
         if endpoint.scheme == INPROC {
             return self.bind_name(text, &endpoint.address);
@@ -162,6 +163,7 @@ impl Core {
     }
 
     fn connect(&self, text: &str) -> Result<String> {
+        self.check_open()?;
         let endpoint = parse(text)?;
         if endpoint.scheme == INPROC {
             return self.connect_name(text, &endpoint.address);

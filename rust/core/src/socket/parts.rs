@@ -10,6 +10,7 @@ use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
 use super::SendError;
+use crate::error::ErrorKind;
 
 /// Per thread: what it has gathered for sending, and what is left of what it receives.
 ///
@@ -74,8 +75,15 @@ impl Parts {
         }
     }
 
-    /// Puts back what could not be sent, but for its last part, which goes back to the caller.
+    /// Puts back what could not be sent yet, but for its last part, which goes back to the caller. What will never be
+    /// sent goes back as a whole: the next message must not begin with it.
     pub(super) fn give_back(&self, failed: SendError) -> SendError {
+        if !matches!(
+            failed.error.kind(),
+            ErrorKind::Again | ErrorKind::Interrupted
+        ) {
+            return failed;
+        }
         let SendError { message, error } = failed;
         let mut frames: Vec<Frame> = message.into_iter().collect();
         let last = frames.pop().unwrap_or_default();

@@ -53,7 +53,7 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         reclaim();
         let core = self.core()?;
-        let mut frames = Vec::with_capacity(parts.len().unwrap_or(2));
+        let mut frames = Vec::with_capacity(expected(parts));
         let mut trackers = Vec::new();
         for (index, part) in parts.try_iter()?.enumerate() {
             let part = part?;
@@ -93,7 +93,7 @@ impl Socket {
     ) -> PyResult<usize> {
         reclaim();
         let core = self.core()?;
-        let mut batch = Vec::with_capacity(messages.len().unwrap_or(0));
+        let mut batch = Vec::with_capacity(expected(messages));
         for message in messages.try_iter()? {
             batch.push(self.take_message(py, &message?)?);
         }
@@ -270,6 +270,11 @@ impl Socket {
         }
         Ok(Message::from_frames(frames))
     }
+}
+
+/// How many items to make room for at first: `__len__` may say anything.
+fn expected(items: &Bound<'_, PyAny>) -> usize {
+    items.len().unwrap_or(0).min(4096)
 }
 
 /// What draft sockets would take.
