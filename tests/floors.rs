@@ -12,7 +12,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rust/queue", &[]),
     ("rust/proto", &[]),
     (".", &["zeroxide-queue", "zeroxide-proto"]),
-    ("rust/py", &["zeroxide"]),
+    ("rust/py", &["zeroxide", "zeroxide-queue"]),
 ];
 
 /// The modules of rust/core, lowest line first. A module may import from the lines below its own, not from its own.
