@@ -360,7 +360,7 @@ impl Socket {
         }
     }
 
-    /// What the socket is ready for now.
+    /// What the socket is ready for now. Parts of a message that are left for this thread can be received.
     ///
     /// # Errors
     /// `Terminated`, `NotSocket`.
@@ -370,8 +370,8 @@ impl Socket {
         Ok(core.events_now(&mut state))
     }
 
-    /// A descriptor that is readable for as long as the socket has something to receive, or has become able to send
-    /// since [`events`](Self::events) was last asked. For other event loops; do not read, write or close it.
+    /// A descriptor that is readable for as long as the socket has something to receive (parts that are left for a
+    /// thread included), or has become able to send since [`events`](Self::events) was last asked. For other event loops; do not read, write or close it.
     ///
     /// # Errors
     /// What the system says when it cannot be made; `Terminated`, `NotSocket`.
@@ -428,13 +428,23 @@ impl Socket {
 
     /// The next part of the message that this thread is in, if it is in one, and who the message is from.
     pub fn next_part(&self) -> Option<(Frame, Option<Arc<PeerInfo>>)> {
-        self.core().parts().next()
+        let core = self.core();
+        let part = core.parts().next();
+        if part.is_some() && core.signal.has_descriptor() {
+            core.level(&mut core.lock());
+        }
+        part
     }
 
     /// Takes a received message apart: its first part now, the others by [`next_part`](Self::next_part) in this
     /// thread.
     pub fn begin_parts(&self, message: Message, peer: Option<Arc<PeerInfo>>) -> Frame {
-        self.core().parts().begin(message, peer)
+        let core = self.core();
+        let first = core.parts().begin(message, peer);
+        if core.signal.has_descriptor() && core.parts().rcvmore() {
+            core.signal.raise();
+        }
+        first
     }
 
     /// Whether more parts follow the last one that this thread received.

@@ -476,9 +476,11 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
+        let readable = state.pattern.can_recv(&mut state.pipes) || self.parts.rcvmore();
+        let writable = state.pattern.can_send(&mut state.pipes) && self.check_turn().is_ok();
         let events = Events {
-            readable: self.spec.can_recv && state.pattern.can_recv(&mut state.pipes),
-            writable: self.spec.can_send && state.pattern.can_send(&mut state.pipes),
+            readable: self.spec.can_recv && readable,
+            writable: self.spec.can_send && writable,
         };
         self.settle(state);
         state.out_event = false;
@@ -493,6 +495,7 @@ impl Core {
         }
         loop {
             let ready = self.check_open().is_err()
+                || self.parts.is_anybody_receiving()
                 || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
                 || (state.out_event
                     && self.spec.can_send

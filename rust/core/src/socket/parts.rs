@@ -18,6 +18,8 @@ use crate::error::ErrorKind;
 #[derive(Default)]
 pub(super) struct Parts {
     busy: AtomicUsize,
+    /// How many threads have parts left to receive.
+    receiving: AtomicUsize,
     threads: Mutex<HashMap<ThreadId, Thread>>,
 }
 
@@ -50,7 +52,11 @@ impl Parts {
         let mut threads = self.lock();
         let me = thread::current().id();
         let mine = threads.entry(me).or_default();
+        let before = usize::from(!mine.incoming.is_empty());
         let result = work(mine);
+        let after = usize::from(!mine.incoming.is_empty());
+        let receiving = self.receiving.load(Ordering::Relaxed) + after - before;
+        self.receiving.store(receiving, Ordering::Relaxed);
         if mine.is_idle() {
             threads.remove(&me);
         }
@@ -130,9 +136,17 @@ impl Parts {
         !self.nobody() && self.with(|mine| !mine.incoming.is_empty())
     }
 
+    /// Whether parts are left for any thread.
+    #[inline]
+    pub(super) fn is_anybody_receiving(&self) -> bool {
+        self.receiving.load(Ordering::Relaxed) > 0
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        self.lock().clear();
+        let mut threads = self.lock();
+        threads.clear();
+        self.receiving.store(0, Ordering::Relaxed);
         self.busy.store(0, Ordering::Relaxed);
     }
 }
