@@ -19,7 +19,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use zeroxide::Frame;
 use zeroxide_queue::mpsc::Queue;
 
@@ -230,7 +230,10 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     }
     let buffer = match PyUntypedBuffer::get(data) {
         Ok(buffer) => buffer,
-        Err(error) if error.is_instance_of::<PyBufferError>(data.py()) => return Err(error),
+        // Some exporters (ctypes arrays) leave out the strides, which a memoryview of them fills in.
+        Err(error) if error.is_instance_of::<PyBufferError>(data.py()) => {
+            PyUntypedBuffer::get(PyMemoryView::from(data)?.as_any())?
+        }
         Err(_) => {
             let name = data.get_type().qualname()?;
             return Err(PyTypeError::new_err(format!(
