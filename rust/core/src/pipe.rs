@@ -10,6 +10,7 @@
 //! write to the wire) is its own business. This is what keeps pipe, mailbox and socket from knowing each other in a
 //! circle.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -77,6 +78,8 @@ pub struct Pipe {
     full: bool,
     /// Frames pushed of a message whose last frame has not come yet.
     open_frames: usize,
+    /// The owner of this end knows that the peer is there.
+    met: bool,
 }
 
 struct Shared {
@@ -177,6 +180,7 @@ impl Pipe {
             far_read: 0,
             full: false,
             open_frames: 0,
+            met: false,
         }
     }
 
@@ -480,6 +484,18 @@ impl Pipe {
     /// The peer behind the far end, once known.
     pub fn peer(&self) -> Option<Arc<PeerInfo>> {
         lock(&self.own().peer).clone()
+    }
+
+    /// True when the peer is known and has not been met since the last [`parts_from_peer`](Self::parts_from_peer): an
+    /// owner that takes its end while the peer is being announced may see it there and be told of it as well.
+    pub fn meets_peer(&mut self) -> bool {
+        let known = lock(&self.own().peer).is_some();
+        known && !mem::replace(&mut self.met, true)
+    }
+
+    /// The connection is lost, and with the next one the peer is met again.
+    pub fn parts_from_peer(&mut self) {
+        self.met = false;
     }
 
     /// Makes the peer known to the far end and tells it that the connection is ready.

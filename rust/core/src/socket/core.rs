@@ -307,6 +307,11 @@ impl Core {
 
     /// Takes a pipe in, under the lock.
     pub(super) fn attach_now(&self, state: &mut State, pipe: Pipe, endpoint: &str, origin: Origin) {
+        if !origin.local {
+            // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
+            pipe.set_hwm_out(state.options.sndhwm);
+            pipe.set_hwm_in(state.options.rcvhwm);
+        }
         let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;
@@ -317,11 +322,7 @@ impl Core {
         {
             pipe.set_owner(owner, id);
         }
-        if state
-            .pipes
-            .get(id)
-            .is_some_and(|pipe| pipe.peer().is_some())
-        {
+        if state.pipes.get(id).is_some_and(|pipe| pipe.meets_peer()) {
             state.pattern.ready(&mut state.pipes, id);
         }
         state.pattern.readable(&mut state.pipes, id);
@@ -532,9 +533,16 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
         }
         PipeEvent::Ready => {
             *out_event = true;
-            pattern.ready(pipes, id);
+            if pipes.get(id).is_some_and(|pipe| pipe.meets_peer()) {
+                pattern.ready(pipes, id);
+            }
         }
-        PipeEvent::Disconnected => pattern.disconnected(pipes, id),
+        PipeEvent::Disconnected => {
+            if let Some(pipe) = pipes.get(id) {
+                pipe.parts_from_peer();
+            }
+            pattern.disconnected(pipes, id);
+        }
         PipeEvent::Closed => {
             pattern.far_closed(pipes, id);
             // A type that cannot receive never reads on to the end of the pipe.

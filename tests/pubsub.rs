@@ -1,0 +1,436 @@
+//! Publishers and subscribers from outside: what is subscribed to arrives, what is lost is counted, also when publishers
+//! come and go and applications do nothing.
+
+mod common;
+
+use std::thread;
+
+use common::raw::Random;
+use common::{
+    IpcName, SocketExt, Watchdog, free_tcp_endpoint, inproc_name, message, rounds, socket, text,
+    until,
+};
+use zeroxide::{Context, DropReason, ErrorKind, Message, Socket, SocketType, Value, Wait, ids};
+
+use SocketType::{Pub, Sub, Xpub, Xsub};
+
+fn subscriber(context: &Context, topics: &[&str]) -> Socket {
+    let subscriber = socket(context, Sub);
+    for topic in topics {
+        subscriber.bytes(ids::SUBSCRIBE, topic.as_bytes());
+    }
+    subscriber
+}
+
+/// Waits until a message on `topic` goes to somebody.
+fn until_wanted(publisher: &Socket, topic: &str) {
+    let unwanted = || publisher.dropped(DropReason::NoSubscriber);
+    until(|| {
+        let before = unwanted();
+        publisher.put(topic);
+        unwanted() == before
+    });
+}
+
+/// Receives the subscriptions that an XPUB is told, in any order, up to `count`.
+fn told(publisher: &Socket, count: usize) -> Vec<Vec<u8>> {
+    let mut told: Vec<Vec<u8>> = (0..count)
+        .map(|_| publisher.recv(Wait::Forever).unwrap().head().to_vec())
+        .collect();
+    told.sort();
+    told
+}
+
+/// The subscriber's application makes no call from its last subscription on.
+#[test]
+fn an_idle_subscriber_is_there_again_after_every_restart_of_the_publisher() {
+    let watchdog =
+        Watchdog::new("an_idle_subscriber_is_there_again_after_every_restart_of_the_publisher");
+    for endpoint in [free_tcp_endpoint(), IpcName::new().endpoint()] {
+        let context = Context::new();
+        let idle = socket(&context, Sub);
+        idle.int(ids::RECONNECT_IVL, 1);
+        // Far more than the high-water mark, which subscriptions are exempt from.
+        let count = rounds(20_000, 100_000);
+        let topic = |n: usize| format!("topic {n:06}");
+        let mut expected: Vec<Vec<u8>> = (0..count)
+            .map(|n| format!("\x01{}", topic(n)).into())
+            .collect();
+        expected.sort();
+        for n in 0..count {
+            idle.bytes(ids::SUBSCRIBE, topic(n).as_bytes());
+        }
+        for gone in ["one", "two"] {
+            idle.bytes(ids::SUBSCRIBE, gone.as_bytes());
+            idle.bytes(ids::UNSUBSCRIBE, gone.as_bytes());
+        }
+        // Twice subscribed, told once.
+        idle.bytes(ids::SUBSCRIBE, topic(7).as_bytes());
+        idle.connect(&endpoint).unwrap();
+        for _ in 0..3 {
+            let publisher = socket(&context, Xpub);
+            until(|| publisher.bind(&endpoint).is_ok());
+            assert!(told(&publisher, count) == expected);
+            assert_eq!(publisher.nothing(), ErrorKind::Again);
+            publisher.put("unwanted");
+            publisher.put(&topic(count - 1));
+            drop(publisher);
+            watchdog.feed();
+        }
+        for _ in 0..3 {
+            assert_eq!(idle.take(), topic(count - 1));
+        }
+        assert_eq!(idle.dropped(DropReason::Filtered), 0);
+    }
+}
+
+#[test]
+fn subscriptions_and_their_ends_reach_every_publisher() {
+    let _watchdog = Watchdog::new("subscriptions_and_their_ends_reach_every_publisher");
+    let context = Context::new();
+    let publishers: Vec<_> = (0..3).map(|_| socket(&context, Xpub)).collect();
+    let bound = subscriber(&context, &["early"]);
+    let endpoint = bound.bind("tcp://127.0.0.1:*").unwrap();
+    for (n, publisher) in publishers.iter().enumerate() {
+        match n {
+            0 => _ = publisher.connect(&endpoint).unwrap(),
+            1 => {
+                _ = bound
+                    .connect(&publisher.bind("tcp://127.0.0.1:*").unwrap())
+                    .unwrap()
+            }
+            _ => {
+                _ = bound
+                    .connect(&publisher.bind(&inproc_name()).unwrap())
+                    .unwrap()
+            }
+        }
+        assert_eq!(publisher.take(), "\x01early");
+    }
+    let steps: [(i32, &str, Option<&str>); 6] = [
+        (ids::SUBSCRIBE, "late", Some("\x01late")),
+        (ids::SUBSCRIBE, "late", None),
+        (ids::UNSUBSCRIBE, "late", None),
+        (ids::UNSUBSCRIBE, "late", Some("\0late")),
+        (ids::UNSUBSCRIBE, "never", None),
+        (ids::UNSUBSCRIBE, "early", Some("\0early")),
+    ];
+    for (option, topic, expected) in steps {
+        bound.bytes(option, topic.as_bytes());
+        for publisher in publishers.iter().filter(|_| expected.is_some()) {
+            assert_eq!(publisher.take(), expected.unwrap());
+        }
+    }
+    for publisher in &publishers {
+        assert_eq!(publisher.nothing(), ErrorKind::Again);
+        publisher.put("early");
+        publisher.put("late");
+        assert_eq!(publisher.dropped(DropReason::NoSubscriber), 2);
+    }
+    assert_eq!(bound.nothing(), ErrorKind::Again);
+}
+
+/// Every message is either received or counted as dropped, and in the order it was sent.
+#[test]
+fn the_counters_of_full_queues_are_exact() {
+    let watchdog = Watchdog::new("the_counters_of_full_queues_are_exact");
+    for endpoint in [
+        "tcp://127.0.0.1:*".to_owned(),
+        IpcName::new().endpoint(),
+        inproc_name(),
+    ] {
+        let context = Context::new();
+        let publisher = socket(&context, Pub);
+        publisher.int(ids::SNDHWM, 7);
+        publisher.int(ids::SNDBUF, 4096);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let (slow, fast) = (subscriber(&context, &[""]), subscriber(&context, &[""]));
+        slow.int(ids::RCVHWM, 3);
+        slow.int(ids::RCVBUF, 4096);
+        fast.int(ids::RCVHWM, 0);
+        let fast_publisher = socket(&context, Pub);
+        fast_publisher.int(ids::SNDHWM, 0);
+        let fast_endpoint = fast_publisher.bind("tcp://127.0.0.1:*").unwrap();
+        slow.connect(&endpoint).unwrap();
+        until_wanted(&publisher, "begin");
+        fast.connect(&fast_endpoint).unwrap();
+        until_wanted(&fast_publisher, "begin");
+
+        let count = rounds(3_000, 100_000);
+        let body = "x".repeat(2000);
+        for n in 0..count {
+            publisher.put(&format!("{n:08} {body}"));
+            fast_publisher.put(&format!("{n:08} {body}"));
+        }
+        let dropped = publisher.dropped(DropReason::HighWater) as usize;
+        assert!(dropped > 0 && dropped < count, "{dropped} of {count}");
+        assert_eq!(
+            publisher.stats().unwrap().peers[0]
+                .dropped
+                .dropped(DropReason::HighWater),
+            dropped as u64
+        );
+        let mut seen = Vec::new();
+        while seen.len() < count - dropped {
+            let number = slow.take();
+            if number != "begin" {
+                seen.push(number[..8].parse::<usize>().unwrap());
+            }
+        }
+        assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+        assert_eq!(slow.nothing(), ErrorKind::Again);
+        // The neighbour who could keep up missed nothing.
+        let mut next = 0;
+        while next < count {
+            let number = fast.take();
+            if number != "begin" {
+                assert_eq!(number[..8].parse::<usize>().unwrap(), next);
+                next += 1;
+            }
+        }
+        assert_eq!(fast_publisher.dropped(DropReason::HighWater), 0);
+        watchdog.feed();
+    }
+}
+
+/// Over inproc there is one queue with the room of both.
+#[test]
+fn a_full_queue_over_inproc_is_as_long_as_both_marks_say() {
+    let context = Context::new();
+    let publisher = socket(&context, Pub);
+    publisher.int(ids::SNDHWM, 6);
+    let endpoint = publisher.bind(&inproc_name()).unwrap();
+    let slow = subscriber(&context, &[""]);
+    slow.int(ids::RCVHWM, 4);
+    slow.connect(&endpoint).unwrap();
+    for n in 0..100 {
+        publisher.put(&n.to_string());
+    }
+    assert_eq!(publisher.dropped(DropReason::HighWater), 90);
+    // It stays out until it has read half of them.
+    for n in 0..4 {
+        assert_eq!(slow.take(), n.to_string());
+    }
+    publisher.put("missed");
+    assert_eq!(publisher.dropped(DropReason::HighWater), 91);
+    assert_eq!(slow.take(), "4");
+    publisher.put("seen");
+    for n in 5..10 {
+        assert_eq!(slow.take(), n.to_string());
+    }
+    assert_eq!(slow.take(), "seen");
+    assert_eq!(slow.nothing(), ErrorKind::Again);
+    assert_eq!(publisher.dropped(DropReason::HighWater), 91);
+}
+
+#[test]
+fn without_drops_the_publisher_waits() {
+    let _watchdog = Watchdog::new("without_drops_the_publisher_waits");
+    for endpoint in ["tcp://127.0.0.1:*".to_owned(), inproc_name()] {
+        let context = Context::new();
+        let publisher = socket(&context, Pub);
+        publisher.int(ids::XPUB_NODROP, 1);
+        publisher.int(ids::SNDHWM, 2);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let slow = subscriber(&context, &[""]);
+        slow.int(ids::RCVHWM, 2);
+        slow.connect(&endpoint).unwrap();
+        until_wanted(&publisher, "begin");
+        let count = rounds(20_000, 500_000);
+        let publishing = {
+            let publisher = publisher.clone();
+            thread::spawn(move || (0..count).for_each(|n| publisher.put(&n.to_string())))
+        };
+        let mut next = 0;
+        while next < count {
+            let number = slow.take();
+            if number != "begin" {
+                assert_eq!(number, next.to_string());
+                next += 1;
+            }
+        }
+        publishing.join().unwrap();
+        assert_eq!(publisher.dropped(DropReason::HighWater), 0);
+    }
+}
+
+#[test]
+fn a_dead_subscriber_gets_nothing() {
+    let _watchdog = Watchdog::new("a_dead_subscriber_gets_nothing");
+    let context = Context::new();
+    for endpoint in ["tcp://127.0.0.1:*".to_owned(), inproc_name()] {
+        let publisher = socket(&context, Xpub);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let dead = subscriber(&context, &["a", "b"]);
+        let alive = subscriber(&context, &["b", "c"]);
+        dead.connect(&endpoint).unwrap();
+        told(&publisher, 2);
+        alive.connect(&endpoint).unwrap();
+        assert_eq!(publisher.take(), "\x01c");
+        drop(dead);
+        // What nobody wants any more is reported, without a call of the dead one's.
+        assert_eq!(publisher.take(), "\0a");
+        let sent = publisher.stats().unwrap().sent;
+        publisher.put("a");
+        publisher.put("b");
+        assert_eq!(alive.take(), "b");
+        let stats = publisher.stats().unwrap();
+        assert_eq!(stats.sent - sent, 1);
+        assert_eq!(stats.peers.len(), 1);
+        assert_eq!(publisher.dropped(DropReason::NoSubscriber), 1);
+    }
+}
+
+/// Only the newest message waits; the others are counted.
+#[test]
+fn a_conflating_subscriber_gets_the_newest() {
+    let _watchdog = Watchdog::new("a_conflating_subscriber_gets_the_newest");
+    let count = rounds(20_000, 1_000_000);
+    for endpoint in ["tcp://127.0.0.1:*".to_owned(), inproc_name()] {
+        let context = Context::new();
+        let publisher = socket(&context, Pub);
+        publisher.int(ids::SNDHWM, 0);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let last_only = socket(&context, Sub);
+        last_only.int(ids::CONFLATE, 1);
+        last_only.bytes(ids::SUBSCRIBE, b"");
+        last_only.connect(&endpoint).unwrap();
+        until_wanted(&publisher, "begin");
+        let publishing = {
+            let publisher = publisher.clone();
+            thread::spawn(move || (0..count).for_each(|n| publisher.put(&format!("{n:08}"))))
+        };
+        let mut seen = Vec::new();
+        while seen.last() != Some(&(count - 1)) {
+            let number = last_only.take();
+            if number != "begin" {
+                seen.push(number.parse::<usize>().unwrap());
+            }
+        }
+        publishing.join().unwrap();
+        assert!(seen.is_sorted_by(|a, b| a < b));
+        assert_eq!(last_only.nothing(), ErrorKind::Again);
+        // Whatever was not received was replaced: here, or over inproc on the other side of the only queue there is.
+        let replaced = DropReason::Conflated;
+        let (sent, got) = (publisher.stats().unwrap(), last_only.stats().unwrap());
+        let published = sent.sent + sent.dropped.dropped(replaced);
+        let gone = sent.dropped.dropped(replaced) + got.dropped.dropped(replaced);
+        assert_eq!(got.received + gone, published);
+    }
+}
+
+/// Random subscriptions and messages against the plain definition of a prefix.
+#[test]
+fn everybody_gets_what_they_want_and_nothing_else() {
+    let watchdog = Watchdog::new("everybody_gets_what_they_want_and_nothing_else");
+    let mut random = Random::new(1);
+    let mut word = move || -> String {
+        (0..random.below(5))
+            .map(|_| ['a', 'b', 'c'][random.below(3)])
+            .collect()
+    };
+    for round in 0..rounds(6, 100) {
+        let endpoint = if round % 2 == 0 {
+            "tcp://127.0.0.1:*".to_owned()
+        } else {
+            inproc_name()
+        };
+        let context = Context::new();
+        let publisher = socket(&context, Xpub);
+        publisher.int(ids::XPUB_VERBOSER, 1);
+        publisher.int(ids::SNDHWM, 0);
+        let endpoint = publisher.bind(&endpoint).unwrap();
+        let subscribers: Vec<(Socket, Vec<String>)> = (0..10)
+            .map(|n| {
+                let topics: Vec<String> = (0..n % 4).map(|_| word()).collect();
+                let mut distinct = topics.clone();
+                distinct.sort();
+                distinct.dedup();
+                let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+                let subscriber = subscriber(&context, &topics);
+                subscriber.bytes(ids::SUBSCRIBE, b"!");
+                subscriber.int(ids::RCVHWM, 0);
+                subscriber.connect(&endpoint).unwrap();
+                told(&publisher, distinct.len() + 1);
+                (subscriber, distinct)
+            })
+            .collect();
+        let sent: Vec<String> = (0..500).map(|_| word()).collect();
+        for topic in &sent {
+            publisher
+                .send(message([topic.as_bytes(), b"body"]), Wait::Forever)
+                .unwrap();
+        }
+        publisher.put("!");
+        for (subscriber, topics) in &subscribers {
+            let wants = |text: &&String| topics.iter().any(|topic| text.starts_with(topic));
+            for topic in sent.iter().filter(wants) {
+                assert_eq!(subscriber.take(), format!("{topic}/body"));
+            }
+            assert_eq!(subscriber.take(), "!");
+        }
+        watchdog.feed();
+    }
+}
+
+/// XSUB and XPUB back to back, as a forwarder has them: subscriptions go up, messages come down.
+#[test]
+fn a_forwarder_passes_on_messages_and_subscriptions() {
+    let _watchdog = Watchdog::new("a_forwarder_passes_on_messages_and_subscriptions");
+    let context = Context::new();
+    let (front, back) = (socket(&context, Xsub), socket(&context, Xpub));
+    let (up, down) = (
+        front.bind("tcp://127.0.0.1:*").unwrap(),
+        back.bind(&inproc_name()).unwrap(),
+    );
+    let forwarding = thread::spawn(move || zeroxide::Proxy::new(front, back, None, None).run());
+    let publisher = socket(&context, Xpub);
+    publisher.connect(&up).unwrap();
+    let subscriber = subscriber(&context, &["news"]);
+    subscriber.connect(&down).unwrap();
+    assert_eq!(publisher.take(), "\x01news");
+    publisher.put("other");
+    publisher.put("news at ten");
+    assert_eq!(subscriber.take(), "news at ten");
+    subscriber.bytes(ids::UNSUBSCRIBE, b"news");
+    assert_eq!(publisher.take(), "\0news");
+    let xsub = socket(&context, Xsub);
+    xsub.connect(&down).unwrap();
+    xsub.send(Message::from(&b"\x01sports"[..]), Wait::Forever)
+        .unwrap();
+    assert_eq!(publisher.take(), "\x01sports");
+    xsub.put("hello upstream");
+    assert_eq!(
+        text(&publisher.recv(Wait::Forever).unwrap()),
+        "hello upstream"
+    );
+    context.shutdown();
+    assert_eq!(
+        forwarding.join().unwrap().unwrap_err().kind(),
+        ErrorKind::Terminated
+    );
+}
+
+#[test]
+fn options_of_publishers_are_refused_elsewhere() {
+    let context = Context::new();
+    let subscriber = socket(&context, Sub);
+    let refused = |id| {
+        subscriber
+            .set_option(id, &Value::Int(1))
+            .unwrap_err()
+            .kind()
+    };
+    assert_eq!(refused(ids::XPUB_NODROP), ErrorKind::Invalid);
+    assert_eq!(refused(ids::XPUB_VERBOSE), ErrorKind::Invalid);
+    assert_eq!(
+        subscriber
+            .send("x".into(), Wait::Dont)
+            .unwrap_err()
+            .error
+            .kind(),
+        ErrorKind::NotSupported
+    );
+    let publisher = socket(&context, Pub);
+    assert_eq!(publisher.nothing(), ErrorKind::NotSupported);
+}

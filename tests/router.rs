@@ -1,0 +1,452 @@
+//! ROUTER from outside: names, who may have them, who is gone; and that whoever shouts does not drown the others.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{
+    IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, inproc_name, message, rounds, socket,
+    text, until,
+};
+use zeroxide::{
+    Context, DropReason, ErrorKind, EventKind, Message, Socket, SocketType, Value, Wait, ids,
+};
+
+use SocketType::{Dealer, Pub, Pull, Push, Rep, Req, Router, Sub};
+
+fn named(context: &Context, socket_type: SocketType, name: &str) -> Socket {
+    let socket = socket(context, socket_type);
+    socket.bytes(ids::ROUTING_ID, name.as_bytes());
+    socket
+}
+
+fn send_to(router: &Socket, name: &str, body: &str, wait: Wait) -> Result<(), ErrorKind> {
+    let message = message([name.as_bytes(), body.as_bytes()]);
+    router
+        .send(message, wait)
+        .map_err(|failed| failed.error.kind())
+}
+
+/// A mandatory ROUTER says when it has met somebody.
+fn until_known(router: &Socket, name: &str) {
+    until(|| send_to(router, name, "hello", Wait::Dont) != Err(ErrorKind::HostUnreachable));
+}
+
+/// Bound endpoints of each transport.
+fn endpoints() -> Vec<String> {
+    vec![
+        "tcp://127.0.0.1:*".to_owned(),
+        IpcName::new().endpoint(),
+        inproc_name(),
+    ]
+}
+
+#[test]
+fn replies_find_those_who_asked() {
+    let _watchdog = Watchdog::new("replies_find_those_who_asked");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let router = socket(&context, Router);
+        let endpoint = router.bind(&endpoint).unwrap();
+        let clients: Vec<Socket> = (0..20)
+            .map(|n| {
+                let client = if n % 2 == 0 {
+                    socket(&context, Dealer)
+                } else {
+                    named(&context, Dealer, &format!("client {n}"))
+                };
+                client.connect(&endpoint).unwrap();
+                client
+            })
+            .collect();
+        for round in 0..rounds(50, 1_000) {
+            for (n, client) in clients.iter().enumerate() {
+                client.put(&format!("{n}.{round}"));
+            }
+            for _ in &clients {
+                let request = router.recv(Wait::Forever).unwrap();
+                router.send(request, Wait::Forever).unwrap();
+            }
+            for (n, client) in clients.iter().enumerate() {
+                assert_eq!(client.take(), format!("{n}.{round}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unknown_name_is_counted_or_an_error() {
+    let _watchdog = Watchdog::new("an_unknown_name_is_counted_or_an_error");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let router = socket(&context, Router);
+        let endpoint = router.bind(&endpoint).unwrap();
+        assert_eq!(send_to(&router, "nobody", "x", Wait::Forever), Ok(()));
+        assert_eq!(router.dropped(DropReason::Unroutable), 1);
+        router.int(ids::ROUTER_MANDATORY, 1);
+        let refused = router
+            .send(message([b"nobody", b"x"]), Wait::Forever)
+            .unwrap_err();
+        assert_eq!(refused.error.kind(), ErrorKind::HostUnreachable);
+        assert_eq!(text(&refused.message), "nobody/x");
+
+        let dealer = named(&context, Dealer, "somebody");
+        dealer.connect(&endpoint).unwrap();
+        until_known(&router, "somebody");
+        assert_eq!(dealer.take(), "hello");
+        drop(dealer);
+        // A dead peer gets nothing.
+        until(|| router.stats().unwrap().peers.is_empty());
+        let sent = router.stats().unwrap().sent;
+        assert_eq!(
+            send_to(&router, "somebody", "x", Wait::Forever),
+            Err(ErrorKind::HostUnreachable)
+        );
+        assert_eq!(router.stats().unwrap().sent, sent);
+    }
+}
+
+#[test]
+fn a_full_peer_is_waited_for_or_missed() {
+    let _watchdog = Watchdog::new("a_full_peer_is_waited_for_or_missed");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let router = socket(&context, Router);
+        router.int(ids::ROUTER_MANDATORY, 1);
+        router.int(ids::SNDHWM, 5);
+        router.int(ids::SNDBUF, 4096);
+        let endpoint = router.bind(&endpoint).unwrap();
+        let (slow, fast) = (
+            named(&context, Dealer, "slow"),
+            named(&context, Dealer, "fast"),
+        );
+        for dealer in [&slow, &fast] {
+            dealer.int(ids::RCVHWM, 5);
+            dealer.int(ids::RCVBUF, 4096);
+            dealer.connect(&endpoint).unwrap();
+        }
+        for name in ["slow", "fast"] {
+            until_known(&router, name);
+        }
+        assert_eq!((slow.take(), fast.take()), ("hello".into(), "hello".into()));
+        let body = "x".repeat(5000);
+        let mut sent = 0;
+        let full = loop {
+            match send_to(&router, "slow", &body, Wait::Dont) {
+                Ok(()) => sent += 1,
+                Err(kind) => break kind,
+            }
+        };
+        assert_eq!(full, ErrorKind::Again);
+        // The other one is not concerned, and still POLLOUT says that somebody can be sent to.
+        assert_eq!(send_to(&router, "fast", "x", Wait::Dont), Ok(()));
+        assert_eq!(fast.take(), "x");
+        assert!(router.events().unwrap().writable);
+        let sender = {
+            let router = router.clone();
+            thread::spawn(move || send_to(&router, "slow", "the last", Wait::Forever))
+        };
+        for _ in 0..sent {
+            assert_eq!(slow.take(), body);
+        }
+        assert_eq!(slow.take(), "the last");
+        sender.join().unwrap().unwrap();
+        assert_eq!(router.dropped(DropReason::HighWater), 0);
+
+        // Without ROUTER_MANDATORY it is missed, and counted exactly.
+        router.int(ids::ROUTER_MANDATORY, 0);
+        let count = 500;
+        for _ in 0..count {
+            send_to(&router, "slow", &body, Wait::Dont).unwrap();
+        }
+        let missed = router.dropped(DropReason::HighWater);
+        assert!(missed > 0 && missed < count);
+        for _ in 0..count - missed {
+            assert_eq!(slow.take(), body);
+        }
+        assert_eq!(slow.nothing(), ErrorKind::Again);
+    }
+}
+
+#[test]
+fn a_name_belongs_to_who_had_it_first() {
+    let _watchdog = Watchdog::new("a_name_belongs_to_who_had_it_first");
+    let context = Context::new();
+    let router = socket(&context, Router);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
+    let first = named(&context, Dealer, "name");
+    first.connect(&endpoint).unwrap();
+    until_known(&router, "name");
+    assert_eq!(first.take(), "hello");
+    let second = named(&context, Dealer, "name");
+    second.int(ids::RECONNECT_IVL, 1);
+    let events = Monitor::of(&context, &second);
+    second.connect(&endpoint).unwrap();
+    events.wait_for(EventKind::Disconnected);
+    send_to(&router, "name", "still the first", Wait::Forever).unwrap();
+    assert_eq!(first.take(), "still the first");
+    drop(first);
+    // Now it is free, and the second one tries again and again.
+    until(|| {
+        let _ = send_to(&router, "name", "the second", Wait::Dont);
+        second.recv(Wait::Dont).is_ok()
+    });
+}
+
+#[test]
+fn with_handover_a_name_belongs_to_who_came_last() {
+    let _watchdog = Watchdog::new("with_handover_a_name_belongs_to_who_came_last");
+    let context = Context::new();
+    let router = socket(&context, Router);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    router.int(ids::ROUTER_HANDOVER, 1);
+    let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
+    let mut last = None;
+    for n in 0..rounds(20, 200) {
+        let next = named(&context, Dealer, "name");
+        next.int(ids::RECONNECT_IVL, -1);
+        next.connect(&endpoint).unwrap();
+        next.put(&format!("here is {n}"));
+        assert_eq!(router.take(), format!("name/here is {n}"));
+        send_to(&router, "name", &format!("welcome {n}"), Wait::Forever).unwrap();
+        assert_eq!(next.take(), format!("welcome {n}"));
+        if let Some(before) = last.replace(next) {
+            let before: Socket = before;
+            assert_eq!(before.nothing(), ErrorKind::Again);
+        }
+        until(|| router.stats().unwrap().peers.len() == 1);
+    }
+}
+
+#[test]
+fn a_name_is_known_again_after_the_router_was_away() {
+    let watchdog = Watchdog::new("a_name_is_known_again_after_the_router_was_away");
+    for endpoint in [free_tcp_endpoint(), IpcName::new().endpoint()] {
+        let context = Context::new();
+        let dealers: Vec<Socket> = (0..5)
+            .map(|n| {
+                let dealer = named(&context, Dealer, &format!("dealer {n}"));
+                dealer.int(ids::RECONNECT_IVL, 1);
+                dealer.connect(&endpoint).unwrap();
+                dealer
+            })
+            .collect();
+        for _ in 0..rounds(5, 100) {
+            let router = socket(&context, Router);
+            router.int(ids::ROUTER_MANDATORY, 1);
+            until(|| router.bind(&endpoint).is_ok());
+            for (n, dealer) in dealers.iter().enumerate() {
+                until_known(&router, &format!("dealer {n}"));
+                assert_eq!(dealer.take(), "hello");
+            }
+            watchdog.feed();
+        }
+    }
+}
+
+/// The other way round: the ROUTER connects, and its peers come and go under other names.
+#[test]
+fn a_router_that_connects_learns_the_names_of_those_who_come_back() {
+    let _watchdog = Watchdog::new("a_router_that_connects_learns_the_names_of_those_who_come_back");
+    let context = Context::new();
+    let endpoint = free_tcp_endpoint();
+    let router = socket(&context, Router);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    router.int(ids::RECONNECT_IVL, 1);
+    router.connect(&endpoint).unwrap();
+    for name in ["one", "two", "two", "three"] {
+        let dealer = named(&context, Dealer, name);
+        until(|| dealer.bind(&endpoint).is_ok());
+        dealer.put("my name");
+        assert_eq!(router.take(), format!("{name}/my name"));
+        send_to(&router, name, "heard", Wait::Forever).unwrap();
+        assert_eq!(dealer.take(), "heard");
+    }
+    assert_eq!(
+        send_to(&router, "one", "x", Wait::Dont),
+        Err(ErrorKind::HostUnreachable)
+    );
+}
+
+#[test]
+fn a_chosen_name_can_be_used_before_anybody_is_there() {
+    let _watchdog = Watchdog::new("a_chosen_name_can_be_used_before_anybody_is_there");
+    let context = Context::new();
+    for endpoint in [free_tcp_endpoint(), inproc_name()] {
+        let router = socket(&context, Router);
+        router.int(ids::ROUTER_MANDATORY, 1);
+        router.int(ids::RECONNECT_IVL, 1);
+        router.bytes(ids::CONNECT_ROUTING_ID, b"chosen");
+        router.connect(&endpoint).unwrap();
+        send_to(&router, "chosen", "early", Wait::Dont).unwrap();
+        let taken = router.set_option(ids::CONNECT_ROUTING_ID, &Value::Bytes(b"chosen".to_vec()));
+        assert_eq!(taken.unwrap_err().kind(), ErrorKind::AddressInUse);
+        let dealer = named(&context, Dealer, "another");
+        dealer.bind(&endpoint).unwrap();
+        assert_eq!(dealer.take(), "early");
+        dealer.put("x");
+        assert_eq!(router.take(), "chosen/x");
+    }
+}
+
+#[test]
+fn a_probe_makes_a_router_known() {
+    let _watchdog = Watchdog::new("a_probe_makes_a_router_known");
+    let context = Context::new();
+    for prober in [Dealer, Req, Router] {
+        for endpoint in endpoints() {
+            let router = named(&context, Router, "server");
+            let endpoint = router.bind(&endpoint).unwrap();
+            let probing = named(&context, prober, "prober");
+            probing.int(ids::PROBE_ROUTER, 1);
+            probing.connect(&endpoint).unwrap();
+            assert_eq!(router.take(), "prober/");
+        }
+    }
+}
+
+#[test]
+fn routers_talk_to_each_other_by_name() {
+    let _watchdog = Watchdog::new("routers_talk_to_each_other_by_name");
+    let context = Context::new();
+    for endpoint in endpoints() {
+        let routers = [
+            named(&context, Router, "left"),
+            named(&context, Router, "right"),
+        ];
+        routers
+            .iter()
+            .for_each(|router| router.int(ids::ROUTER_MANDATORY, 1));
+        let endpoint = routers[0].bind(&endpoint).unwrap();
+        routers[1].connect(&endpoint).unwrap();
+        until_known(&routers[0], "right");
+        until_known(&routers[1], "left");
+        assert_eq!(routers[0].take(), "right/hello");
+        assert_eq!(routers[1].take(), "left/hello");
+    }
+}
+
+// ---- fairness ------------------------------------------------------------------------------------------------------
+
+/// Ten senders, one of them never stops. As soon as something of each slow one is there, ten receives bring it.
+fn everybody_is_served(receiver: SocketType, sender: SocketType, endpoint: &str) {
+    let context = Context::new();
+    let sink = socket(&context, receiver);
+    if receiver == Sub {
+        sink.bytes(ids::SUBSCRIBE, b"");
+    }
+    let endpoint = sink.bind(endpoint).unwrap();
+    let connected = || {
+        let source = socket(&context, sender);
+        source.connect(&endpoint).unwrap();
+        source
+    };
+    let slow: Vec<Socket> = (0..9).map(|_| connected()).collect();
+    let shouting = connected();
+    if sender == Pub {
+        slow.iter().chain([&shouting]).for_each(|publisher| {
+            until(|| {
+                let before = publisher.dropped(DropReason::NoSubscriber);
+                publisher.put("begin");
+                publisher.dropped(DropReason::NoSubscriber) == before
+            });
+        });
+    }
+    let quiet = Arc::new(AtomicBool::new(false));
+    let shouter = {
+        let (shouting, quiet) = (shouting.clone(), quiet.clone());
+        thread::spawn(move || {
+            while !quiet.load(Ordering::Relaxed) {
+                let soon = Wait::Until(Instant::now() + Duration::from_millis(1));
+                let _ = shouting.send("loud".into(), soon);
+            }
+        })
+    };
+    let last =
+        |message: &Message| String::from_utf8_lossy(message.iter().last().unwrap()).into_owned();
+    let waiting = || {
+        let peers = sink.stats().unwrap().peers;
+        peers.iter().filter(|peer| peer.queued_in > 0).count()
+    };
+    // What is left from finding each other.
+    while sender == Pub && last(&sink.recv(Wait::Forever).unwrap()) == "begin" {}
+    for round in 0..rounds(20, 1_000) {
+        for (n, source) in slow.iter().enumerate() {
+            source.put(&format!("{round}.{n}"));
+        }
+        until(|| waiting() == 10);
+        let mut seen: Vec<String> = (0..10)
+            .map(|_| last(&sink.recv(Wait::Forever).unwrap()))
+            .collect();
+        seen.retain(|text| text != "loud" && text != "begin");
+        seen.sort();
+        let expected: Vec<String> = (0..9).map(|n| format!("{round}.{n}")).collect();
+        assert_eq!(seen, expected, "{receiver} over {endpoint}");
+    }
+    quiet.store(true, Ordering::Relaxed);
+    shouter.join().unwrap();
+}
+
+#[test]
+fn whoever_shouts_does_not_drown_the_others() {
+    let watchdog = Watchdog::new("whoever_shouts_does_not_drown_the_others");
+    for (receiver, sender) in [(Pull, Push), (Router, Dealer), (Dealer, Dealer), (Sub, Pub)] {
+        for endpoint in ["tcp://127.0.0.1:*".to_owned(), inproc_name()] {
+            everybody_is_served(receiver, sender, &endpoint);
+            watchdog.feed();
+        }
+    }
+}
+
+/// Load is spread over those who can take it, and a dead one gets nothing.
+#[test]
+fn work_goes_round_those_who_are_there() {
+    let _watchdog = Watchdog::new("work_goes_round_those_who_are_there");
+    let context = Context::new();
+    for (sender, receiver) in [(Push, Pull), (Dealer, Dealer), (Dealer, Rep)] {
+        for endpoint in endpoints() {
+            let source = socket(&context, sender);
+            let endpoint = source.bind(&endpoint).unwrap();
+            let workers: Vec<Socket> = (0..4)
+                .map(|_| {
+                    let worker = socket(&context, receiver);
+                    worker.connect(&endpoint).unwrap();
+                    worker
+                })
+                .collect();
+            until(|| source.peers() == 4);
+            let work = || source.send(message([b"", b"work"]), Wait::Forever).unwrap();
+            (0..40).for_each(|_| work());
+            let share = |worker: &Socket| {
+                (0..10).for_each(|_| {
+                    assert!(
+                        worker
+                            .recv(Wait::Forever)
+                            .unwrap()
+                            .iter()
+                            .any(|frame| **frame == *b"work")
+                    );
+                    if receiver == Rep {
+                        worker.put("done");
+                    }
+                });
+                assert_eq!(worker.nothing(), ErrorKind::Again);
+            };
+            workers.iter().for_each(share);
+            if receiver == Rep {
+                // What a dead one said before can be received still, and keeps it in the books until it is.
+                (0..40).for_each(|_| assert_eq!(source.take(), "/done"));
+            }
+            let mut workers = workers;
+            drop(workers.pop());
+            until(|| source.stats().unwrap().peers.len() == 3);
+            (0..30).for_each(|_| work());
+            workers.iter().for_each(share);
+            assert_eq!(source.dropped(DropReason::PeerGone), 0);
+        }
+    }
+}
