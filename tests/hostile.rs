@@ -619,7 +619,7 @@ fn out_of_descriptors() {
     let newcomer = socket(&scene.context, Dealer);
     newcomer.connect(&scene.endpoint).unwrap();
     exchange(&newcomer);
-    drop((few, newcomer, events));
+    drop((few, newcomer, events, said));
     scene.router.stop_monitor();
     scene.ends_well();
 }

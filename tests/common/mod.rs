@@ -24,7 +24,7 @@ use zeroxide::{
 };
 
 /// Longer than any test takes anywhere.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ends the process, saying which test hangs, unless it is dropped in time.
 pub struct Watchdog {
