@@ -39,8 +39,10 @@ class Dropped(TypedDict):
     lingered: int
     # A newer request took its place, or a reply nobody waits for any more.
     stale: int
-    # From a peer that the pattern had turned away.
+    # From a peer that the pattern had turned away, or not received before a disconnect.
     refused: int
+    # A subscription above MAX_SUBSCRIPTIONS, which was ignored.
+    excess: int
 
 class PeerStats(TypedDict):
     """Counters of one connection."""

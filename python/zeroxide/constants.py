@@ -236,6 +236,8 @@ class SocketOption(_IntEnum):
     NORM_NUM_PARITY = 122
     NORM_NUM_AUTOPARITY = 123
     NORM_PUSH = 124
+    # only here
+    MAX_SUBSCRIPTIONS = 1001
 
 
 class MessageOption(_IntEnum):
@@ -555,6 +557,7 @@ NORM_BLOCK_SIZE = SocketOption.NORM_BLOCK_SIZE
 NORM_NUM_PARITY = SocketOption.NORM_NUM_PARITY
 NORM_NUM_AUTOPARITY = SocketOption.NORM_NUM_AUTOPARITY
 NORM_PUSH = SocketOption.NORM_PUSH
+MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
 
 MORE = MessageOption.MORE
 SRCFD = MessageOption.SRCFD

@@ -183,6 +183,7 @@ class OptionAttributes(_native.Socket):
     norm_num_parity = _int("NORM_NUM_PARITY")
     norm_num_autoparity = _int("NORM_NUM_AUTOPARITY")
     norm_push = _int("NORM_PUSH")
+    max_subscriptions = _int("MAX_SUBSCRIPTIONS")
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key.lower() in ("subscribe", "unsubscribe"):

@@ -18,6 +18,7 @@ REASONS = {
     "lingered",
     "stale",
     "refused",
+    "excess",
 }
 
 

@@ -23,6 +23,10 @@ pub use filter::{AddressFilter, CredentialFilter};
 pub use pattern::{PatternOption, pattern_option};
 pub use table::{SOCKET_OPTIONS, ids};
 
+/// How many topics a subscriber may want unless MAX_SUBSCRIPTIONS says otherwise: more than any has use for, and not
+/// without end.
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 1 << 22;
+
 /// The value of an option on its way in or out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
@@ -105,6 +109,8 @@ pub struct Options {
     pub router_raw: bool,
     /// INVERT_MATCHING: match what does not have the prefix.
     pub invert_matching: bool,
+    /// MAX_SUBSCRIPTIONS
+    pub max_subscriptions: usize,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
     /// LAST_ENDPOINT: what was bound or connected last.
@@ -191,6 +197,7 @@ impl Options {
             conflate: false,
             router_raw: false,
             invert_matching: false,
+            max_subscriptions: MAX_SUBSCRIPTIONS,
             max_msg_size: None,
             last_endpoint: String::new(),
             reconnect_ivl: Some(Duration::from_millis(100)),

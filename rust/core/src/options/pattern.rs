@@ -33,6 +33,8 @@ pub enum PatternOption {
     XpubManual(bool),
     /// XPUB_NODROP: wait instead of dropping when a subscriber's pipe is full.
     XpubNodrop(bool),
+    /// MAX_SUBSCRIPTIONS: how many topics each subscriber may want; 0 = no limit.
+    MaxSubscriptions(usize),
     /// XPUB_WELCOME_MSG: the first message to each subscriber; empty = none.
     XpubWelcomeMsg(Bytes),
     /// REQ_CORRELATE: number the requests and take only matching replies.

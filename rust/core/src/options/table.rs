@@ -354,6 +354,12 @@ options_table! {
     122 NORM_NUM_PARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     123 NORM_NUM_AUTOPARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     124 NORM_PUSH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    // From here on libzmq has no such options.
+    1001 MAX_SUBSCRIPTIONS: Int, "How many topics each subscriber may want; further ones are counted and ignored. 0 = no limit."
+        .of(&[Pub, Xpub])
+        .range(0, INT)
+        .pattern(|v| PatternOption::MaxSubscriptions(count(v)))
+        .int(|o| o.max_subscriptions as i64, |o, v| o.max_subscriptions = v as usize),
 }
 
 const NO_MECHANISM: &str = "needs a security mechanism that is not built in";
@@ -486,6 +492,13 @@ fn text<'a>(row: &OptionRow, bytes: &'a [u8]) -> Result<&'a str> {
 
 fn flag(value: &Value) -> bool {
     *value == Value::Int(1)
+}
+
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Int(number) => usize::try_from(*number).unwrap_or(0),
+        Value::Bytes(_) => 0,
+    }
 }
 
 fn octets(value: &Value) -> Bytes {

@@ -37,11 +37,13 @@ pub enum DropReason {
     /// It arrived, but the socket had closed its end already (a second PAIR peer, a duplicate routing id), or did so
     /// before it was received (disconnect, unbind).
     Refused,
+    /// A subscription above MAX_SUBSCRIPTIONS, which was ignored.
+    Excess,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 12] = [
+    pub const ALL: [DropReason; 13] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -54,6 +56,7 @@ impl DropReason {
         DropReason::Lingered,
         DropReason::Stale,
         DropReason::Refused,
+        DropReason::Excess,
     ];
 
     /// The name under which statistics show it.
@@ -71,6 +74,7 @@ impl DropReason {
             DropReason::Lingered => "lingered",
             DropReason::Stale => "stale",
             DropReason::Refused => "refused",
+            DropReason::Excess => "excess",
         }
     }
 }

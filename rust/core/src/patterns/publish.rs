@@ -26,7 +26,10 @@ impl Pub {
             let topic = message.head();
             match topic.kind() {
                 Kind::Subscribe => {
-                    self.publisher.subscribers.add(topic, id);
+                    let topics = self.publisher.subscribers.topics_of(id);
+                    if self.publisher.admits(pipes, id, topics) {
+                        self.publisher.subscribers.add(topic, id);
+                    }
                 }
                 Kind::Cancel => {
                     self.publisher.subscribers.remove(topic, id);
@@ -143,6 +146,23 @@ mod tests {
         rig.settle();
         rig.send(["y"]).unwrap();
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 3);
+    }
+
+    #[test]
+    fn one_topic_too_many_is_ignored_and_counted() {
+        let mut rig = Rig::new(&PUB);
+        rig.set(PatternOption::MaxSubscriptions(2)).unwrap();
+        let id = subscriber(&mut rig, &["a", "b", "c"]);
+        let other = subscriber(&mut rig, &["c"]);
+        rig.send(["c"]).unwrap();
+        assert!(rig.far_recv_all(id).is_empty());
+        assert_eq!(rig.far_recv_all(other), ["c"]);
+        assert_eq!(rig.dropped(DropReason::Excess), 1);
+        rig.far_send_message(id, cancel("a"));
+        rig.far_send_message(id, subscribe("c"));
+        rig.settle();
+        rig.send(["c"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["c"]);
     }
 
     #[test]

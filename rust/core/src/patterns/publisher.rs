@@ -6,16 +6,17 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::PatternOption;
+use crate::options::{MAX_SUBSCRIPTIONS, PatternOption};
 use crate::patterns::Rejected;
 use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
 
 /// Sends each message to the peers that subscribed to a prefix of its first frame. A peer that is full misses it.
-#[derive(Default)]
 pub(super) struct Publisher {
     pub(super) subscribers: SubscriberTable<PipeId>,
+    /// How many topics a peer may want; 0 = no limit.
+    max_subscriptions: usize,
     outbound: Distributor,
     /// Wait instead of letting a full peer miss a message.
     nodrop: bool,
@@ -24,7 +25,29 @@ pub(super) struct Publisher {
     welcome: Option<Message>,
 }
 
+impl Default for Publisher {
+    fn default() -> Publisher {
+        Publisher {
+            subscribers: SubscriberTable::new(),
+            max_subscriptions: MAX_SUBSCRIPTIONS,
+            outbound: Distributor::default(),
+            nodrop: false,
+            invert: false,
+            welcome: None,
+        }
+    }
+}
+
 impl Publisher {
+    /// Whether a peer that wants so many topics may want another one. Counts it as ignored if not.
+    pub(super) fn admits(&self, pipes: &mut PipeSet, id: PipeId, topics: usize) -> bool {
+        let admits = self.max_subscriptions == 0 || topics < self.max_subscriptions;
+        if !admits {
+            pipes.count_drop(Some(id), DropReason::Excess);
+        }
+        admits
+    }
+
     pub(super) fn attach(&mut self, id: PipeId) {
         self.outbound.insert(id);
     }
@@ -83,6 +106,7 @@ impl Publisher {
     pub(super) fn set(&mut self, option: &PatternOption) -> Result<()> {
         match option {
             PatternOption::XpubNodrop(on) => self.nodrop = *on,
+            PatternOption::MaxSubscriptions(most) => self.max_subscriptions = *most,
             PatternOption::InvertMatching(on) => self.invert = *on,
             PatternOption::XpubWelcomeMsg(body) => {
                 let message = Message::single(body.clone().into());

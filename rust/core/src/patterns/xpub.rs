@@ -68,13 +68,14 @@ impl Xpub {
             let Some((message, id)) = self.inbound.recv(pipes) else {
                 return;
             };
-            self.handle(message, id);
+            self.handle(pipes, message, id);
         }
     }
 
-    fn handle(&mut self, message: Message, from: PipeId) {
+    fn handle(&mut self, pipes: &mut PipeSet, message: Message, from: PipeId) {
         let topic = message.head();
         match topic.kind() {
+            Kind::Subscribe if !self.publisher.admits(pipes, from, self.topics_of(from)) => {}
             Kind::Subscribe if self.subscribe(topic, from) => {
                 self.notify(1, topic, Some(from));
             }
@@ -82,6 +83,15 @@ impl Xpub {
             Kind::Subscribe | Kind::Cancel => {}
             _ => self.push(message, Some(from)),
         }
+    }
+
+    fn topics_of(&self, peer: PipeId) -> usize {
+        let table = if self.manual {
+            &self.requested
+        } else {
+            &self.publisher.subscribers
+        };
+        table.topics_of(peer)
     }
 
     /// Whether the application is to see it.
