@@ -10,13 +10,14 @@ use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec, Rejected};
 use crate::pipe::PipeId;
 
 /// While this many bytes wait for an application that does not receive, nothing more is read from the peers: their own
-/// flow control holds them back. Room for a quarter of a million short topics, since many an application never looks.
+/// flow control holds them back. Many an application never looks at all, and serves its subscribers nevertheless: until
+/// the first time that it receives, it only misses what is too much. Room for a quarter of a million short topics.
 const PENDING_MAX: usize = 32 << 20;
 
 /// What an item costs beside its bytes.
@@ -29,6 +30,8 @@ struct Xpub {
     /// What the application is to receive next.
     pending: VecDeque<Pending>,
     pending_bytes: usize,
+    /// The application has received something, and so wants to know everything.
+    receives: bool,
     verbose: Verbose,
     /// The application decides about subscriptions (XPUB_MANUAL).
     manual: bool,
@@ -64,7 +67,7 @@ enum Verbose {
 impl Xpub {
     /// Takes note of what the peers want, as long as the application keeps up.
     fn listen(&mut self, pipes: &mut PipeSet) {
-        while self.pending_bytes < PENDING_MAX {
+        while self.pending_bytes < PENDING_MAX || !(self.receives || self.manual) {
             let Some((message, id)) = self.inbound.recv(pipes) else {
                 return;
             };
@@ -77,11 +80,13 @@ impl Xpub {
         match topic.kind() {
             Kind::Subscribe if !self.publisher.admits(pipes, from, self.topics_of(from)) => {}
             Kind::Subscribe if self.subscribe(topic, from) => {
-                self.notify(1, topic, Some(from));
+                self.notify(pipes, 1, topic, Some(from));
             }
-            Kind::Cancel if self.cancel(topic, from) => self.notify(0, topic, Some(from)),
+            Kind::Cancel if self.cancel(topic, from) => {
+                self.notify(pipes, 0, topic, Some(from));
+            }
             Kind::Subscribe | Kind::Cancel => {}
-            _ => self.push(message, Some(from)),
+            _ => self.push(pipes, message, Some(from)),
         }
     }
 
@@ -114,19 +119,22 @@ impl Xpub {
     }
 
     /// Subscriptions appear to the application as a message: 1 or 0, then the topic.
-    fn notify(&mut self, byte: u8, topic: &[u8], from: Option<PipeId>) {
+    fn notify(&mut self, pipes: &mut PipeSet, byte: u8, topic: &[u8], from: Option<PipeId>) {
         let body = [&[byte], topic].concat();
-        self.push(Message::single(Frame::from(body)), from);
+        self.push(pipes, Message::single(Frame::from(body)), from);
     }
 
-    fn push(&mut self, message: Message, from: Option<PipeId>) {
+    fn push(&mut self, pipes: &mut PipeSet, message: Message, from: Option<PipeId>) {
+        if self.pending_bytes >= PENDING_MAX && !(self.receives || self.manual) {
+            return pipes.count_drop(from, DropReason::HighWater);
+        }
         let pending = Pending { message, from };
         self.pending_bytes += pending.cost();
         self.pending.push_back(pending);
     }
 
     /// A peer that leaves wants nothing any more.
-    fn cancel_all(&mut self, id: PipeId) {
+    fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let mut unwanted: Vec<Vec<u8>> = Vec::new();
         let mut note = |topic: &[u8]| unwanted.push(topic.to_vec());
         let subscribers = &mut self.publisher.subscribers;
@@ -141,7 +149,7 @@ impl Xpub {
         }
         self.requested.remove_peer(id, |_| {});
         for topic in unwanted {
-            self.notify(0, &topic, None);
+            self.notify(pipes, 0, &topic, None);
         }
     }
 
@@ -181,10 +189,10 @@ impl Pattern for Xpub {
         self.listen(pipes);
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.publisher.remove(id);
         self.inbound.remove(id);
-        self.cancel_all(id);
+        self.cancel_all(pipes, id);
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
@@ -193,6 +201,7 @@ impl Pattern for Xpub {
 
     fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
         self.listen(pipes);
+        self.receives = true;
         let Some(pending) = self.pending.pop_front() else {
             return Err(Error::new(ErrorKind::Again));
         };
@@ -404,6 +413,8 @@ mod tests {
         let mut rig = Rig::with_hwm(&XPUB, 10);
         let a = rig.accept("");
         let b = rig.accept("");
+        tell(&mut rig, a, subscribe("the application looks at this"));
+        rig.recv().unwrap();
         let topic = "t".repeat(1 << 20);
         let mut sent = 0;
         while rig.far_try_send(a, subscribe(&format!("{topic}{sent}"))) {
@@ -442,5 +453,15 @@ mod tests {
         rig.settle();
         rig.send(["99999.x"]).unwrap();
         assert_eq!(rig.far_recv_all(id), ["99999.x"]);
+        // Nor does it matter how much there is that it does not look at.
+        let topic = "t".repeat(1 << 20);
+        for n in 0..40 {
+            rig.far_send_message(id, subscribe(&format!("{topic}{n}")));
+        }
+        rig.far_send_message(id, subscribe("last"));
+        rig.settle();
+        rig.send(["last"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["last"]);
+        assert!(rig.dropped(DropReason::HighWater) > 1);
     }
 }
