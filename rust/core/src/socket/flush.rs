@@ -20,6 +20,7 @@ pub struct FlushError {
 impl Socket {
     /// Returns when every message that was accepted so far has been handed to its peers' kernels. What goes over
     /// inproc has arrived when it is sent. Messages lost with a connection do not keep it waiting; `stats` counts them.
+    /// Nor does what an endpoint that was disconnected still has to deliver: that is up to LINGER.
     ///
     /// # Errors
     /// What is left, by endpoint, with the reason: `Again` when the time is over, `Interrupted` when a signal handler
