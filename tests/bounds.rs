@@ -61,16 +61,24 @@ fn peers_that_come_and_go_wait_for_the_application_in_the_end() {
     let _alone = alone();
     let context = Context::new();
     let (pull, endpoint) = bound(&context, Pull);
-    const PEERS: usize = 1100;
+    const BOUND: usize = 1000;
+    const PEERS: usize = BOUND + 300;
     let senders = Context::new();
-    for n in 0..PEERS {
+    let come_and_go = |n: usize| {
         let push = senders.socket(Push).unwrap();
         push.connect(&endpoint).unwrap();
         push.put(&n.to_string());
-    }
+        push
+    };
     let there = || pull.stats().unwrap().peers.len();
-    until(|| there() >= 1000);
-    // Those that were let in at the same time come on top.
+    // One after the other, so that none is let in beside another.
+    for n in 0..BOUND {
+        come_and_go(n).flush(None).unwrap();
+    }
+    until(|| there() >= BOUND);
+    for n in BOUND..PEERS {
+        come_and_go(n);
+    }
     assert!(there() < PEERS, "{}", there());
     let mut seen = [false; PEERS];
     for _ in 0..PEERS {
