@@ -556,15 +556,17 @@ fn a_thousand_clients_at_once_that_leave_at_once() {
     scene.ends_well();
 }
 
-/// Runs in a child process, see `out_of_descriptors`: dials and holds, until its input ends.
+/// Runs in a child process, see `out_of_descriptors`: dials when it is told to, and holds until its input ends.
 #[test]
 fn dials_for_another_process() {
     let Ok(endpoint) = env::var("ZEROXIDE_TEST_DIAL") else {
         return;
     };
+    let mut told = std::io::stdin();
+    told.read_exact(&mut [0]).unwrap();
     let held: Vec<TcpStream> = (0..80).map(|_| raw::dial(&endpoint)).collect();
     println!("dialled");
-    let _ = std::io::stdin().read(&mut [0]);
+    let _ = told.read(&mut [0]);
     drop(held);
 }
 
@@ -603,6 +605,8 @@ fn out_of_descriptors() {
     // Read to its end: the child is not to find that nobody listens.
     let mut said = BufReader::new(dialler.stdout.take().unwrap()).lines();
     let few = FewDescriptors::new();
+    let mut tell = dialler.stdin.take().unwrap();
+    tell.write_all(b"!").unwrap();
     assert!(said.any(|line| line.unwrap().ends_with("dialled")));
     let failed = events.wait_for(EventKind::AcceptFailed);
     assert_eq!(failed.value, 24, "EMFILE");
@@ -613,7 +617,7 @@ fn out_of_descriptors() {
         scene.context.socket(Pull).is_ok(),
         "a socket needs no descriptor until it is used"
     );
-    drop(dialler.stdin.take());
+    drop(tell);
     assert!(said.all(|line| line.is_ok()));
     dialler.wait().unwrap();
     let newcomer = socket(&scene.context, Dealer);
