@@ -130,6 +130,7 @@ impl Session {
                             }
                             continue;
                         }
+                        up.heard = true;
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
