@@ -308,13 +308,13 @@ fn strangers_are_turned_away_at_once() {
 /// A mechanism that takes any command for the end of the handshake.
 static SECURE: MechanismSpec = MechanismSpec {
     name: "SECURE",
-    start: |_, _| Box::new(Secure),
+    start: |_, _| Ok(Box::new(Secure)),
 };
 
 struct Secure;
 
 impl Mechanism for Secure {
-    fn handle_command(&mut self, _: &[u8], _: &[u8]) -> Result<(), CloseReason> {
+    fn handle_command(&mut self, _: &[u8]) -> Result<(), CloseReason> {
         Ok(())
     }
 
