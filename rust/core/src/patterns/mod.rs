@@ -17,6 +17,7 @@
 mod distributor;
 mod fair_queue;
 mod load_balancer;
+mod notices;
 mod pipe_set;
 mod publisher;
 #[cfg(test)]
