@@ -28,6 +28,7 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
 /// Linux errnos that monitor events carry.
 const ETIMEDOUT: u64 = 110;
+const EFAULT: u64 = 14;
 
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
@@ -376,8 +377,14 @@ impl Session {
                     reason,
                 );
             }
-            CloseReason::AuthFailed(status) => {
+            CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
                 self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
+            }
+            CloseReason::Authenticator { code, .. } => {
+                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(*code), reason);
+            }
+            CloseReason::NobodyToAsk(_) => {
+                self.emit_because(EventKind::HandshakeFailedNoDetail, EFAULT, reason);
             }
             CloseReason::HandshakeTimeout => {
                 self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);

@@ -121,6 +121,10 @@ impl Session {
                 None => return Decoded::Starved,
                 Some(Event::Closed(reason)) => return Decoded::Closed(reason),
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
+                Some(Event::Authenticate(asked)) => {
+                    let nobody = CloseReason::NobodyToAsk(asked.mechanism);
+                    up.engine.abort(nobody, Instant::now());
+                }
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
                     if let Some(pipe) = &mut state.pipe {
