@@ -109,6 +109,29 @@ def test_out_of_range(zmq, dealer, name, value):
     assert dealer.get(getattr(zmq, name)) == before
 
 
+KINDS = "PAIR PUB SUB REQ REP DEALER ROUTER PULL PUSH XPUB XSUB STREAM".split()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_refused_changes_nothing(zmq, context, kind):
+    """Every option, known to this kind of socket or not, with values that fit and values that do not."""
+
+    def read(socket, option):
+        try:
+            return socket.get(option)
+        except zmq.ZMQError:
+            return None
+
+    with context.socket(getattr(zmq, kind)) as socket:
+        for option in set(zmq.SocketOption) - {zmq.EVENTS}:
+            for value in (-2, 1, 1 << 30, b"", b"1", b"x" * 300):
+                before = read(socket, option)
+                try:
+                    socket.set(option, value)
+                except (zmq.ZMQError, TypeError, OverflowError):
+                    assert read(socket, option) == before, option
+
+
 def test_types(zmq, dealer):
     for option, value in [
         (zmq.LINGER, "1"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub, Xsub};
+use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub};
 
 use super::pattern::PatternOption;
 use super::{Kind, OptionRow, Options, Value};
@@ -274,7 +274,7 @@ options_table! {
         .of(&[Stream])
         .pattern(|v| PatternOption::StreamNotify(flag(v))),
     74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends."
-        .of(&[Pub, Xpub, Sub, Xsub])
+        .of(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
