@@ -104,6 +104,8 @@ struct Connection {
     broken: bool,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
+    /// Something from the peer went into the pipe.
+    heard: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -342,6 +344,7 @@ impl Connection {
             hung_up: false,
             broken: false,
             was_ready: false,
+            heard: false,
             given: 0,
             accounted: 0,
         }

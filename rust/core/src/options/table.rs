@@ -203,7 +203,7 @@ options_table! {
     40 XPUB_VERBOSE: Bool, "Pass on every subscription, not only the first of a topic."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubVerbose(flag(v))),
-    41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER, without STREAM's notices; a STREAM socket is the newer way."
+    41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; a STREAM socket is the newer way."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterRaw(flag(v)))
         .write_only_int(|o, v| o.router_raw = v == 1),

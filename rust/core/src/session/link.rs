@@ -10,7 +10,7 @@ use super::traffic::{Input, Output};
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::Result;
 use crate::monitor::EventKind;
-use crate::patterns::DropReason;
+use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Stream, Target, Targets};
 
@@ -28,6 +28,7 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
 /// Linux errnos that monitor events carry.
 const ETIMEDOUT: u64 = 110;
+const EFAULT: u64 = 14;
 
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
@@ -331,12 +332,11 @@ impl Session {
     fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
-        let was_ready = up.was_ready;
+        let (was_ready, heard) = (up.was_ready, up.heard);
         let stranded = up.stranded();
         if !was_ready {
             self.emit_handshake_failure(reason);
         }
-        self.emit_because(EventKind::Disconnected, fd, reason);
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();
@@ -347,15 +347,25 @@ impl Session {
                 self.port.count_drop(DropReason::PeerGone, stranded);
             }
         }
-        if state.connecter.is_none() || (self.options.immediate && state.closing.is_some()) {
-            return self.finish(state, io);
-        }
-        if self.options.immediate {
+        let comes_back = state.connecter.is_some();
+        let keeps_pipe = comes_back && !self.options.immediate;
+        if keeps_pipe && let Some(pipe) = &mut state.pipe {
+            if heard && patterns::spec(self.socket_type).is_some_and(|spec| spec.eager) {
+                pipe.mark_lapse();
+            }
+            if was_ready {
+                pipe.announce_disconnected();
+            }
+        } else if state.closing.is_none() {
             state.pipe = None;
-        } else if was_ready && let Some(pipe) = &state.pipe {
-            pipe.announce_disconnected();
         }
-        self.wait_for_next_round(state, io);
+        // Not before the socket can know: whoever sees the event and sends has to reach somebody else.
+        self.emit_because(EventKind::Disconnected, fd, reason);
+        if keeps_pipe || (comes_back && state.closing.is_none()) {
+            self.wait_for_next_round(state, io);
+        } else {
+            self.finish(state, io);
+        }
     }
 
     fn emit_handshake_failure(&self, reason: &CloseReason) {
@@ -367,8 +377,14 @@ impl Session {
                     reason,
                 );
             }
-            CloseReason::AuthFailed(status) => {
+            CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
                 self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
+            }
+            CloseReason::Authenticator { code, .. } => {
+                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(*code), reason);
+            }
+            CloseReason::NobodyToAsk(_) => {
+                self.emit_because(EventKind::HandshakeFailedNoDetail, EFAULT, reason);
             }
             CloseReason::HandshakeTimeout => {
                 self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);

@@ -121,6 +121,10 @@ impl Session {
                 None => return Decoded::Starved,
                 Some(Event::Closed(reason)) => return Decoded::Closed(reason),
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
+                Some(Event::Authenticate(asked)) => {
+                    let nobody = CloseReason::NobodyToAsk(asked.mechanism);
+                    up.engine.abort(nobody, Instant::now());
+                }
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
                     if let Some(pipe) = &mut state.pipe {
@@ -130,6 +134,7 @@ impl Session {
                             }
                             continue;
                         }
+                        up.heard = true;
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
