@@ -109,7 +109,20 @@ def test_out_of_range(zmq, dealer, name, value):
     assert dealer.get(getattr(zmq, name)) == before
 
 
-KINDS = "PAIR PUB SUB REQ REP DEALER ROUTER PULL PUSH XPUB XSUB STREAM".split()
+KINDS = [
+    "PAIR",
+    "PUB",
+    "SUB",
+    "REQ",
+    "REP",
+    "DEALER",
+    "ROUTER",
+    "PULL",
+    "PUSH",
+    "XPUB",
+    "XSUB",
+    "STREAM",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
