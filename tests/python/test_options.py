@@ -303,10 +303,15 @@ def test_zap_domain_is_kept(zmq, dealer):
     assert dealer.zap_domain == b"global"
 
 
-def test_socks_proxy_is_kept(zmq, dealer):
-    assert dealer.socks_proxy == b""
-    dealer.socks_proxy = b"127.0.0.1:1080"
-    assert dealer.socks_proxy == b"127.0.0.1:1080"
+def test_what_a_socks_proxy_is_told_is_kept(zmq, dealer):
+    for option, value in [
+        (zmq.SOCKS_PROXY, b"127.0.0.1:1080"),
+        (zmq.SOCKS_USERNAME, b"mole"),
+        (zmq.SOCKS_PASSWORD, b"secret"),
+    ]:
+        assert dealer.get(option) == b""
+        dealer.set(option, value)
+        assert dealer.get(option) == value
 
 
 def test_not_blocky_means_no_linger(zmq):

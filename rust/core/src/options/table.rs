@@ -328,8 +328,12 @@ options_table! {
     96 MULTICAST_LOOP: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    99 SOCKS_USERNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    100 SOCKS_PASSWORD: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
+        .length(0, 255)
+        .str(|o| o.socks_username.as_bytes(), |o, v| o.socks_username = v.to_owned()),
+    100 SOCKS_PASSWORD: Str, "The password for SOCKS_USERNAME."
+        .length(0, 255)
+        .str(|o| o.socks_password.as_bytes(), |o, v| o.socks_password = v.to_owned()),
     101 IN_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     102 OUT_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     103 WSS_KEY_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
