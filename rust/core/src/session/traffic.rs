@@ -194,6 +194,7 @@ impl Session {
             return Output::Idle;
         };
         let mut budget = WRITE_BUDGET;
+        let mut moved = false;
         let result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
@@ -212,6 +213,7 @@ impl Session {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
                     budget = budget.saturating_sub(n);
+                    moved = true;
                     *last_output = now;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
@@ -231,9 +233,9 @@ impl Session {
                 pipe.account(transmitted - up.accounted, 0);
             }
             up.accounted = transmitted;
-            if state.closing.is_some() {
-                self.registry.note_progress();
-            }
+        }
+        if moved && state.closing.is_some() {
+            self.registry.note_progress();
         }
         result
     }
