@@ -238,7 +238,7 @@ def stubs(runner: Runner) -> None:
 def docs(runner: Runner) -> None:
     """Every link leads somewhere, every page is in the menu, and every name of the API reference exists."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # about other tools, for people who choose one
-    runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", "--quiet", env=quiet)
+    runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
     print(ROOT / "build" / "site" / "index.html")
 
 

@@ -6,6 +6,7 @@ All ```python blocks of a page run from top to bottom in one process, and share 
 (`--8<-- "examples/..."`) have tests of their own.
 """
 
+import errno
 import json
 import os
 import re
@@ -97,3 +98,9 @@ def test_every_reason_has_a_cure(zmq, context) -> None:
 def test_every_socket_type_has_a_page(zmq) -> None:
     pages = {page.stem for page in (DOCS / "sockets").glob("*.md")} - {"index"}
     assert pages == {kind.name.lower() for kind in zmq.SocketType if kind.value <= zmq.STREAM}
+
+
+def test_errors_are_under_their_texts(zmq) -> None:
+    page = (DOCS / "faq.md").read_text()
+    for text, code in re.findall(r"^### (.+)\n\n(?:`[\w.]+`, )?`(E[A-Z]+)`", page, re.MULTILINE):
+        assert zmq.strerror(getattr(zmq, code, None) or getattr(errno, code)).startswith(text), code
