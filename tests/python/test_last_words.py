@@ -4,9 +4,7 @@ import pytest
 from support import PATIENCE, run_script
 
 
-@pytest.mark.parametrize(
-    "transport", ["tcp", pytest.param("ipc", marks=pytest.mark.zeroxide_only)]
-)
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("ipc", marks=pytest.mark.zeroxide_only)])
 def test_all_of_it_arrives(zmq, sockets, transport):
     pull = sockets.bound(zmq.PULL, transport, rcvhwm=10, rcvtimeo=int(PATIENCE * 1000))
     run_script(
