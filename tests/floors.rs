@@ -46,13 +46,14 @@ const PYTHON: &[&[&str]] = &[
     &["_native", "_typing"],
     &["constants"],
     &["error"],
-    &["frame", "options", "version"],
+    &["frame", "options", "version", "stopwatch"],
     &["tracker"],
     &["socket"],
-    &["context", "poll", "monitor", "proxy"],
-    &["decorators", "utils", "_future"],
+    &["context", "poll", "monitor", "proxy", "as_zmq"],
+    &["backend", "decorators", "utils", "_future"],
+    &["sugar"],
     &["__init__"],
-    &["asyncio", "auth", "devices"],
+    &["asyncio", "auth", "devices", "log", "ssh"],
     &["spark", "collector", "cli", "__main__"],
 ];
 
