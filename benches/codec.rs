@@ -88,7 +88,7 @@ fn frames(engine: &mut Engine) -> usize {
                 count += 1;
             }
             Event::Closed(reason) => panic!("{reason}"),
-            Event::Ready(_) => {}
+            Event::Ready(_) | Event::Authenticate(_) => {}
         }
     }
     count

@@ -5,21 +5,52 @@ import socket as system_socket
 import pytest
 
 
-# libzmq announces connections with an empty body here too; ours leaves that to STREAM.
-@pytest.mark.zeroxide_only
-def test_bytes_in_bytes_out_and_the_end(zmq, context):
+@pytest.fixture
+def raw_router(zmq, context):
     with context.socket(zmq.ROUTER) as router:
         router.set(zmq.ROUTER_RAW, 1)
         port = router.bind_to_random_port("tcp://127.0.0.1")
         with system_socket.create_connection(("127.0.0.1", port)) as peer:
             peer.settimeout(20)
-            peer.sendall(b"GET")
-            name, body = router.recv_multipart()
-            assert body == b"GET"
-            router.send_multipart([name, b"200"])
-            received = b""
-            while len(received) < 3:
-                received += peer.recv(3 - len(received))
-            assert received == b"200"
-            router.send_multipart([name, b""])
-            assert peer.recv(1) == b"", "a message of nothing ends the connection"
+            yield router, peer
+
+
+def receive(peer, count):
+    received = b""
+    while len(received) < count:
+        received += peer.recv(count - len(received))
+    return received
+
+
+def test_bytes_in_bytes_out_and_the_end(raw_router):
+    router, peer = raw_router
+    name, body = router.recv_multipart()
+    assert body == b"", "a connection is announced"
+    peer.sendall(b"GET")
+    assert router.recv_multipart() == [name, b"GET"]
+    router.send_multipart([name, b"200"])
+    assert receive(peer, 3) == b"200"
+    router.send_multipart([name, b""])
+    # libzmq closes it once it is called again. Who closes a connection needs no notice of it.
+    assert not router.poll(100)
+    assert peer.recv(1) == b"", "a message of nothing ends the connection"
+
+
+def test_the_end_of_a_connection_is_announced_behind_its_last_bytes(raw_router):
+    router, peer = raw_router
+    name, _ = router.recv_multipart()
+    peer.sendall(b"bye")
+    peer.close()
+    assert router.recv_multipart() == [name, b"bye"]
+    assert router.recv_multipart() == [name, b""]
+
+
+def test_two_connections_have_two_names(raw_router):
+    router, peer = raw_router
+    name, _ = router.recv_multipart()
+    with system_socket.create_connection(peer.getpeername()) as other:
+        other_name, body = router.recv_multipart()
+        assert body == b""
+        assert other_name != name
+        other.sendall(b"x")
+        assert router.recv_multipart() == [other_name, b"x"]

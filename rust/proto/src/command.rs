@@ -42,6 +42,14 @@ pub(crate) fn printable(name: &[u8]) -> String {
     name[1..].escape_ascii().to_string()
 }
 
+/// What to say of a command, named as by [`split`], that has no place here.
+pub(crate) fn unexpected(expected: &'static str, name: &[u8]) -> ProtocolError {
+    ProtocolError::UnexpectedCommand {
+        expected,
+        got: printable(name),
+    }
+}
+
 /// The data of a PING: its time to live in tenths of a second, and a context to send back.
 pub(crate) fn parse_ping(data: &[u8]) -> Result<(u16, &[u8]), ProtocolError> {
     let malformed = |problem| ProtocolError::Malformed {

@@ -8,9 +8,10 @@ use crate::decoder::{Decoder, Framing, Limits};
 use crate::encoder::Encoder;
 use crate::frame::Frame;
 use crate::greeting::{self, Greeting};
-use crate::mechanisms::{Mechanism, MechanismConfig};
+use crate::mechanisms::{Credentials, MechanismConfig, Verdict};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
+use handshake::Negotiation;
 use heartbeat::Heartbeat;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -34,6 +35,9 @@ pub struct EngineConfig {
     pub mechanism: MechanismConfig,
     /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
     pub as_server: bool,
+    /// Whether to ask the driver about each peer before it is let in: see [`Event::Authenticate`]. Peers before
+    /// ZMTP 3 are refused then, there is nothing to ask.
+    pub authenticate: bool,
     /// How long the handshake may take; `None` or zero waits forever.
     pub handshake_ivl: Option<Duration>,
     /// How often to send a PING; `None` or zero sends none.
@@ -66,6 +70,7 @@ impl EngineConfig {
             routing_id: Bytes::new(),
             mechanism: MechanismConfig::default(),
             as_server: false,
+            authenticate: false,
             handshake_ivl: Some(Duration::from_secs(30)),
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
@@ -101,6 +106,10 @@ pub struct PeerInfo {
 /// What an engine reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// May this peer come in? Asked at most once, and only if [`EngineConfig::authenticate`] is set: by either
+    /// side of NULL, by the server of other mechanisms. The handshake waits for
+    /// [`Engine::handle_verdict`].
+    Authenticate(Credentials),
     /// The handshake is over; messages may pass.
     Ready(Arc<PeerInfo>),
     /// A frame of a message, or a subscription or its end. The frames of a message come in order with nothing
@@ -113,7 +122,8 @@ pub enum Event {
 /// One side of one ZMTP connection: bytes and a clock in, bytes and events out.
 ///
 /// The methods come in three families. *Inputs* are [`handle_input`](Engine::handle_input),
-/// [`handle_eof`](Engine::handle_eof), [`handle_timeout`](Engine::handle_timeout) and [`send`](Engine::send).
+/// [`handle_eof`](Engine::handle_eof), [`handle_timeout`](Engine::handle_timeout),
+/// [`handle_verdict`](Engine::handle_verdict) and [`send`](Engine::send).
 /// *Outputs* are [`poll_event`](Engine::poll_event), [`poll_transmit`](Engine::poll_transmit) (answered with
 /// [`transmitted`](Engine::transmitted)) and [`poll_timeout`](Engine::poll_timeout); after any input they are
 /// to be drained in this order. The rest are questions.
@@ -188,7 +198,7 @@ pub struct Engine {
 enum State {
     Greeting(Greeting),
     RoutingId(greeting::Peer),
-    Mechanism(Box<dyn Mechanism>, u8),
+    Mechanism(Negotiation),
     Traffic,
     Closed,
 }
@@ -289,6 +299,19 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The answer to [`Event::Authenticate`]. Nothing happens if there was no question, or the connection has
+    /// ended since.
+    pub fn handle_verdict(&mut self, verdict: Verdict, now: Instant) {
+        self.now = now;
+        self.judge(verdict);
+    }
+
+    /// Ends the connection for a reason of the driver's own, without a word to the peer.
+    pub fn abort(&mut self, reason: CloseReason, now: Instant) {
+        self.now = now;
+        self.close(reason);
     }
 
     /// The next event, or `None` when more bytes are needed.

@@ -24,6 +24,28 @@ pub enum CloseReason {
     /// The peer sent an ERROR command with this reason.
     #[error("the peer refused the connection: {0:?}")]
     Refused(String),
+    /// Our authenticator refused the peer with this status code.
+    #[error("the authenticator refused the peer with status {0}")]
+    Denied(u16),
+    /// The credentials of this mechanism mean nothing until somebody has checked them.
+    #[error("expected an authenticator to check {0} credentials, there is none")]
+    NobodyToAsk(&'static str),
+    /// Our authenticator gave an answer that is of no use.
+    #[error("expected a verdict from the authenticator, its answer is of no use: {problem}")]
+    Authenticator {
+        /// The value of a monitor's HANDSHAKE_FAILED_PROTOCOL event, as `zmq.h` numbers them.
+        code: u32,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Our own settings do not suffice for the mechanism.
+    #[error("cannot speak {mechanism}: {problem}")]
+    Misconfigured {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// What is missing or of no use.
+        problem: &'static str,
+    },
     /// A frame, or the frames of a message together, exceed the limit.
     #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
     MessageTooBig {

@@ -36,7 +36,12 @@ pub(crate) enum Peer {
     /// ZMTP 2.0.
     V2 { socket_id: u8 },
     /// ZMTP 3.0 or later; later minor versions are spoken as the latest we know.
-    V3 { minor: u8, mechanism: [u8; 20] },
+    V3 {
+        minor: u8,
+        mechanism: [u8; 20],
+        /// The padding of its signature is a length, as for a ZMTP 1.0 peer to read.
+        counted: bool,
+    },
 }
 
 /// What one look at the peer's bytes yields.
@@ -142,6 +147,7 @@ impl Greeting {
             peer: Peer::V3 {
                 minor: if major == 3 { rest[0] } else { u8::MAX },
                 mechanism,
+                counted: input[1..SIGNATURE - 1] != [0; 8],
             },
             used: FULL,
         }
@@ -199,6 +205,7 @@ mod tests {
         let peer = Peer::V3 {
             minor: 1,
             mechanism,
+            counted: true,
         };
         assert_eq!(progress, Progress::Complete { peer, used: 64 });
         assert_eq!(output.backlog(), 64);

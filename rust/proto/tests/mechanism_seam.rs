@@ -8,21 +8,30 @@ mod wire;
 use bytes::Bytes;
 use std::time::Duration;
 use wire::{Cut, Pair, config, data, frames, message};
-use zeroxide_proto::mechanisms::{Cipher, Local, Mechanism, MechanismConfig, MechanismSpec, Peer};
-use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType};
+use zeroxide_proto::mechanisms::{
+    Cipher, Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started,
+};
+use zeroxide_proto::{
+    CloseReason, Credentials, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType, Verdict,
+};
 
 static XOR: MechanismSpec = MechanismSpec { name: "XOR", start };
 
-fn start(config: &MechanismConfig, local: Local<'_>) -> Box<dyn Mechanism> {
+fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
     let hello = [b"\x05HELLO", local.properties].concat();
     let welcome = [b"\x07WELCOME", local.properties].concat();
-    Box::new(Xor {
-        key: config.parameters[0].1[0],
+    let key = config.parameter("key").ok_or(CloseReason::Misconfigured {
+        mechanism: "XOR",
+        problem: "no key",
+    })?;
+    Ok(Box::new(Xor {
+        key: key[0],
         server: local.as_server,
         command: (!local.as_server).then_some(hello),
         answer: local.as_server.then_some(welcome),
+        asks: local.as_server && local.authenticate,
         peer: None,
-    })
+    }))
 }
 
 struct Xor {
@@ -30,24 +39,37 @@ struct Xor {
     server: bool,
     command: Option<Vec<u8>>,
     answer: Option<Vec<u8>>,
+    /// A verdict is still wanted.
+    asks: bool,
     peer: Option<Vec<(String, Bytes)>>,
 }
 
 impl Mechanism for Xor {
-    fn handle_command(&mut self, name: &[u8], data: &[u8]) -> Result<(), CloseReason> {
+    fn handle_command(&mut self, body: &[u8]) -> Result<(), CloseReason> {
         let expected: &[u8] = if self.server {
             b"\x05HELLO"
         } else {
             b"\x07WELCOME"
         };
-        if name != expected {
+        if !body.starts_with(expected) {
             return Err(ProtocolError::Cryptographic("the handshake").into());
         }
-        let end = data.len() - 4;
-        let value = Bytes::copy_from_slice(&data[end..]);
+        let end = body.len() - 4;
+        let value = Bytes::copy_from_slice(&body[end..]);
         self.peer = Some(vec![("Socket-Type".to_owned(), value)]);
-        self.command = self.answer.take();
+        if !self.asks {
+            self.command = self.answer.take();
+        }
         Ok(())
+    }
+
+    fn poll_credentials(&mut self) -> Option<Vec<Bytes>> {
+        (self.asks && self.peer.is_some()).then(|| vec![Bytes::from("credentials")])
+    }
+
+    fn accept(&mut self) {
+        self.asks = false;
+        self.command = self.answer.take();
     }
 
     fn poll_command(&mut self) -> Option<Vec<u8>> {
@@ -55,6 +77,9 @@ impl Mechanism for Xor {
     }
 
     fn poll_peer(&mut self) -> Option<Peer> {
+        if self.asks {
+            return None;
+        }
         Some(Peer {
             properties: self.peer.take()?,
             user_id: Some("alice".to_owned()),
@@ -193,4 +218,150 @@ fn messages_wait_for_the_mechanism() {
         [Event::Closed(CloseReason::Protocol(_))]
     ));
     assert!(!pair.b.engine.is_ready());
+}
+
+/// A pair whose server has asked who the client is, and the question.
+fn asked() -> (Pair, Credentials) {
+    let client = with_key(SocketType::Push, false, 1);
+    let mut server = with_key(SocketType::Pull, true, 1);
+    server.authenticate = true;
+    let mut pair = Pair::new(client, server, Cut::Whole);
+    pair.run();
+    assert_eq!(pair.a.events(), []);
+    match &pair.b.events()[..] {
+        [Event::Authenticate(credentials)] => (pair, credentials.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn verdict(status: u16) -> Verdict {
+    Verdict {
+        status,
+        ..Verdict::default()
+    }
+}
+
+#[test]
+fn the_handshake_waits_for_the_verdict() {
+    let (mut pair, asked) = asked();
+    assert_eq!(asked.mechanism, "XOR");
+    assert_eq!(asked.credentials, ["credentials"]);
+    assert!(!format!("{asked:?}").contains("\"credentials\""));
+    assert!(!pair.a.engine.is_ready() && !pair.b.engine.is_ready());
+    assert!(pair.b.engine.poll_timeout().is_some());
+    let granted = Verdict {
+        status: 200,
+        user_id: "bob".to_owned(),
+        metadata: vec![("Role".to_owned(), Bytes::from("admin"))],
+    };
+    pair.b.engine.handle_verdict(granted.clone(), pair.now);
+    pair.run();
+    let peer = pair.b.engine.peer().unwrap();
+    assert_eq!(peer.user_id.as_deref(), Some("bob"));
+    assert_eq!(peer.properties[0], granted.metadata[0]);
+    assert!(pair.a.engine.is_ready());
+    // A second verdict, and one that nobody asked for, change nothing.
+    pair.b.engine.handle_verdict(verdict(400), pair.now);
+    pair.a.engine.handle_verdict(verdict(400), pair.now);
+    pair.run();
+    assert!(pair.a.engine.is_ready() && pair.b.engine.is_ready());
+}
+
+#[test]
+fn refusal_is_told_unless_it_is_temporary() {
+    for (status, told) in [(400, true), (500, true), (300, false)] {
+        let (mut pair, _) = asked();
+        pair.b.engine.handle_verdict(verdict(status), pair.now);
+        let denied = Event::Closed(CloseReason::Denied(status));
+        assert_eq!(pair.b.drain(), [denied]);
+        let expected = format!("\x04\x0a\x05ERROR\x03{status}");
+        let expected = if told { expected.as_bytes() } else { b"" };
+        assert_eq!(pair.b.output(pair.now), expected);
+        assert!(!pair.b.engine.is_ready() && !pair.b.engine.wants_input());
+    }
+}
+
+#[test]
+fn nothing_piles_up_while_a_verdict_is_awaited() {
+    let (mut pair, _) = asked();
+    assert!(pair.b.engine.wants_input());
+    pair.b.feed(&[0; 1000], pair.now);
+    assert!(!pair.b.engine.wants_input());
+    assert_eq!(pair.b.events(), []);
+    pair.b.engine.handle_eof(pair.now);
+    assert_eq!(pair.b.drain(), [Event::Closed(CloseReason::PeerClosed)]);
+    pair.b.engine.handle_verdict(verdict(200), pair.now);
+    assert!(!pair.b.engine.is_ready());
+    assert_eq!(pair.b.drain(), []);
+}
+
+#[test]
+fn the_handshake_interval_covers_the_verdict() {
+    let (mut pair, _) = asked();
+    pair.now = pair.b.engine.poll_timeout().unwrap();
+    pair.b.engine.handle_timeout(pair.now);
+    let closed = Event::Closed(CloseReason::HandshakeTimeout);
+    assert_eq!(pair.b.drain(), [closed]);
+}
+
+#[test]
+fn a_driver_may_give_up_on_a_peer() {
+    let (mut pair, _) = asked();
+    let reason = CloseReason::NobodyToAsk("XOR");
+    pair.b.engine.abort(reason.clone(), pair.now);
+    assert_eq!(pair.b.drain(), [Event::Closed(reason)]);
+    assert!(!pair.b.engine.has_transmit());
+}
+
+#[test]
+fn null_asks_on_either_side_before_it_says_anything() {
+    let asking = |socket_type| EngineConfig {
+        authenticate: true,
+        ..config(socket_type)
+    };
+    let mut client = asking(SocketType::Dealer);
+    // What only we can know about a peer is not for the peer to say.
+    client.properties = [("User-Id", "root"), ("role", "admin"), ("X-Plain", "x")]
+        .map(|(name, value)| (name.to_owned(), Bytes::from(value)))
+        .to_vec();
+    let mut pair = Pair::new(client, asking(SocketType::Router), Cut::Every(7));
+    pair.run();
+    let question = Event::Authenticate(Credentials {
+        mechanism: "NULL",
+        credentials: Vec::new(),
+    });
+    assert_eq!(pair.a.events(), std::slice::from_ref(&question));
+    assert_eq!(pair.b.events(), [question]);
+    pair.a.engine.handle_verdict(verdict(200), pair.now);
+    pair.run();
+    assert!(!pair.a.engine.is_ready());
+    let granted = Verdict {
+        metadata: vec![("Role".to_owned(), Bytes::from("guest"))],
+        ..verdict(200)
+    };
+    pair.b.engine.handle_verdict(granted, pair.now);
+    pair.run();
+    assert!(pair.a.engine.is_ready());
+    let peer = pair.b.engine.peer().unwrap();
+    assert_eq!(peer.user_id, None);
+    let names: Vec<&str> = peer.properties.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["Role", "Socket-Type", "Identity", "X-Plain"]);
+    assert_eq!(peer.properties[0].1, "guest");
+}
+
+#[test]
+fn whoever_asks_refuses_peers_that_cannot_answer() {
+    let server = EngineConfig {
+        authenticate: true,
+        ..config(SocketType::Pull)
+    };
+    for greeting in [&b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x08"[..], b"\x01\0"] {
+        let mut pair = Pair::new(config(SocketType::Push), server.clone(), Cut::Whole);
+        pair.b.feed(greeting, pair.now);
+        let events = pair.b.events();
+        let [Event::Closed(CloseReason::Protocol(error))] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert!(matches!(error, ProtocolError::VersionTooOld { .. }));
+    }
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
+use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::router_table::{self, Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Rejected};
@@ -22,8 +23,10 @@ struct Router {
     mandatory: bool,
     handover: bool,
     probe_router: bool,
-    /// Peers speak bytes, not ZMTP: a message of nothing ends a connection.
+    /// Peers speak bytes, not ZMTP: the application is told of their coming and going, and ends a connection with a
+    /// message of nothing.
     raw: bool,
+    notices: Notices,
 }
 
 impl Router {
@@ -36,6 +39,7 @@ impl Router {
             handover: false,
             probe_router: false,
             raw: false,
+            notices: Notices::default(),
         }
     }
 
@@ -140,9 +144,18 @@ impl Pattern for Router {
         }
         self.inbound.insert(id);
         self.open.insert(id);
+        if self.raw {
+            self.notices.connected(id);
+        }
         if self.probe_router {
             // Without room for it there are messages in front of it that tell the peer the same.
             let _ = pipes.write(id, Message::new());
+        }
+    }
+
+    fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if self.raw {
+            self.notices.disconnected(pipes, &self.table, id);
         }
     }
 
@@ -170,6 +183,7 @@ impl Pattern for Router {
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.notices.detach(&self.table, id);
         self.table.remove(id);
         self.inbound.remove(id);
         self.open.remove(id);
@@ -199,6 +213,7 @@ impl Pattern for Router {
             return Ok(());
         }
         if self.raw && message.size() == 0 {
+            self.notices.forget(id);
             pipes.doom(id, DoomReason::Requested);
             return Ok(());
         }
@@ -206,6 +221,11 @@ impl Pattern for Router {
     }
 
     fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+        if self.raw {
+            let next = self.notices.recv(pipes, &self.table, &mut self.inbound);
+            let (message, id) = next.ok_or_else(|| Error::new(ErrorKind::Again))?;
+            return Ok((message, Some(id)));
+        }
         while let Some((mut message, id)) = self.inbound.recv(pipes) {
             if let Some(name) = self.table.name(id) {
                 message.push_front(name.clone());
@@ -220,6 +240,9 @@ impl Pattern for Router {
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
+        if self.raw {
+            return self.notices.can_recv(pipes, &self.table, &mut self.inbound);
+        }
         self.inbound.can_recv(pipes)
     }
 

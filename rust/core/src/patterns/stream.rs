@@ -1,7 +1,5 @@
 //! STREAM: raw connections without ZMTP, each known by an id; bytes come and go in chunks.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -9,25 +7,16 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
-use crate::patterns::ring::Ring;
 use crate::patterns::router_table::{Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Rejected};
 use crate::pipe::PipeId;
 
-/// While this many messages wait for an application that does not receive, connections that come and go unseen and
-/// without a word are not reported.
-const NOTICES_MAX: usize = 10_000;
-
 struct Stream {
     table: RouterTable,
     inbound: FairQueue,
-    /// Connections the application has not been told of. It is told before it receives anything from them.
-    fresh: Ring,
-    /// Connections it has been told of, and not yet of their end.
-    announced: Ring,
-    /// What is received before everything else: ends of connections, and what preceded them.
-    pending: VecDeque<(Message, PipeId)>,
+    notices: Notices,
     notify: bool,
     newest: Option<Bytes>,
 }
@@ -37,45 +26,15 @@ impl Stream {
         Stream {
             table: RouterTable::new(),
             inbound: FairQueue::default(),
-            fresh: Ring::default(),
-            announced: Ring::default(),
-            pending: VecDeque::new(),
+            notices: Notices::default(),
             notify: true,
             newest: None,
         }
     }
 
-    /// The connection's id in front of what it sent. A connection that was just made or lost sent nothing.
-    fn named(&self, id: PipeId, mut body: Message) -> Message {
-        if let Some(name) = self.table.name(id) {
-            body.push_front(name.clone());
-        }
-        body
-    }
-
-    fn notice(&self, id: PipeId) -> Message {
-        self.named(id, Message::new())
-    }
-
-    fn push_notice(&mut self, id: PipeId) {
-        let notice = self.notice(id);
-        self.pending.push_back((notice, id));
-    }
-
-    /// Reading the last of a connection that is over makes its end the next thing to receive: the application may be
-    /// about to wait, and nothing else will happen that wakes it.
-    fn note_ends(&mut self, pipes: &PipeSet) {
-        for id in pipes.finished() {
-            if self.announced.remove(*id) {
-                self.push_notice(*id);
-            }
-        }
-    }
-
-    /// The application closes a connection, and need not be told.
+    /// The application closes a connection.
     fn close(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.fresh.remove(id);
-        self.announced.remove(id);
+        self.notices.forget(id);
         self.inbound.remove(id);
         self.table.unroute(id);
         pipes.doom(id, DoomReason::Requested);
@@ -107,21 +66,12 @@ impl Pattern for Stream {
     fn ready(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
         if self.notify {
-            self.fresh.insert(id);
+            self.notices.connected(id);
         }
     }
 
     fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        // What was received so far belongs to the connection that is over, and the same pipe will carry the next.
-        // Only connections that the application knows of are told apart: so there is never more than one of them to
-        // remember, however often the peer comes and goes.
-        if self.announced.remove(id) {
-            while let Some(chunk) = pipes.read(id) {
-                let chunk = self.named(id, chunk);
-                self.pending.push_back((chunk, id));
-            }
-            self.push_notice(id);
-        }
+        self.notices.disconnected(pipes, &self.table, id);
     }
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -136,13 +86,7 @@ impl Pattern for Stream {
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
-        if self.fresh.remove(id) && self.pending.len() < NOTICES_MAX {
-            self.push_notice(id);
-            self.push_notice(id);
-        }
-        if self.announced.remove(id) {
-            self.push_notice(id);
-        }
+        self.notices.detach(&self.table, id);
         self.inbound.remove(id);
         self.table.remove(id);
     }
@@ -181,20 +125,9 @@ impl Pattern for Stream {
     }
 
     fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
-        if let Some((message, id)) = self.pending.pop_front() {
-            return Ok((message, Some(id)));
-        }
-        if let Some(id) = self.fresh.front() {
-            self.fresh.remove(id);
-            self.announced.insert(id);
-            return Ok((self.notice(id), Some(id)));
-        }
-        if let Some((chunk, id)) = self.inbound.recv(pipes) {
-            return Ok((self.named(id, chunk), Some(id)));
-        }
-        self.note_ends(pipes);
-        match self.pending.pop_front() {
-            Some((notice, id)) => Ok((notice, Some(id))),
+        let next = self.notices.recv(pipes, &self.table, &mut self.inbound);
+        match next {
+            Some((message, id)) => Ok((message, Some(id))),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }
@@ -204,12 +137,7 @@ impl Pattern for Stream {
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
-        let there = !self.pending.is_empty() || self.fresh.front().is_some();
-        if there || self.inbound.can_recv(pipes) {
-            return true;
-        }
-        self.note_ends(pipes);
-        !self.pending.is_empty()
+        self.notices.can_recv(pipes, &self.table, &mut self.inbound)
     }
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
@@ -239,6 +167,7 @@ pub(super) static STREAM: PatternSpec = PatternSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patterns::notices::NOTICES_MAX;
     use crate::patterns::rig::{Rig, message};
 
     /// Receives one message: the connection's id, and the rest.

@@ -121,6 +121,10 @@ impl Session {
                 None => return Decoded::Starved,
                 Some(Event::Closed(reason)) => return Decoded::Closed(reason),
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
+                Some(Event::Authenticate(asked)) => {
+                    let nobody = CloseReason::NobodyToAsk(asked.mechanism);
+                    up.engine.abort(nobody, Instant::now());
+                }
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
                     if let Some(pipe) = &mut state.pipe {
@@ -130,6 +134,7 @@ impl Session {
                             }
                             continue;
                         }
+                        up.heard = true;
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
@@ -189,6 +194,7 @@ impl Session {
             return Output::Idle;
         };
         let mut budget = WRITE_BUDGET;
+        let mut moved = false;
         let result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
@@ -207,6 +213,7 @@ impl Session {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
                     budget = budget.saturating_sub(n);
+                    moved = true;
                     *last_output = now;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
@@ -226,9 +233,9 @@ impl Session {
                 pipe.account(transmitted - up.accounted, 0);
             }
             up.accounted = transmitted;
-            if state.closing.is_some() {
-                self.registry.note_progress();
-            }
+        }
+        if moved && state.closing.is_some() {
+            self.registry.note_progress();
         }
         result
     }

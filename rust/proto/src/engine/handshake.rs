@@ -7,13 +7,30 @@ use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, Kind};
 use crate::greeting::{Peer, Progress, mechanism_name};
 use crate::legacy;
-use crate::mechanisms::{self, Cipher, Local, Mechanism, null};
+use crate::mechanisms::{self, Cipher, Credentials, Greeted, Local, Mechanism, Verdict, null};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// Properties that a peer cannot give itself: they say what we know about it.
+const OURS_TO_SAY: [&str; 2] = ["User-Id", "Peer-Address"];
+
 /// Whether a step of the handshake got somewhere, or needs more bytes.
 type Step = Result<bool, CloseReason>;
+
+/// A handshake after the greeting.
+pub(super) struct Negotiation {
+    mechanism: Box<dyn Mechanism>,
+    minor: u8,
+    admission: Admission,
+}
+
+/// How far the question is whether the peer may come in.
+enum Admission {
+    Unasked,
+    Asked,
+    Granted(Verdict),
+}
 
 impl Engine {
     /// Does what the received bytes allow. Handshakes are not decoded lazily: they owe the peer answers.
@@ -22,13 +39,14 @@ impl Engine {
             let step = match &self.state {
                 State::Greeting(_) => self.greet(),
                 State::RoutingId(_) => self.identify(),
-                State::Mechanism(..) => self.negotiate(),
+                State::Mechanism(_) => self.negotiate(),
                 State::Traffic | State::Closed => return,
             };
             match step {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.dry = true;
+                    // While a verdict is awaited nothing is decoded, and so nothing more is to be read.
+                    self.dry = !self.awaits_verdict() || self.decoder.input().bytes().is_empty();
                     return;
                 }
                 Err(reason) => return self.close(reason),
@@ -45,7 +63,17 @@ impl Engine {
             Progress::Complete { peer, used } => {
                 self.decoder.input().skip(used);
                 match peer {
-                    Peer::V3 { minor, mechanism } => self.start_mechanism(minor, &mechanism),
+                    Peer::V3 {
+                        minor,
+                        mechanism,
+                        counted,
+                    } => {
+                        let greeted = Greeted {
+                            minor: minor.min(1),
+                            libzmq: counted,
+                        };
+                        self.start_mechanism(greeted, &mechanism)
+                    }
                     old => self.start_legacy(old),
                 }?;
                 Ok(true)
@@ -53,7 +81,7 @@ impl Engine {
         }
     }
 
-    fn start_mechanism(&mut self, minor: u8, theirs: &[u8; 20]) -> Result<(), CloseReason> {
+    fn start_mechanism(&mut self, peer: Greeted, theirs: &[u8; 20]) -> Result<(), CloseReason> {
         let ours = self.config.mechanism.spec;
         let theirs = mechanism_name(theirs);
         if theirs != ours.name.as_bytes() {
@@ -67,12 +95,17 @@ impl Engine {
         let local = Local {
             socket_type: self.config.socket_type,
             as_server: self.config.as_server,
+            authenticate: self.config.authenticate,
             properties: &properties,
+            peer,
         };
-        let mut mechanism = (ours.start)(&self.config.mechanism, local);
-        self.send_commands(&mut *mechanism);
-        self.state = State::Mechanism(mechanism, minor.min(1));
-        Ok(())
+        let mechanism = (ours.start)(&self.config.mechanism, local)?;
+        self.state = State::Mechanism(Negotiation {
+            mechanism,
+            minor: peer.minor,
+            admission: Admission::Unasked,
+        });
+        self.settle()
     }
 
     fn own_properties(&self) -> Vec<u8> {
@@ -93,34 +126,91 @@ impl Engine {
     }
 
     fn negotiate(&mut self) -> Step {
+        let State::Mechanism(negotiation) = &mut self.state else {
+            return Ok(false);
+        };
+        if matches!(negotiation.admission, Admission::Asked) {
+            return Ok(false);
+        }
         let Some(frame) = self.decoder.decode()? else {
             return Ok(false);
         };
-        let (name, data) = command::split(&frame)?;
-        let State::Mechanism(mut mechanism, minor) =
-            std::mem::replace(&mut self.state, State::Closed)
-        else {
-            return Ok(false);
-        };
-        let handled = mechanism.handle_command(name, data);
-        self.send_commands(&mut *mechanism);
-        let peer = mechanism.poll_peer();
-        self.state = State::Mechanism(mechanism, minor);
-        handled?;
-        if let Some(peer) = peer {
-            self.meet(peer, minor)?;
-        }
+        negotiation.mechanism.handle_command(&frame)?;
+        self.settle()?;
         Ok(true)
     }
 
-    fn send_commands(&mut self, mechanism: &mut dyn Mechanism) {
+    /// Does what the mechanism wants after something has happened.
+    fn settle(&mut self) -> Result<(), CloseReason> {
+        let State::Mechanism(negotiation) = &mut self.state else {
+            return Ok(());
+        };
+        let mechanism = &mut negotiation.mechanism;
         while let Some(body) = mechanism.poll_command() {
             self.encoder.put_command(&body, Frame::new());
+        }
+        if self.config.authenticate
+            && matches!(negotiation.admission, Admission::Unasked)
+            && let Some(credentials) = mechanism.poll_credentials()
+        {
+            negotiation.admission = Admission::Asked;
+            self.events.push_back(Event::Authenticate(Credentials {
+                mechanism: self.config.mechanism.spec.name,
+                credentials,
+            }));
+            return Ok(());
+        }
+        if let Some(peer) = mechanism.poll_peer() {
+            let minor = negotiation.minor;
+            let verdict = match std::mem::replace(&mut negotiation.admission, Admission::Unasked) {
+                Admission::Granted(verdict) => verdict,
+                Admission::Unasked | Admission::Asked => Verdict::default(),
+            };
+            self.meet(peer, minor, verdict)?;
+        }
+        Ok(())
+    }
+
+    fn awaits_verdict(&self) -> bool {
+        matches!(
+            &self.state,
+            State::Mechanism(negotiation) if matches!(negotiation.admission, Admission::Asked)
+        )
+    }
+
+    pub(super) fn judge(&mut self, verdict: Verdict) {
+        let State::Mechanism(negotiation) = &mut self.state else {
+            return;
+        };
+        if !matches!(negotiation.admission, Admission::Asked) {
+            return;
+        }
+        let status = verdict.status;
+        match status {
+            200 => {
+                negotiation.admission = Admission::Granted(verdict);
+                negotiation.mechanism.accept();
+                match self.settle() {
+                    Ok(()) => self.advance_handshake(),
+                    Err(reason) => self.close(reason),
+                }
+            }
+            300 => self.close(CloseReason::Denied(status)),
+            _ => {
+                let command = negotiation.mechanism.error_command(&status.to_string());
+                self.encoder.put_command(&command, Frame::new());
+                self.close_politely(CloseReason::Denied(status));
+            }
         }
     }
 
     /// Checks what a ZMTP 3 peer told about itself.
-    fn meet(&mut self, peer: mechanisms::Peer, minor: u8) -> Result<(), CloseReason> {
+    fn meet(
+        &mut self,
+        peer: mechanisms::Peer,
+        minor: u8,
+        verdict: Verdict,
+    ) -> Result<(), CloseReason> {
         let Some(name) = command::find_property(&peer.properties, "Socket-Type") else {
             return Err(ProtocolError::Metadata("no Socket-Type").into());
         };
@@ -150,8 +240,10 @@ impl Engine {
             routing_id,
             version: (3, minor),
             mechanism: self.config.mechanism.spec.name,
-            user_id: peer.user_id,
-            properties: peer.properties,
+            user_id: Some(verdict.user_id)
+                .filter(|user_id| !user_id.is_empty())
+                .or(peer.user_id),
+            properties: merged(verdict.metadata, peer.properties),
         };
         self.start_traffic(info, peer.cipher);
         Ok(())
@@ -160,7 +252,7 @@ impl Engine {
     fn start_legacy(&mut self, peer: Peer) -> Result<(), CloseReason> {
         let (version, _) = legacy::introduce(&peer, self.config.socket_type)?;
         let mechanism = self.config.mechanism.spec.name;
-        if mechanism != null::NULL.name {
+        if mechanism != null::NULL.name || self.config.authenticate {
             // Whoever insists on security must not be talked out of it by a forged greeting.
             return Err(ProtocolError::VersionTooOld {
                 mechanism,
@@ -244,4 +336,17 @@ impl Engine {
         self.events.push_back(Event::Ready(info));
         self.state = State::Traffic;
     }
+}
+
+/// What our side knows about a peer, then what the peer says about itself, as far as it is for the peer to say.
+fn merged(mut known: Vec<(String, Bytes)>, said: Vec<(String, Bytes)>) -> Vec<(String, Bytes)> {
+    for (name, value) in said {
+        let ours = OURS_TO_SAY
+            .iter()
+            .any(|ours| ours.eq_ignore_ascii_case(&name));
+        if !ours && command::find_property(&known, &name).is_none() {
+            known.push((name, value));
+        }
+    }
+    known
 }

@@ -4,7 +4,7 @@ use super::heartbeat::Beat;
 use super::{Engine, EngineConfig, Event};
 use crate::command::{self, MAX_COMMAND};
 use crate::decoder::{Limits, Meter};
-use crate::error::{CloseReason, ProtocolError};
+use crate::error::CloseReason;
 use crate::frame::{Frame, Kind};
 use crate::mechanisms::Cipher;
 use crate::socket_type::SocketType;
@@ -163,10 +163,7 @@ impl Engine {
         in_message: bool,
     ) -> Result<Option<Frame>, CloseReason> {
         let (name, data) = command::split(&frame)?;
-        let unexpected = |expected| ProtocolError::UnexpectedCommand {
-            expected,
-            got: command::printable(name),
-        };
+        let unexpected = |expected| command::unexpected(expected, name);
         if self.traffic.version.0 < 3 {
             return Err(unexpected("messages of ZMTP 2.0").into());
         }

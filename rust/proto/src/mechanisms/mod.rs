@@ -3,17 +3,21 @@
 //! A new mechanism is one file that ends in a [`MechanismSpec`], and one line in [`MECHANISMS`].
 //!
 //! What a mechanism must do:
-//! * take each handshake command of the peer, with its name, in [`Mechanism::handle_command`]; the first error
-//!   ends the connection;
+//! * take each handshake command of the peer in [`Mechanism::handle_command`]; the first error ends the
+//!   connection;
 //! * give out its own commands in [`Mechanism::poll_command`], which the engine asks after the greeting and
-//!   after every command that came, until it gets `None`;
+//!   after everything that happened, until it gets `None`;
+//! * if [`Local::authenticate`] is set and it is the side that checks the other one: return from
+//!   [`Mechanism::poll_credentials`] what the authenticator must know, once it knows it itself, and then have
+//!   neither a command nor a peer to give until [`Mechanism::accept`] is called;
 //! * return the peer's properties from [`Mechanism::poll_peer`] once it has seen and sent everything; until
-//!   then no message passes in either direction. One that waits for a verdict from outside simply has
-//!   neither a command nor a peer to give;
+//!   then no message passes in either direction;
 //! * return a [`Cipher`] with them when messages are to be wrapped.
 
 pub mod null;
+pub mod plain;
 
+use crate::command;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::Frame;
 use crate::socket_type::SocketType;
@@ -21,15 +25,18 @@ use bytes::Bytes;
 use std::fmt;
 
 /// Every mechanism.
-pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL];
+pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN];
 
 /// What a mechanism is, apart from any connection.
 pub struct MechanismSpec {
     /// The name in the greeting; at most 20 ASCII characters.
     pub name: &'static str,
-    /// Starts one side of one connection.
-    pub start: fn(&MechanismConfig, Local<'_>) -> Box<dyn Mechanism>,
+    /// Starts one side of one connection. Fails when a parameter is missing or of no use.
+    pub start: fn(&MechanismConfig, Local<'_>) -> Started,
 }
+
+/// One side of one connection, started.
+pub type Started = Result<Box<dyn Mechanism>, CloseReason>;
 
 impl fmt::Debug for MechanismSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,12 +45,22 @@ impl fmt::Debug for MechanismSpec {
 }
 
 /// The mechanism of a connection and its settings.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MechanismConfig {
     /// The mechanism.
     pub spec: &'static MechanismSpec,
     /// Keys, names and passwords, under names that the mechanism's file defines.
     pub parameters: Vec<(&'static str, Bytes)>,
+}
+
+impl MechanismConfig {
+    /// The value of a parameter.
+    pub fn parameter(&self, name: &str) -> Option<&Bytes> {
+        self.parameters
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
 }
 
 impl Default for MechanismConfig {
@@ -56,6 +73,14 @@ impl Default for MechanismConfig {
     }
 }
 
+/// Names of parameters only: the values are secrets.
+impl fmt::Debug for MechanismConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.parameters.iter().map(|(name, _)| *name).collect();
+        write!(f, "{:?} {names:?}", self.spec)
+    }
+}
+
 /// Our side, for the mechanism to tell the peer about.
 #[derive(Clone, Copy, Debug)]
 pub struct Local<'a> {
@@ -63,15 +88,61 @@ pub struct Local<'a> {
     pub socket_type: SocketType,
     /// Whether we are the side that checks the other one. Set by an option, not by who connected.
     pub as_server: bool,
+    /// Whether somebody is there to ask about the peer.
+    pub authenticate: bool,
     /// Our properties, ready to follow the name of a READY or INITIATE.
     pub properties: &'a [u8],
+    /// The peer, as far as the greeting shows it.
+    pub peer: Greeted,
+}
+
+/// What the greeting shows of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeted {
+    /// The minor version of ZMTP 3 to speak: 0 or 1.
+    pub minor: u8,
+    /// Its signature carries a length, as libzmq's and its descendants' do: it also has their habits.
+    pub libzmq: bool,
+}
+
+/// What an authenticator has to know about a peer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The mechanism.
+    pub mechanism: &'static str,
+    /// What the peer showed: nothing for NULL, user name and password for PLAIN, for CURVE the 32 bytes of the
+    /// long-term public key that it has proved to be its own.
+    pub credentials: Vec<Bytes>,
+}
+
+/// How many credentials there are; one may be a password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} with {} credentials",
+            self.mechanism,
+            self.credentials.len()
+        )
+    }
+}
+
+/// What an authenticator says about a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// 200 lets it in. 300 closes without a word, so that it tries again; any other status closes and tells it.
+    pub status: u16,
+    /// Who the peer is; empty if that is not known.
+    pub user_id: String,
+    /// What else is known about the peer; goes before what the peer says about itself.
+    pub metadata: Vec<(String, Bytes)>,
 }
 
 /// The peer, as the handshake revealed it.
 pub struct Peer {
     /// Its properties as they came.
     pub properties: Vec<(String, Bytes)>,
-    /// Who it is, if somebody vouched for it.
+    /// Who it is, if the mechanism itself knows; what an authenticator says goes before it.
     pub user_id: Option<String>,
     /// What wraps the messages, if anything does.
     pub cipher: Option<Box<dyn Cipher>>,
@@ -79,11 +150,24 @@ pub struct Peer {
 
 /// One side of one handshake.
 pub trait Mechanism: Send {
-    /// Takes a command of the peer: its name with the length byte, and its data.
-    fn handle_command(&mut self, name: &[u8], data: &[u8]) -> Result<(), CloseReason>;
+    /// Takes a command of the peer: its name with the length byte, then its data.
+    fn handle_command(&mut self, body: &[u8]) -> Result<(), CloseReason>;
 
     /// The body of the next command to send.
     fn poll_command(&mut self) -> Option<Vec<u8>>;
+
+    /// What the authenticator must know, once. Asked for only if [`Local::authenticate`] was set.
+    fn poll_credentials(&mut self) -> Option<Vec<Bytes>> {
+        None
+    }
+
+    /// The authenticator lets the peer in.
+    fn accept(&mut self) {}
+
+    /// The command that tells the peer why it is refused.
+    fn error_command(&self, reason: &str) -> Vec<u8> {
+        [command::ERROR, &command::error_data(reason)].concat()
+    }
 
     /// The peer, once, when the handshake is over on this side.
     fn poll_peer(&mut self) -> Option<Peer>;

@@ -1,8 +1,8 @@
 //! NULL: no security. Both sides send READY with their properties at once, in any order.
 
-use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer};
+use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started};
 use crate::command;
-use crate::error::{CloseReason, ProtocolError};
+use crate::error::CloseReason;
 use bytes::Bytes;
 
 /// The NULL mechanism of ZMTP 3.
@@ -11,18 +11,31 @@ pub static NULL: MechanismSpec = MechanismSpec {
     start,
 };
 
-fn start(_config: &MechanismConfig, local: Local<'_>) -> Box<dyn Mechanism> {
-    Box::new(Null {
+fn start(_: &MechanismConfig, local: Local<'_>) -> Started {
+    Ok(Box::new(Null {
         ready: Some([command::READY, local.properties].concat()),
+        admission: if local.authenticate {
+            Admission::Unasked
+        } else {
+            Admission::Granted
+        },
         peer: Properties::Awaited,
-    })
+    }))
 }
 
 #[derive(Debug)]
 struct Null {
-    /// Our READY until it is sent.
+    /// Our READY until it is sent, which is not before the peer may come in.
     ready: Option<Vec<u8>>,
+    admission: Admission,
     peer: Properties,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Admission {
+    Unasked,
+    Asked,
+    Granted,
 }
 
 #[derive(Debug)]
@@ -33,13 +46,10 @@ enum Properties {
 }
 
 impl Mechanism for Null {
-    fn handle_command(&mut self, name: &[u8], data: &[u8]) -> Result<(), CloseReason> {
+    fn handle_command(&mut self, body: &[u8]) -> Result<(), CloseReason> {
+        let (name, data) = command::split(body)?;
         if !matches!(self.peer, Properties::Awaited) {
-            return Err(ProtocolError::UnexpectedCommand {
-                expected: "messages",
-                got: command::printable(name),
-            }
-            .into());
+            return Err(command::unexpected("messages", name).into());
         }
         match name {
             command::READY => {
@@ -47,16 +57,25 @@ impl Mechanism for Null {
                 Ok(())
             }
             command::ERROR => Err(command::refusal(data)?),
-            _ => Err(ProtocolError::UnexpectedCommand {
-                expected: "READY",
-                got: command::printable(name),
-            }
-            .into()),
+            _ => Err(command::unexpected("READY", name).into()),
         }
     }
 
     fn poll_command(&mut self) -> Option<Vec<u8>> {
-        self.ready.take()
+        self.ready.take_if(|_| self.admission == Admission::Granted)
+    }
+
+    /// Nothing but that it is there, and right away: whoever comes from a bad address hears nothing of us.
+    fn poll_credentials(&mut self) -> Option<Vec<Bytes>> {
+        if self.admission != Admission::Unasked {
+            return None;
+        }
+        self.admission = Admission::Asked;
+        Some(Vec::new())
+    }
+
+    fn accept(&mut self) {
+        self.admission = Admission::Granted;
     }
 
     fn poll_peer(&mut self) -> Option<Peer> {
@@ -77,17 +96,28 @@ impl Mechanism for Null {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ProtocolError;
+    use crate::mechanisms::Greeted;
     use crate::socket_type::SocketType;
 
     const PROPERTIES: &[u8] = b"\x0bSocket-Type\0\0\0\x04PUSH";
 
     fn null() -> Box<dyn Mechanism> {
+        asking(false)
+    }
+
+    fn asking(authenticate: bool) -> Box<dyn Mechanism> {
         let local = Local {
             socket_type: SocketType::Push,
             as_server: false,
+            authenticate,
             properties: PROPERTIES,
+            peer: Greeted {
+                minor: 1,
+                libzmq: true,
+            },
         };
-        start(&MechanismConfig::default(), local)
+        start(&MechanismConfig::default(), local).unwrap()
     }
 
     #[test]
@@ -106,7 +136,7 @@ mod tests {
             if send_first {
                 null.poll_command().unwrap();
             }
-            null.handle_command(command::READY, b"\x0bSocket-Type\0\0\0\x04PULL")
+            null.handle_command(b"\x05READY\x0bSocket-Type\0\0\0\x04PULL")
                 .unwrap();
             if !send_first {
                 assert!(null.poll_peer().is_none());
@@ -124,26 +154,42 @@ mod tests {
     #[test]
     fn only_one_ready_is_welcome() {
         let mut null = null();
-        null.handle_command(command::READY, b"").unwrap();
-        let again = null.handle_command(command::READY, b"");
+        null.handle_command(command::READY).unwrap();
+        let again = null.handle_command(command::READY);
         assert!(matches!(
             again,
             Err(CloseReason::Protocol(
                 ProtocolError::UnexpectedCommand { .. }
             ))
         ));
-        let hello = super::tests::null().handle_command(b"\x05HELLO", b"");
+        let hello = super::tests::null().handle_command(b"\x05HELLO");
         assert_eq!(hello.unwrap_err().to_string(), "expected READY, got HELLO");
     }
 
     #[test]
     fn an_error_is_a_status_or_a_text() {
-        let handle = |data| null().handle_command(command::ERROR, data).unwrap_err();
-        assert_eq!(handle(b"\x03400"), CloseReason::AuthFailed(400));
+        let handle = |body| null().handle_command(body).unwrap_err();
+        assert_eq!(handle(b"\x05ERROR\x03400"), CloseReason::AuthFailed(400));
         assert_eq!(
-            handle(b"\x03no\n"),
+            handle(b"\x05ERROR\x03no\n"),
             CloseReason::Refused("no\\n".to_owned())
         );
-        assert!(matches!(handle(b"\x03no"), CloseReason::Protocol(_)));
+        assert!(matches!(
+            handle(b"\x05ERROR\x03no"),
+            CloseReason::Protocol(_)
+        ));
+    }
+
+    #[test]
+    fn nothing_is_said_before_the_verdict() {
+        let mut null = asking(true);
+        assert!(null.poll_command().is_none());
+        assert_eq!(null.poll_credentials(), Some(Vec::new()));
+        assert_eq!(null.poll_credentials(), None);
+        null.handle_command(command::READY).unwrap();
+        assert!(null.poll_command().is_none() && null.poll_peer().is_none());
+        null.accept();
+        assert!(null.poll_command().is_some() && null.poll_peer().is_some());
+        assert_eq!(null.error_command("400"), b"\x05ERROR\x03400");
     }
 }

@@ -1,0 +1,200 @@
+//! Raw connections, and the notices of their coming and going: for an application that talks bytes with its peers.
+
+use std::collections::VecDeque;
+
+use zeroxide_proto::message::Message;
+
+use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::ring::Ring;
+use crate::patterns::router_table::RouterTable;
+use crate::pipe::PipeId;
+
+/// While this many messages wait for an application that does not receive, connections that come and go unseen and
+/// without a word are not reported.
+pub(super) const NOTICES_MAX: usize = 10_000;
+
+/// Puts a notice, the connection's id and an empty frame, in front of what a connection sends and behind it.
+#[derive(Default)]
+pub(super) struct Notices {
+    /// Connections the application has not been told of. It is told before it receives anything from them.
+    fresh: Ring,
+    /// Connections it has been told of, and not yet of their end.
+    announced: Ring,
+    /// What is received before everything else: ends of connections, and what preceded them.
+    pending: VecDeque<(Message, PipeId)>,
+}
+
+impl Notices {
+    /// A connection is up.
+    pub(super) fn connected(&mut self, id: PipeId) {
+        self.fresh.insert(id);
+    }
+
+    /// A connection was lost, and the same pipe will carry the next.
+    ///
+    /// What was received so far belongs to the one that is over. Only connections that the application knows of are
+    /// told apart: so there is never more than one of them to remember, however often the peer comes and goes.
+    pub(super) fn disconnected(&mut self, pipes: &mut PipeSet, table: &RouterTable, id: PipeId) {
+        if self.announced.remove(id) {
+            while let Some(chunk) = pipes.read(id) {
+                self.pending.push_back((named(table, id, chunk), id));
+            }
+            self.push(table, id);
+        }
+    }
+
+    /// A connection is over and everything from it was received. The table still knows its name.
+    pub(super) fn detach(&mut self, table: &RouterTable, id: PipeId) {
+        if self.fresh.remove(id) && self.pending.len() < NOTICES_MAX {
+            self.push(table, id);
+            self.push(table, id);
+        }
+        if self.announced.remove(id) {
+            self.push(table, id);
+        }
+    }
+
+    /// The application closes a connection, and need not be told.
+    pub(super) fn forget(&mut self, id: PipeId) {
+        self.fresh.remove(id);
+        self.announced.remove(id);
+    }
+
+    /// The next notice, or the next chunk behind the id of its connection.
+    pub(super) fn recv(
+        &mut self,
+        pipes: &mut PipeSet,
+        table: &RouterTable,
+        inbound: &mut FairQueue,
+    ) -> Option<(Message, PipeId)> {
+        if let Some(pending) = self.pending.pop_front() {
+            return Some(pending);
+        }
+        if let Some(id) = self.fresh.front() {
+            self.fresh.remove(id);
+            self.announced.insert(id);
+            return Some((named(table, id, Message::new()), id));
+        }
+        if let Some((chunk, id)) = inbound.recv(pipes) {
+            return Some((named(table, id, chunk), id));
+        }
+        self.note_ends(pipes, table);
+        self.pending.pop_front()
+    }
+
+    /// Whether [`recv`](Self::recv) has something.
+    pub(super) fn can_recv(
+        &mut self,
+        pipes: &mut PipeSet,
+        table: &RouterTable,
+        inbound: &mut FairQueue,
+    ) -> bool {
+        let there = !self.pending.is_empty() || self.fresh.front().is_some();
+        if there || inbound.can_recv(pipes) {
+            return true;
+        }
+        self.note_ends(pipes, table);
+        !self.pending.is_empty()
+    }
+
+    /// Reading the last of a connection that is over makes its end the next thing to receive: the application may be
+    /// about to wait, and nothing else will happen that wakes it.
+    fn note_ends(&mut self, pipes: &PipeSet, table: &RouterTable) {
+        for id in pipes.finished() {
+            if self.announced.remove(*id) {
+                self.push(table, *id);
+            }
+        }
+    }
+
+    fn push(&mut self, table: &RouterTable, id: PipeId) {
+        self.pending
+            .push_back((named(table, id, Message::new()), id));
+    }
+}
+
+/// The connection's id in front of what it sent. One that was just made or lost sent nothing.
+fn named(table: &RouterTable, id: PipeId, mut body: Message) -> Message {
+    if let Some(name) = table.name(id) {
+        body.push_front(name.clone());
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::ErrorKind;
+    use crate::options::PatternOption;
+    use crate::patterns::pipe_set::{DoomReason, DropReason};
+    use crate::patterns::rig::{Rig, message};
+    use crate::patterns::router::ROUTER;
+
+    fn raw_router() -> Rig {
+        let mut rig = Rig::new(&ROUTER);
+        rig.set(PatternOption::RouterRaw(true)).unwrap();
+        rig
+    }
+
+    fn bodies(rig: &mut Rig) -> Vec<String> {
+        std::iter::from_fn(|| rig.recv().ok())
+            .map(|frames| frames[1..].join("/"))
+            .collect()
+    }
+
+    #[test]
+    fn a_raw_router_is_told_of_peers_as_they_come_and_go() {
+        let mut rig = raw_router();
+        let a = rig.accept("");
+        let b = rig.accept("");
+        rig.far_send(b, ["b"]);
+        rig.far_send(a, ["a"]);
+        rig.settle();
+        assert!(rig.can_recv());
+        let first = rig.recv_from().unwrap();
+        assert_eq!((first.0.len(), &first.0[1][..], first.1), (2, "", Some(a)));
+        assert_eq!(bodies(&mut rig), ["", "a", "b"]);
+        rig.far_send(a, ["bye"]);
+        rig.far_close(a);
+        rig.settle();
+        for (look_first, expected) in [(true, "bye"), (false, "")] {
+            assert!(!look_first || rig.can_recv());
+            let (frames, from) = rig.recv_from().unwrap();
+            assert_eq!(frames, [first.0[0].clone(), expected.into()]);
+            assert_eq!(from, Some(a));
+        }
+        assert_eq!(rig.recv(), Err(ErrorKind::Again));
+        assert!(rig.is_gone(a) && !rig.is_gone(b));
+    }
+
+    #[test]
+    fn a_raw_router_that_ends_a_connection_hears_no_more_of_it() {
+        let mut rig = raw_router();
+        let id = rig.accept("");
+        let (name, _) = rig.pattern.recv(&mut rig.pipes).unwrap();
+        let name = name.head().clone();
+        rig.send_message(message([&name[..], b"last words"]))
+            .unwrap();
+        rig.send_message(message([&name[..], b""])).unwrap();
+        assert_eq!(rig.doomed(id), Some(DoomReason::Requested));
+        assert_eq!(rig.far_recv_all(id), ["last words"]);
+        assert!(!rig.can_recv());
+        // As any ROUTER it only counts what it cannot deliver.
+        rig.send_message(message([&name[..], b"late"])).unwrap();
+        assert_eq!(rig.dropped(DropReason::Unroutable), 1);
+    }
+
+    #[test]
+    fn a_raw_router_tells_a_lost_connection_from_its_successor() {
+        let mut rig = raw_router();
+        let id = rig.connect();
+        rig.ready(id, "");
+        assert_eq!(bodies(&mut rig), [""]);
+        rig.far_send(id, ["1"]);
+        rig.disconnected(id);
+        rig.ready(id, "");
+        rig.far_send(id, ["2"]);
+        rig.settle();
+        assert_eq!(bodies(&mut rig), ["1", "", "", "2"]);
+    }
+}
