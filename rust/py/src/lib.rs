@@ -19,7 +19,7 @@ mod socket;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::buffer::Release;
+    use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
