@@ -35,7 +35,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller"],
+    &["reaper", "poller", "watcher"],
     &["proxy"],
     &["context"],
 ];
@@ -53,6 +53,8 @@ const PYTHON: &[&[&str]] = &[
     &["decorators", "utils", "_future"],
     &["__init__"],
     &["asyncio", "auth", "devices"],
+    &["eventloop"],
+    &["green"],
     &["spark", "collector", "cli", "__main__"],
 ];
 
