@@ -109,6 +109,15 @@ impl ReadBuffer {
         }
     }
 
+    /// Some of these bytes, to be altered before they are taken.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
+        if !self.frozen.is_empty() {
+            self.thaw();
+        }
+        &mut self.block[self.start + start..self.start + end]
+    }
+
     /// Forgets some of the bytes at the front, but not all of them.
     #[inline]
     pub(crate) fn skip_some(&mut self, count: usize) {
