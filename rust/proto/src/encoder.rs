@@ -19,7 +19,7 @@ pub(crate) const GATHER_MIN: usize = 8 * 1024;
 const WRAPPED_APART: usize = 256 * 1024;
 
 /// The largest buffer that may stay when a connection falls silent.
-const QUIET_MAX: usize = 16 * 1024;
+const QUIET_MAX: usize = 1024;
 
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
