@@ -339,7 +339,11 @@ def zmq_poll(
     """Waits up to `timeout` ms for events of sockets and file descriptors."""
 
 def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:
-    """Passes messages between two sockets until their context is terminated."""
+    """Passes messages between two sockets until their context is terminated.
+
+    `capture` gets a copy of everything. If it cannot send, having no peer or a slow one,
+    the proxy waits for it; a PUB never has to.
+    """
 
 def proxy_steerable(
     frontend: Socket,
@@ -347,7 +351,26 @@ def proxy_steerable(
     capture: Socket | None = None,
     control: Socket | None = None,
 ) -> int:
-    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`."""
+    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
+
+    STATISTICS is answered with eight parts, numbers of 64 bits in the machine's byte
+    order: messages and bytes received from the front end, messages and bytes sent to it,
+    then the same for the back end. A REP socket answers the others with an empty message.
+    Returns after TERMINATE.
+    """
+
+def monitored_queue(
+    in_socket: Socket,
+    out_socket: Socket,
+    mon_socket: Socket,
+    in_prefix: bytes = b"in",
+    out_prefix: bytes = b"out",
+) -> int:
+    """`proxy` whose monitor gets every message behind a prefix that tells where it came from.
+
+    Between two ROUTER sockets the first two parts change places: a peer of one names a
+    peer of the other, who gets the sender's routing id in return.
+    """
 
 def socket_options() -> list[tuple[str, int, str, bool, bool]]: ...
 def context_options() -> list[tuple[str, int, str, bool, bool]]: ...

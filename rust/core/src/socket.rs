@@ -16,6 +16,7 @@ mod flush;
 mod inproc;
 mod monitoring;
 mod parts;
+mod relay;
 mod settings;
 mod stats;
 
@@ -31,9 +32,8 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Rejected};
+use crate::patterns::Rejected;
 use crate::pipe::PipeId;
-use crate::port::SocketPort;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::core::{Core, State};
@@ -130,11 +130,6 @@ impl Socket {
     #[inline]
     fn core(&self) -> &Core {
         &self.handle.core
-    }
-
-    /// Counts a message that could not be sent and was given up.
-    pub(crate) fn count_drop(&self, reason: DropReason) {
-        self.core().count_drop(reason, 1);
     }
 
     /// What is woken whenever something happens to the socket.

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use super::install::install;
     #[pymodule_export]
-    use super::poller::{proxy, proxy_steerable, zmq_poll};
+    use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
     use super::socket::Socket;
 

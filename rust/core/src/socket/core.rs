@@ -409,9 +409,7 @@ impl Core {
         if !self.spec.can_send {
             return (0, Some(Rejected::new(first, ErrorKind::NotSupported)));
         }
-        if !self.mailbox.is_empty() {
-            self.process(state);
-        }
+        self.begin_run(state);
         let mut sent = 0;
         let mut next = Some(first);
         let mut failed = None;
@@ -425,10 +423,22 @@ impl Core {
             }
             next = rest.next();
         }
-        self.settle(state);
-        self.end_turn(sent > 0);
-        self.level(state);
+        self.end_run(state, sent > 0);
         (sent, failed)
+    }
+
+    /// Before several messages are sent or received.
+    pub(super) fn begin_run(&self, state: &mut State) {
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+    }
+
+    /// After them: publishes what was written.
+    pub(super) fn end_run(&self, state: &mut State, done: bool) {
+        self.settle(state);
+        self.end_turn(done);
+        self.level(state);
     }
 
     #[inline]
@@ -463,18 +473,14 @@ impl Core {
 
     /// Receives without waiting until `batch` has `max` messages.
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
-        if !self.mailbox.is_empty() {
-            self.process(state);
-        }
+        self.begin_run(state);
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
                 Ok((message, _)) => batch.push(message),
                 Err(_) => break,
             }
         }
-        self.settle(state);
-        self.end_turn(!batch.is_empty());
-        self.level(state);
+        self.end_run(state, !batch.is_empty());
     }
 
     pub(super) fn events_now(&self, state: &mut State) -> Events {
