@@ -35,7 +35,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller"],
+    &["reaper", "poller", "watcher"],
     &["proxy"],
     &["context"],
 ];
@@ -53,7 +53,8 @@ const PYTHON: &[&[&str]] = &[
     &["backend", "decorators", "utils", "_future"],
     &["sugar"],
     &["__init__"],
-    &["asyncio", "auth", "devices", "log", "ssh"],
+    &["asyncio", "auth", "devices", "log", "ssh", "eventloop"],
+    &["green"],
     &["spark", "collector", "cli", "__main__"],
 ];
 
