@@ -384,11 +384,14 @@ impl Private {
         let mut block = if frame.is_inline() {
             BytesMut::from(frame.as_slice())
         } else {
-            std::mem::take(frame).into_bytes().try_into_mut().unwrap_or_else(|bytes| {
-                let copy = BytesMut::from(bytes.as_ref());
-                *frame = Frame::shared(bytes);
-                copy
-            })
+            std::mem::take(frame)
+                .into_bytes()
+                .try_into_mut()
+                .unwrap_or_else(|bytes| {
+                    let copy = BytesMut::from(bytes.as_ref());
+                    *frame = Frame::shared(bytes);
+                    copy
+                })
         };
         Private {
             start: block.as_mut_ptr(),

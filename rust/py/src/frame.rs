@@ -168,7 +168,9 @@ impl Frame {
                     None => copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
                 };
                 let lent = buffer::lent(data, threshold, track)?;
-                if lent.is_lent && let Ok(object) = data.cast_exact::<PyBytes>() {
+                if lent.is_lent
+                    && let Ok(object) = data.cast_exact::<PyBytes>()
+                {
                     let _ = bytes.set(py, object.clone().unbind());
                 }
                 let tracker = if track {
@@ -189,16 +191,19 @@ impl Frame {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
         self.bytes
-            .get_or_init(py, || {
-                PyBytes::new(py, self.memory().as_slice()).unbind()
-            })
+            .get_or_init(py, || PyBytes::new(py, self.memory().as_slice()).unbind())
             .clone_ref(py)
     }
 
     /// The body as a memoryview; the same one for as long as somebody has it.
     #[getter]
     fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let last = || slf.get().view.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = || {
+            slf.get()
+                .view
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         let seen = last().as_ref().map(|view| view.clone_ref(slf.py()));
         if let Some(view) = seen.and_then(|view| view.bind(slf.py()).upgrade()) {
             return Ok(view);
@@ -249,10 +254,7 @@ impl Frame {
         } else {
             format!("{}.{}", class.module()?, class.qualname()?)
         };
-        Ok(format!(
-            "<{name}({})>",
-            summary(slf.py(), &this.body())?
-        ))
+        Ok(format!("<{name}({})>", summary(slf.py(), &this.body())?))
     }
 
     fn __str__(slf: &Bound<'_, Self>) -> PyResult<String> {
