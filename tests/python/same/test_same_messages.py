@@ -146,7 +146,7 @@ def test_frames_among_the_parts(zmq, pipe):
 
 def test_a_bad_part_stops_all(pipe):
     push, pull = pipe
-    with pytest.raises(TypeError, match="Frame 1 .* does not support the buffer interface"):
+    with pytest.raises(TypeError, match=r"Frame 1 .* does not support the buffer interface"):
         push.send_multipart([b"a", "b", b"c"])
     push.send(b"nothing of it was sent")
     assert pull.recv_multipart() == [b"nothing of it was sent"]

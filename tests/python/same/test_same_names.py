@@ -187,9 +187,7 @@ def test_versions(zmq):
     assert zmq.zmq_version_info() == tuple(map(int, zmq.zmq_version().split(".")))
     assert zmq.zmq_version_info() >= (4, 3)
     assert isinstance(zmq.__version__, str)
-    assert zmq.pyzmq_version().startswith(
-        ".".join(map(str, zmq.pyzmq_version_info()[:2]))
-    )
+    assert zmq.pyzmq_version().startswith(".".join(map(str, zmq.pyzmq_version_info()[:2])))
     assert zmq.pyzmq_version_info() >= (27,)
     assert isinstance(zmq.__revision__, str)
 
@@ -264,7 +262,7 @@ def test_modules(part, name):
         pytest.importorskip("gevent")
     if name.startswith("eventloop") and name != "eventloop":
         pytest.importorskip("tornado")
-    assert part(name).__name__.endswith(name)
+    assert inspect.ismodule(part(name))
 
 
 @pytest.mark.parametrize(
