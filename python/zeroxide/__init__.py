@@ -3,6 +3,7 @@
 ``import zeroxide as zmq`` runs programs written for pyzmq.
 """
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -115,13 +116,14 @@ PYZMQ_DRAFT_API = DRAFT_API
 
 
 def get_includes() -> list[str]:
-    """Where the C headers are for extensions that use ØMQ's C interface: there are none."""
-    return []
+    """Where extensions that use ØMQ's C interface look for headers. There are none."""
+    package = os.path.dirname(__file__)
+    return [package, os.path.join(package, "utils")]
 
 
 def get_library_dirs() -> list[str]:
-    """Where libzmq is for extensions that link against it: there is none."""
-    return []
+    """Where extensions look for libzmq. There is none."""
+    return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 
 _native.install(
