@@ -9,12 +9,14 @@
 //! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
+mod changes;
 mod close;
 mod core;
 mod endpoints;
 mod flush;
 mod monitoring;
 mod parts;
+mod peers;
 mod relay;
 mod settings;
 mod stats;
@@ -35,8 +37,10 @@ use crate::patterns::Rejected;
 use crate::pipe::PipeId;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
+pub use crate::socket::changes::Changes;
 use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
+pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::stats::{PeerStats, SocketStats};
 
 /// How long a call may wait.

@@ -9,6 +9,7 @@ mod blocking;
 mod buffer;
 mod context;
 mod error;
+mod events;
 mod frame;
 mod functions;
 mod install;
@@ -22,6 +23,8 @@ mod _native {
     use super::buffer::Release;
     #[pymodule_export]
     use super::context::Context;
+    #[pymodule_export]
+    use super::events::{Changes, EventStream};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
