@@ -47,7 +47,7 @@ const PYTHON: &[&[&str]] = &[
     &["constants"],
     &["error"],
     &["frame", "options", "version", "stopwatch"],
-    &["tracker"],
+    &["tracker", "events"],
     &["socket"],
     &["context", "poll", "monitor", "proxy", "as_zmq"],
     &["backend", "decorators", "utils", "_future"],

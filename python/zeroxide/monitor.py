@@ -33,6 +33,9 @@ def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:
     return {"event": Event(event), "value": value, "endpoint": msg[1]}
 
 
-def recv_monitor_message(socket: "Socket[Any]", flags: int = 0) -> MonitorEvent:
-    """Receives one event from a monitor socket."""
-    return parse_monitor_message(socket.recv_multipart(flags))
+def recv_monitor_message(socket: "Socket[Any]", flags: int = 0) -> Any:
+    """Receives one event from a monitor socket: a `MonitorEvent`.
+
+    Of an asynchronous socket it returns an awaitable.
+    """
+    return socket._deserialize(socket.recv_multipart(flags), parse_monitor_message)
