@@ -35,7 +35,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller"],
+    &["reaper", "poller", "watcher"],
     &["proxy"],
     &["context"],
 ];
@@ -49,11 +49,13 @@ const PYTHON: &[&[&str]] = &[
     &["frame", "options", "version", "stopwatch"],
     &["tracker", "events"],
     &["socket"],
+    &["waiting"],
     &["context", "poll", "monitor", "proxy", "as_zmq"],
     &["backend", "decorators", "utils", "_future"],
     &["sugar"],
     &["__init__"],
-    &["asyncio", "auth", "devices", "log", "ssh"],
+    &["asyncio", "auth", "devices", "log", "ssh", "eventloop"],
+    &["green"],
     &["spark", "collector", "cli", "__main__"],
 ];
 

@@ -1,13 +1,15 @@
 """What happens to a socket's connections, as objects: `Socket.monitor_events`."""
 
-import asyncio
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from . import _native
 from .constants import Event
 from .error import Again
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 __all__ = ["SocketEvent", "SocketEvents"]
 
@@ -124,6 +126,9 @@ class SocketEvents:
 
 async def readable(source: Any) -> None:
     """Waits in asyncio until the descriptor of `source` is readable."""
+    # Whoever has no loop need not wait for this import.
+    import asyncio
+
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     descriptor = source.fileno()
@@ -134,6 +139,6 @@ async def readable(source: Any) -> None:
         loop.remove_reader(descriptor)
 
 
-def _finish(future: asyncio.Future[None]) -> None:
+def _finish(future: "Future[None]") -> None:
     if not future.done():
         future.set_result(None)

@@ -42,6 +42,7 @@ mod signal;
 mod socket;
 mod sys;
 mod transports;
+mod watcher;
 
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
@@ -57,6 +58,7 @@ pub use crate::socket::{
     Attempt, Changes, EventStream, Events, FlushError, PeerStats, SendError, Socket, SocketStats,
     Wait,
 };
+pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod awaited;
 mod blocking;
 mod buffer;
 mod context;
@@ -19,6 +20,14 @@ mod socket;
 /// What Python sees of the core.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::awaited::lane::{Lane, Undo};
+    #[pymodule_export]
+    use super::awaited::ready::Ready;
+    #[pymodule_export]
+    use super::awaited::socket::AsyncSocket;
+    #[pymodule_export]
+    use super::awaited::watcher::Watcher;
     #[pymodule_export]
     use super::buffer::Release;
     #[pymodule_export]

@@ -90,12 +90,12 @@ impl EventStream {
 
     /// No more events; [`next`](Self::next) ends in whoever waits there.
     pub fn close(&self) {
+        self.queue.end(Over::Closed);
         if let Some(core) = self.socket.upgrade() {
             core.forget(
                 |to| matches!(to, Listener::Queue(queue) if Arc::ptr_eq(queue, &self.queue)),
             );
         }
-        self.queue.end(Over::Closed);
     }
 }
 
