@@ -84,7 +84,7 @@ class Context:
     def _open(self, io_threads: int) -> None: ...
     def _share(self, other: Context) -> None: ...
     def _term_idle(self, idle_ms: int) -> dict[str, int]: ...
-    def set(self, option: int, value: int | str | bytes) -> None: ...
+    def set(self, option: int, optval: int | str | bytes) -> None: ...
     def get(self, option: int) -> int: ...
     def term(self) -> None:
         """Waits until every socket is closed and its messages are out, then ends.
@@ -230,7 +230,7 @@ class Socket:
     def disconnect(self, addr: str | bytes) -> None:
         """Undoes `connect`."""
 
-    def set(self, option: int, value: OptionValue) -> None:
+    def set(self, option: int, optval: OptionValue) -> None:
         """Sets an option."""
 
     def get(self, option: int) -> Any:
@@ -545,6 +545,9 @@ def strerror(errno: int) -> str:
 
 def zmq_errno() -> int:
     """The number of the last error in the calling thread."""
+
+def lent_buffers() -> int:
+    """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""

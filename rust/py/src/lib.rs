@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use super::awaited::watcher::Watcher;
     #[pymodule_export]
-    use super::buffer::Release;
+    use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]

@@ -347,8 +347,8 @@ impl Socket {
     // ---- options ---------------------------------------------------------------------------------------------------
 
     /// Changes an option.
-    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set_value(option, value)
+    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set_value(option, optval)
     }
 
     /// The value of an option.
