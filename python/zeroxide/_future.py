@@ -18,6 +18,7 @@ from . import _native
 from .constants import POLLIN, POLLOUT
 from .poll import Poller, zmq_poll
 from .socket import Socket
+from .waiting import wait_for_peers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -291,6 +292,22 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def __del__(self) -> None:
         self._abandon()
         super().__del__()
+
+    async def wait_connected(  # type: ignore[override]
+        self, timeout: float | None = None, count: int = 1
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
+        return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
+
+    async def wait_subscribed(  # type: ignore[override]
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
+
+        def look() -> int:
+            return self.count_subscribed(topic)
+
+        return await wait_for_peers(self, look, count, timeout, "subscribed")
 
     async def __aenter__(self) -> Self:
         return self

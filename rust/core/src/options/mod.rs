@@ -97,6 +97,10 @@ pub struct Options {
     pub sndhwm: usize,
     /// RCVHWM: messages queued per pipe on the way in; 0 = no limit.
     pub rcvhwm: usize,
+    /// SNDHWM_BYTES: bytes queued per pipe on the way out; 0 = no limit.
+    pub sndhwm_bytes: usize,
+    /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
+    pub rcvhwm_bytes: usize,
     /// SNDTIMEO: `None` = for ever.
     pub sndtimeo: Option<Duration>,
     /// RCVTIMEO: `None` = for ever.
@@ -168,6 +172,12 @@ pub struct Options {
 
     /// ZAP_DOMAIN
     pub zap_domain: String,
+    /// ZAP_ENFORCE_DOMAIN
+    pub zap_enforce_domain: bool,
+    /// LOOPBACK_FASTPATH
+    pub loopback_fastpath: bool,
+    /// MULTICAST_LOOP
+    pub multicast_loop: bool,
     /// RATE in kbit/s
     pub rate: u32,
     /// RECOVERY_IVL
@@ -195,6 +205,8 @@ impl Options {
             linger: no_linger.then_some(Duration::ZERO),
             sndhwm: 1000,
             rcvhwm: 1000,
+            sndhwm_bytes: 0,
+            rcvhwm_bytes: 0,
             sndtimeo: None,
             rcvtimeo: None,
             immediate: false,
@@ -229,6 +241,9 @@ impl Options {
             socks_password: String::new(),
             use_fd: None,
             zap_domain: String::new(),
+            zap_enforce_domain: false,
+            loopback_fastpath: false,
+            multicast_loop: true,
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,
