@@ -376,6 +376,9 @@ options_table! {
         .live()
         .range(0, i64::MAX)
         .int(|o| o.rcvhwm_bytes as i64, |o, v| o.rcvhwm_bytes = v as usize),
+    1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms and up to twice that; 0 = without limit."
+        .range(0, INT)
+        .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
 }
 
 const NO_MECHANISM: &str = "needs a security mechanism that is not built in";

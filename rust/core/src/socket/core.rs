@@ -82,7 +82,7 @@ pub(super) enum Source {
 
 enum Post {
     Attach {
-        pipe: Pipe,
+        pipe: Box<Pipe>,
         endpoint: Box<str>,
         origin: Origin,
     },
@@ -305,7 +305,7 @@ impl Core {
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
                     }
-                    self.attach_now(state, pipe, &endpoint, origin);
+                    self.attach_now(state, *pipe, &endpoint, origin);
                 }
                 Post::Pipe(id, event) => on_event(self.spec, state, id, event),
             }
@@ -637,7 +637,7 @@ impl SocketPort for Core {
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
         self.post(
             Post::Attach {
-                pipe,
+                pipe: Box::new(pipe),
                 endpoint: endpoint.into(),
                 origin,
             },
