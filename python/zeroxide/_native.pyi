@@ -84,7 +84,7 @@ class Context:
     def _open(self, io_threads: int) -> None: ...
     def _share(self, other: Context) -> None: ...
     def _term_idle(self, idle_ms: int) -> dict[str, int]: ...
-    def set(self, option: int, value: int | str | bytes) -> None: ...
+    def set(self, option: int, optval: int | str | bytes) -> None: ...
     def get(self, option: int) -> int: ...
     def term(self) -> None:
         """Waits until every socket is closed and its messages are out, then ends.
@@ -230,7 +230,7 @@ class Socket:
     def disconnect(self, addr: str | bytes) -> None:
         """Undoes `connect`."""
 
-    def set(self, option: int, value: OptionValue) -> None:
+    def set(self, option: int, optval: OptionValue) -> None:
         """Sets an option."""
 
     def get(self, option: int) -> Any:
@@ -254,8 +254,55 @@ class Socket:
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
+    def _event_stream(self, events: int) -> EventStream: ...
+    def count_connected(self) -> int:
+        """How many peers are connected now, with their handshakes done."""
+
+    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
+
+        Raises `Again`, which says how many there are, when the time is up.
+        """
+
+    def count_subscribed(self, topic: bytes | str = b"") -> int:
+        """How many peers get a message that begins with `topic`.
+
+        Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
+        raise `ZMQError` (``ENOTSUP``).
+        """
+
+    def wait_subscribed(
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
+
+        Returns how many do. Raises `Again`, which says how many there are, when the time
+        is up.
+        """
+
+    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
+
+@final
+class EventStream:
+    """What happens to a socket; see `zeroxide.SocketEvents`."""
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class Changes:
+    """Tells that something happened to a socket, by a descriptor."""
+
+    def fileno(self) -> int:
+        """Readable once something happened after the last `clear`."""
+
+    def clear(self) -> None:
+        """Forgets what happened; to be called before looking."""
 
 class AsyncSocket(Socket):
     """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
@@ -498,6 +545,9 @@ def strerror(errno: int) -> str:
 
 def zmq_errno() -> int:
     """The number of the last error in the calling thread."""
+
+def lent_buffers() -> int:
+    """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""

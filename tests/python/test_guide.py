@@ -8,7 +8,7 @@ import signal
 import threading
 
 import pytest
-from programs import interrupt, line, output
+from programs import ROOT, interrupt, line, output
 from support import Background
 
 
@@ -27,6 +27,15 @@ def bound(context, kind, endpoint):
     socket = context.socket(kind)
     socket.bind(endpoint)
     return socket
+
+
+def test_each_program_is_told_of_and_run() -> None:
+    names = {path.stem for path in (ROOT / "examples" / "guide").glob("*.py")}
+    table = (ROOT / "examples" / "guide" / "README.md").read_text()
+    page = (ROOT / "docs" / "guide.md").read_text()
+    assert names == set(re.findall(r"^    examples/guide/(\w+)\.py$", page, re.MULTILINE))
+    for name in names:
+        assert f"`{name}`" in table
 
 
 def test_version(zmq, programs):

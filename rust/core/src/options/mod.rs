@@ -172,6 +172,12 @@ pub struct Options {
 
     /// ZAP_DOMAIN
     pub zap_domain: String,
+    /// ZAP_ENFORCE_DOMAIN
+    pub zap_enforce_domain: bool,
+    /// LOOPBACK_FASTPATH
+    pub loopback_fastpath: bool,
+    /// MULTICAST_LOOP
+    pub multicast_loop: bool,
     /// RATE in kbit/s
     pub rate: u32,
     /// RECOVERY_IVL
@@ -235,6 +241,9 @@ impl Options {
             socks_password: String::new(),
             use_fd: None,
             zap_domain: String::new(),
+            zap_enforce_domain: false,
+            loopback_fastpath: false,
+            multicast_loop: true,
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,
