@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class _Returning(asyncio.Future[Any]):
+class _GivesBack(asyncio.Future[Any]):
     """Waits for a message, and gives it back if the task that awaits it is cancelled.
 
     Between the moment when a future gets its result and the moment when the task that
@@ -42,9 +42,11 @@ class _Returning(asyncio.Future[Any]):
     """
 
     # What it takes the place of.
-    _stands_for: ClassVar[Any] = asyncio.Future
+    _stands_for: ClassVar[Any] = None
 
+    # The native code leaves this here with the result.
     _undo: "_native.Undo | None" = None
+    # How many tasks are at `await`.
     _awaited = 0
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -74,6 +76,12 @@ class _Returning(asyncio.Future[Any]):
             # From now on the future is one that was cancelled before it got a result.
             self.__init__(loop=self.get_loop())  # type: ignore[misc]
             self.cancel()
+            # That nobody asked is no news.
+            self.cancelled()
+
+
+class _Returning(_GivesBack):
+    _stands_for = asyncio.Future
 
 
 class _Async:
