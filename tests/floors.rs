@@ -35,7 +35,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller"],
+    &["reaper", "poller", "watcher"],
     &["proxy"],
     &["context"],
 ];
@@ -47,13 +47,15 @@ const PYTHON: &[&[&str]] = &[
     &["constants"],
     &["error"],
     &["frame", "options", "version", "stopwatch"],
-    &["tracker"],
+    &["tracker", "events"],
     &["socket"],
+    &["waiting"],
     &["context", "poll", "monitor", "proxy", "as_zmq"],
     &["backend", "decorators", "utils", "_future"],
     &["sugar"],
     &["__init__"],
-    &["asyncio", "auth", "devices", "log", "ssh"],
+    &["asyncio", "auth", "devices", "log", "ssh", "eventloop"],
+    &["green"],
     &["spark", "collector", "cli", "__main__"],
 ];
 

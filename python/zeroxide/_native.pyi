@@ -4,8 +4,9 @@ Times are milliseconds as in the rest of the API, but for `Release.wait`. A bloc
 call releases the GIL, and a Python signal handler may end it by raising.
 """
 
+import asyncio
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, final, overload
 
@@ -83,7 +84,7 @@ class Context:
     def _open(self, io_threads: int) -> None: ...
     def _share(self, other: Context) -> None: ...
     def _term_idle(self, idle_ms: int) -> dict[str, int]: ...
-    def set(self, option: int, value: int | str | bytes) -> None: ...
+    def set(self, option: int, optval: int | str | bytes) -> None: ...
     def get(self, option: int) -> int: ...
     def term(self) -> None:
         """Waits until every socket is closed and its messages are out, then ends.
@@ -229,7 +230,7 @@ class Socket:
     def disconnect(self, addr: str | bytes) -> None:
         """Undoes `connect`."""
 
-    def set(self, option: int, value: OptionValue) -> None:
+    def set(self, option: int, optval: OptionValue) -> None:
         """Sets an option."""
 
     def get(self, option: int) -> Any:
@@ -253,8 +254,229 @@ class Socket:
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
+    def _event_stream(self, events: int) -> EventStream: ...
+    def count_connected(self) -> int:
+        """How many peers are connected now, with their handshakes done."""
+
+    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
+
+        Raises `Again`, which says how many there are, when the time is up.
+        """
+
+    def count_subscribed(self, topic: bytes | str = b"") -> int:
+        """How many peers get a message that begins with `topic`.
+
+        Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
+        raise `ZMQError` (``ENOTSUP``).
+        """
+
+    def wait_subscribed(
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
+
+        Returns how many do. Raises `Again`, which says how many there are, when the time
+        is up.
+        """
+
+    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
+
+@final
+class EventStream:
+    """What happens to a socket; see `zeroxide.SocketEvents`."""
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class Changes:
+    """Tells that something happened to a socket, by a descriptor."""
+
+    def fileno(self) -> int:
+        """Readable once something happened after the last `clear`."""
+
+    def clear(self) -> None:
+        """Forgets what happened; to be called before looking."""
+
+class AsyncSocket(Socket):
+    """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
+
+    A call that need not wait returns a `Ready`. One that has to joins the calls that wait
+    in the same loop: subclasses say which loop (`_event_loop`), and what kind of futures
+    (`_Receiving` and `_Future`).
+    """
+
+    @overload  # type: ignore[override]
+    def recv(
+        self, flags: int = 0, copy: Literal[True] = True, track: bool = False
+    ) -> asyncio.Future[bytes]: ...
+    @overload
+    def recv(
+        self, flags: int = 0, *, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[Frame]: ...
+    @overload
+    def recv(
+        self, flags: int, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[Frame]: ...
+    @overload
+    def recv(
+        self, flags: int = 0, copy: bool = True, track: bool = False
+    ) -> asyncio.Future[bytes] | asyncio.Future[Frame]:
+        """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+
+    @overload  # type: ignore[override]
+    def recv_multipart(
+        self, flags: int = 0, copy: Literal[True] = True, track: bool = False
+    ) -> asyncio.Future[list[bytes]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, *, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[list[Frame]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[list[Frame]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, copy: bool = True, track: bool = False
+    ) -> asyncio.Future[list[bytes]] | asyncio.Future[list[Frame]]:
+        """Receives all parts of a message, or those that are left of one."""
+
+    def recv_into(  # type: ignore[override]
+        self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0
+    ) -> asyncio.Future[int]:
+        """Receives one part into `buffer`; the result is its size."""
+
+    @overload  # type: ignore[override]
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[False] = False,
+    ) -> asyncio.Future[list[bytes | list[bytes]]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[True],
+    ) -> asyncio.Future[list[list[bytes]]]:
+        """Waits for a message; the result is a list of it and those that are there.
+
+        At most `max_messages`; `timeout` ms take the place of ``RCVTIMEO``. A message of
+        one part is its bytes, of several a list of bytes; with `multipart` every message
+        is a list.
+        """
+
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> asyncio.Future[bytes | list[bytes]]:
+        """Receives a message: its bytes if it has one part, else a list of them.
+
+        Once the socket is closed there is no next one.
+        """
+
+    @overload  # type: ignore[override]
+    def send(
+        self,
+        data: Buffer,
+        flags: int = 0,
+        copy: Literal[True] = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[None]: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        *,
+        copy: Literal[False],
+        track: Literal[True],
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[MessageTracker]: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[MessageTracker | None]:
+        """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+
+    def send_multipart(  # type: ignore[override]
+        self,
+        msg_parts: Sequence[Part],
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+    ) -> asyncio.Future[MessageTracker | None]:
+        """Sends a message of several parts, as a whole."""
+
+    def send_batch(  # type: ignore[override]
+        self, messages: Batch, flags: int = 0
+    ) -> asyncio.Future[int]:
+        """Sends many messages; the result is how many were taken.
+
+        A message is a single part, or a list or tuple of parts.
+        """
+
+    def poll(  # type: ignore[override]
+        self, timeout: float | None = None, flags: int = 1
+    ) -> asyncio.Future[int]:
+        """Waits up to `timeout` ms for events; the result is those, or 0."""
+
+    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...
+    def _be_quick(self, quick: bool) -> None: ...
+    def _abandon(self) -> None: ...
+
+@final
+class Ready:
+    """A future that is done; takes the place of an `asyncio.Future`."""
+
+    def __new__(cls, value: object) -> Self: ...
+
+@final
+class Lane:
+    """The calls on one socket that wait in one loop."""
+
+    def _on_ready(self) -> None: ...
+    def _on_timer(self) -> None: ...
+    def _forsake(self) -> None: ...
+
+@final
+class Undo:
+    """Takes back what a future received."""
+
+    def give_back(self) -> None: ...
+
+@final
+class Watcher:
+    """A descriptor that tells that something happened to a socket.
+
+    Between `watch` and `rest`, everything that happens makes it readable: `clear` it, then
+    look what there is. Look also after `watch`.
+    """
+
+    def __new__(cls, socket: Socket) -> Self: ...
+    def fileno(self) -> int: ...
+    def watch(self) -> None: ...
+    def rest(self) -> None: ...
+    def clear(self) -> None: ...
 
 class Frame:
     """One part of a message, whose memory is shared instead of copied.
@@ -323,6 +545,9 @@ def strerror(errno: int) -> str:
 
 def zmq_errno() -> int:
     """The number of the last error in the calling thread."""
+
+def lent_buffers() -> int:
+    """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""

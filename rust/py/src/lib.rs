@@ -5,10 +5,12 @@
 
 use pyo3::prelude::*;
 
+mod awaited;
 mod blocking;
 mod buffer;
 mod context;
 mod error;
+mod events;
 mod frame;
 mod functions;
 mod install;
@@ -19,9 +21,19 @@ mod socket;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::buffer::Release;
+    use super::awaited::lane::{Lane, Undo};
+    #[pymodule_export]
+    use super::awaited::ready::Ready;
+    #[pymodule_export]
+    use super::awaited::socket::AsyncSocket;
+    #[pymodule_export]
+    use super::awaited::watcher::Watcher;
+    #[pymodule_export]
+    use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
+    #[pymodule_export]
+    use super::events::{Changes, EventStream};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

@@ -5,6 +5,9 @@ mod send;
 mod settings;
 mod stats;
 
+pub(crate) use recv::RCVTIMEO;
+pub(crate) use send::{SNDTIMEO, no_drafts};
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +21,7 @@ use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
 use crate::error::{Failure, not_flushed, raise};
+use crate::events::{Changes, EventStream};
 use crate::functions::generation;
 use crate::install::default_copy_threshold;
 
@@ -35,8 +39,8 @@ struct Open {
 }
 
 /// DONTWAIT and SNDMORE among the flags of send and recv.
-const DONTWAIT: i32 = 1;
-const SNDMORE: i32 = 2;
+pub(crate) const DONTWAIT: i32 = 1;
+pub(crate) const SNDMORE: i32 = 2;
 
 impl Socket {
     /// The core's socket, if it can be used in this process.
@@ -46,6 +50,19 @@ impl Socket {
             Some(open) if open.generation == generation() => Ok(&open.core),
             other => Err(unusable(other)),
         }
+    }
+
+    /// A handle of nothing yet.
+    pub(crate) fn unopened() -> Socket {
+        Socket {
+            open: OnceLock::new(),
+            copy_threshold: AtomicUsize::new(65536),
+        }
+    }
+
+    /// Whether it cannot be used.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.own().is_none_or(CoreSocket::is_closed)
     }
 
     fn own(&self) -> Option<&CoreSocket> {
@@ -82,7 +99,7 @@ fn wait_for(flags: i32) -> Wait {
 
 /// Whether an optional flag was given and is true, as Python sees it.
 #[inline]
-fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
+pub(crate) fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
     match value {
         None => Ok(default),
         Some(value) => value.is_truthy(),
@@ -90,7 +107,7 @@ fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
 }
 
 /// A timeout as Python gives it, in whole milliseconds; None = for ever, which is negative.
-fn millis(timeout: Option<f64>) -> i64 {
+pub(crate) fn millis(timeout: Option<f64>) -> i64 {
     timeout.map_or(-1, |millis| millis as i64)
 }
 
@@ -104,10 +121,7 @@ impl Socket {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Socket {
-        Socket {
-            open: OnceLock::new(),
-            copy_threshold: AtomicUsize::new(65536),
-        }
+        Socket::unopened()
     }
 
     /// Makes the core's socket.
@@ -333,8 +347,8 @@ impl Socket {
     // ---- options ---------------------------------------------------------------------------------------------------
 
     /// Changes an option.
-    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set_value(option, value)
+    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set_value(option, optval)
     }
 
     /// The value of an option.
@@ -373,7 +387,7 @@ impl Socket {
     /// Whether it cannot be used: never opened, closed, or inherited over a fork.
     #[getter]
     fn closed(&self) -> bool {
-        self.own().is_none_or(CoreSocket::is_closed)
+        self.is_closed()
     }
 
     /// A number that is the same for all handles of a socket.
@@ -429,6 +443,72 @@ impl Socket {
             }
             Some(addr) => core.monitor(&address(addr)?, events).map_err(raise),
         }
+    }
+
+    /// The socket's events, for a reader in this process.
+    fn _event_stream(&self, events: u32) -> PyResult<EventStream> {
+        let stream = self.core()?.event_stream(events).map_err(raise)?;
+        Ok(EventStream::new(stream))
+    }
+
+    // ---- peers -----------------------------------------------------------------------------------------------------
+
+    /// How many peers are connected now.
+    fn count_connected(&self) -> PyResult<usize> {
+        self.core()?.count_connected().map_err(raise)
+    }
+
+    /// Waits up to `timeout` milliseconds until at least `count` peers are connected; returns how many are.
+    #[pyo3(signature = (timeout=None, count=1))]
+    fn wait_connected(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        count: usize,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
+            core.wait_connected(count, wait)
+        })
+    }
+
+    /// How many peers get a message that begins with `topic`.
+    #[pyo3(signature = (topic=None))]
+    fn count_subscribed(&self, topic: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let topic = prefix(topic)?;
+        self.core()?.count_subscribed(&topic).map_err(raise)
+    }
+
+    /// Waits up to `timeout` milliseconds until at least `count` peers get what begins with `topic`; returns how many do.
+    #[pyo3(signature = (topic=None, count=1, timeout=None))]
+    fn wait_subscribed(
+        &self,
+        py: Python<'_>,
+        topic: Option<&Bound<'_, PyAny>>,
+        count: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        let topic = prefix(topic)?;
+        blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
+            core.wait_subscribed(&topic, count, wait)
+        })
+    }
+
+    /// The news that something happened to the socket.
+    fn _changes(&self) -> PyResult<Changes> {
+        Ok(Changes::new(self.core()?.changes()))
+    }
+}
+
+/// The bytes of a topic, given as bytes or text.
+fn prefix(topic: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
+    match topic {
+        None => Ok(Vec::new()),
+        Some(topic) => match topic.cast::<PyString>() {
+            Ok(text) => Ok(text.to_str()?.as_bytes().to_vec()),
+            Err(_) => topic.extract(),
+        },
     }
 }
 

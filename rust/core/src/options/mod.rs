@@ -97,6 +97,10 @@ pub struct Options {
     pub sndhwm: usize,
     /// RCVHWM: messages queued per pipe on the way in; 0 = no limit.
     pub rcvhwm: usize,
+    /// SNDHWM_BYTES: bytes queued per pipe on the way out; 0 = no limit.
+    pub sndhwm_bytes: usize,
+    /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
+    pub rcvhwm_bytes: usize,
     /// SNDTIMEO: `None` = for ever.
     pub sndtimeo: Option<Duration>,
     /// RCVTIMEO: `None` = for ever.
@@ -130,6 +134,8 @@ pub struct Options {
     pub heartbeat_ttl: Duration,
     /// HEARTBEAT_TIMEOUT: silence after a ping that ends the connection; `None` = as HEARTBEAT_IVL, zero = no end.
     pub heartbeat_timeout: Option<Duration>,
+    /// STALL_IVL: silence in the middle of a message that ends the connection; `None` = no end.
+    pub stall_ivl: Option<Duration>,
 
     /// SNDBUF: `None` = the system's.
     pub sndbuf: Option<usize>,
@@ -168,6 +174,12 @@ pub struct Options {
 
     /// ZAP_DOMAIN
     pub zap_domain: String,
+    /// ZAP_ENFORCE_DOMAIN
+    pub zap_enforce_domain: bool,
+    /// LOOPBACK_FASTPATH
+    pub loopback_fastpath: bool,
+    /// MULTICAST_LOOP
+    pub multicast_loop: bool,
     /// RATE in kbit/s
     pub rate: u32,
     /// RECOVERY_IVL
@@ -195,6 +207,8 @@ impl Options {
             linger: no_linger.then_some(Duration::ZERO),
             sndhwm: 1000,
             rcvhwm: 1000,
+            sndhwm_bytes: 0,
+            rcvhwm_bytes: 0,
             sndtimeo: None,
             rcvtimeo: None,
             immediate: false,
@@ -211,6 +225,7 @@ impl Options {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            stall_ivl: Some(Duration::from_secs(60)),
             sndbuf: None,
             rcvbuf: None,
             backlog: 100,
@@ -229,6 +244,9 @@ impl Options {
             socks_password: String::new(),
             use_fd: None,
             zap_domain: String::new(),
+            zap_enforce_domain: false,
+            loopback_fastpath: false,
+            multicast_loop: true,
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,

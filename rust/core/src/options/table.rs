@@ -210,7 +210,7 @@ options_table! {
     41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; a STREAM socket is the newer way."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterRaw(flag(v)))
-        .write_only_int(|o, v| o.router_raw = v == 1),
+        .write_only_int(|o, v| o.router_raw = v != 0),
     42 IPV6: Bool, "Bind and connect over IPv6 as well as IPv4."
         .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
     43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI." .only_int(|_| 0),
@@ -280,7 +280,7 @@ options_table! {
     74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends. Types that match nothing keep it."
         .heeded_by(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
-        .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
+        .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v != 0),
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = duration(v, 0)),
@@ -326,10 +326,13 @@ options_table! {
     92 BINDTODEVICE: Str, "The only network interface to use (needs CAP_NET_RAW); empty = any."
         .length(0, 15)
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
-    93 ZAP_ENFORCE_DOMAIN: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    94 LOOPBACK_FASTPATH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    93 ZAP_ENFORCE_DOMAIN: Bool, "Ask the ZAP handler even where no ZAP_DOMAIN is set. Kept."
+        .int(|o| o.zap_enforce_domain.into(), |o, v| o.zap_enforce_domain = v != 0),
+    94 LOOPBACK_FASTPATH: Bool, "A shortcut of Windows. Kept."
+        .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
     95 METADATA: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    96 MULTICAST_LOOP: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    96 MULTICAST_LOOP: Bool, "Whether multicast comes back to this host. Kept."
+        .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
@@ -368,6 +371,17 @@ options_table! {
         .range(0, INT)
         .pattern(|v| PatternOption::MaxSubscriptions(count(v)))
         .int(|o| o.max_subscriptions as i64, |o, v| o.max_subscriptions = v as usize),
+    1002 SNDHWM_BYTES: Int64, "How many bytes queue per peer on the way out, beside SNDHWM; 0 = no limit."
+        .live()
+        .range(0, i64::MAX)
+        .int(|o| o.sndhwm_bytes as i64, |o, v| o.sndhwm_bytes = v as usize),
+    1003 RCVHWM_BYTES: Int64, "How many bytes queue per peer on the way in, beside RCVHWM; 0 = no limit."
+        .live()
+        .range(0, i64::MAX)
+        .int(|o| o.rcvhwm_bytes as i64, |o, v| o.rcvhwm_bytes = v as usize),
+    1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms and up to twice that; 0 = without limit."
+        .range(0, INT)
+        .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
 }
 
 const NO_MECHANISM: &str = "needs a security mechanism that is not built in";
@@ -475,6 +489,10 @@ impl OptionRow {
 
     /// Handed to the pattern, at any time.
     const fn pattern(mut self, make: fn(&Value) -> PatternOption) -> OptionRow {
+        if matches!(self.kind, Kind::Bool) {
+            // As in libzmq: these take any number for yes, the flags of the transports only 1.
+            self.limits = Limits::Range(0, INT);
+        }
         self.access.pattern = Some(make);
         self.writable = true;
         self.live = true;
@@ -506,7 +524,7 @@ fn text<'a>(row: &OptionRow, bytes: &'a [u8]) -> Result<&'a str> {
 }
 
 fn flag(value: &Value) -> bool {
-    *value == Value::Int(1)
+    *value != Value::Int(0)
 }
 
 fn count(value: &Value) -> usize {

@@ -26,6 +26,7 @@ impl Core {
             }
             self.process(&mut state);
             self.leave_all(&mut state);
+            state.returned.clear();
             // Whatever came in by another way, such as a pipe of a context that has been shut down.
             for id in state.pipes.ids() {
                 let linger = state.options.linger;
@@ -38,7 +39,7 @@ impl Core {
             state.guard.take()
         };
         // After the listeners, so that a monitor hears of their end.
-        self.stop_monitor();
+        self.end_monitors();
         self.parts().clear();
         if let Some(key) = self.key.get() {
             self.registry.remove_socket(*key);

@@ -1,6 +1,6 @@
 //! The inside of a socket: its state under the lock, and its mailbox.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::result;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
@@ -11,15 +11,16 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
 
+use super::Events;
 use super::endpoints::Endpoints;
+use super::monitoring::Monitor;
 use super::parts::Parts;
 use super::stats::Totals;
-use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
-use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
+use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
@@ -42,7 +43,8 @@ pub(super) struct Core {
     parts: Parts,
     state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
-    pub(super) monitor: Mutex<Option<Socket>>,
+    pub(super) monitors: Mutex<Vec<Monitor>>,
+    /// The events that any of them wants.
     pub(super) monitor_mask: AtomicU32,
     /// What was lost outside the pipes that the socket has now.
     pub(super) lost_below: Mutex<Counters>,
@@ -65,14 +67,24 @@ pub(super) struct State {
     pub(super) totals: Totals,
     /// Pipes of peers that are gone, with something left to receive.
     unread: HashSet<PipeId>,
+    /// Received, and given back because it reached nobody; first in line.
+    pub(super) returned: VecDeque<(Message, Option<Arc<PeerInfo>>)>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
 }
 
+/// Where a message came from.
+pub(super) enum Source {
+    /// Just now out of a pipe.
+    Pipe(Option<PipeId>),
+    /// From this peer, some time ago.
+    Peer(Option<Arc<PeerInfo>>),
+}
+
 enum Post {
     Attach {
-        pipe: Pipe,
+        pipe: Box<Pipe>,
         endpoint: Box<str>,
         origin: Origin,
     },
@@ -133,11 +145,12 @@ impl Core {
                 origins: HashMap::new(),
                 totals: Totals::default(),
                 unread: HashSet::new(),
+                returned: VecDeque::new(),
                 out_event: true,
                 guard: None,
             }),
             key: OnceLock::new(),
-            monitor: Mutex::new(None),
+            monitors: Mutex::default(),
             monitor_mask: AtomicU32::new(0),
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
@@ -294,7 +307,7 @@ impl Core {
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
                     }
-                    self.attach_now(state, pipe, &endpoint, origin);
+                    self.attach_now(state, *pipe, &endpoint, origin);
                 }
                 Post::Pipe(id, event) => on_event(self.spec, state, id, event),
             }
@@ -306,12 +319,16 @@ impl Core {
     }
 
     /// Takes a pipe in, under the lock.
-    pub(super) fn attach_now(&self, state: &mut State, pipe: Pipe, endpoint: &str, origin: Origin) {
-        if !origin.local {
-            // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
-            pipe.set_hwm_out(state.options.sndhwm);
-            pipe.set_hwm_in(state.options.rcvhwm);
-        }
+    pub(super) fn attach_now(
+        &self,
+        state: &mut State,
+        mut pipe: Pipe,
+        endpoint: &str,
+        origin: Origin,
+    ) {
+        // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
+        pipe.set_limit_out(Limit::outbound(&state.options));
+        pipe.set_limit_in(Limit::inbound(&state.options));
         let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;
@@ -366,7 +383,8 @@ impl Core {
             }
             if let Some(reason) = removed.doomed {
                 let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
-                self.emit(event.because(reason));
+                let party = Party::of(removed.pipe.peer());
+                self.emit(event.because(reason).about(&party));
                 removed.pipe.give_up();
             }
         }
@@ -438,14 +456,21 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Option<PipeId>)> {
+    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Source)> {
         if !self.spec.can_recv {
             return Err(Error::new(ErrorKind::NotSupported));
         }
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let result = state.pattern.recv(&mut state.pipes);
+        if let Some((message, peer)) = state.returned.pop_front() {
+            self.level(state);
+            return Ok((message, Source::Peer(peer)));
+        }
+        let result = state
+            .pattern
+            .recv(&mut state.pipes)
+            .map(|(message, id)| (message, Source::Pipe(id)));
         self.settle(state);
         self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
@@ -462,14 +487,22 @@ impl Core {
         }
     }
 
-    /// Who is behind a pipe.
-    pub(super) fn peer_of(state: &mut State, id: Option<PipeId>) -> Option<Arc<PeerInfo>> {
-        state.pipes.get(id?).and_then(|pipe| pipe.peer())
+    /// Who a message is from.
+    pub(super) fn peer_of(state: &mut State, source: Source) -> Option<Arc<PeerInfo>> {
+        match source {
+            Source::Pipe(id) => state.pipes.get(id?).and_then(|pipe| pipe.peer()),
+            Source::Peer(peer) => peer,
+        }
     }
 
     /// Receives without waiting until `batch` has `max` messages.
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
         self.begin_run(state);
+        while batch.len() < max
+            && let Some((message, _)) = state.returned.pop_front()
+        {
+            batch.push(message);
+        }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
                 Ok((message, _)) => batch.push(message),
@@ -479,17 +512,39 @@ impl Core {
         self.end_run(state, !batch.is_empty());
     }
 
+    /// Puts messages that were received, but reached nobody, before those that are still to be received.
+    pub(super) fn give_back_now(
+        &self,
+        state: &mut State,
+        messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
+    ) {
+        for returned in messages.into_iter().rev() {
+            state.returned.push_front(returned);
+        }
+        self.level(state);
+        self.signal.wake();
+    }
+
+    /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let readable = state.pattern.can_recv(&mut state.pipes) || self.parts.rcvmore();
+        let readable = !state.returned.is_empty()
+            || state.pattern.can_recv(&mut state.pipes)
+            || self.parts.rcvmore();
         let writable = state.pattern.can_send(&mut state.pipes) && self.check_turn().is_ok();
         let events = Events {
             readable: self.spec.can_recv && readable,
             writable: self.spec.can_send && writable,
         };
         self.settle(state);
+        events
+    }
+
+    /// What the socket is ready for, told to whoever watches the descriptor.
+    pub(super) fn tell_events(&self, state: &mut State) -> Events {
+        let events = self.events_now(state);
         state.out_event = false;
         self.level(state);
         events
@@ -503,6 +558,7 @@ impl Core {
         loop {
             let ready = self.check_open().is_err()
                 || self.parts.is_anybody_receiving()
+                || !state.returned.is_empty()
                 || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
                 || (state.out_event
                     && self.spec.can_send
@@ -584,7 +640,7 @@ impl SocketPort for Core {
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
         self.post(
             Post::Attach {
-                pipe,
+                pipe: Box::new(pipe),
                 endpoint: endpoint.into(),
                 origin,
             },
@@ -617,6 +673,7 @@ impl ContextUser for Core {
         let _ = self
             .phase
             .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
+        self.terminate_monitors();
         self.signal.wake();
         self.signal.raise();
     }

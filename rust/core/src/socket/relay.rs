@@ -106,8 +106,15 @@ impl Relay<'_> {
         if !self.source.spec().can_recv {
             return Ok(None);
         }
-        match from.pattern.recv(&mut from.pipes) {
-            Ok((mut message, _)) => {
+        let received = match from.returned.pop_front() {
+            Some((message, _)) => Ok(message),
+            None => from
+                .pattern
+                .recv(&mut from.pipes)
+                .map(|(message, _)| message),
+        };
+        match received {
+            Ok(mut message) => {
                 (self.look)(&mut message);
                 Ok(Some(message))
             }
