@@ -24,14 +24,17 @@ from .error import (
     ContextTerminated,
     DraftFDWarning,
     InterruptedSystemCall,
+    InvalidMessage,
     NotDone,
     NotFlushed,
     ProactorSelectorThreadWarning,
+    UntrustedPickle,
     ZMQBaseError,
     ZMQBindError,
     ZMQError,
     ZMQVersionError,
 )
+from .events import SocketEvent, SocketEvents
 from .frame import Frame, Message
 from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
@@ -67,6 +70,7 @@ __all__ = [
     "DraftFDWarning",
     "Frame",
     "InterruptedSystemCall",
+    "InvalidMessage",
     "Message",
     "MessageTracker",
     "NotDone",
@@ -74,9 +78,12 @@ __all__ = [
     "Poller",
     "ProactorSelectorThreadWarning",
     "Socket",
+    "SocketEvent",
+    "SocketEvents",
     "Stopwatch",
     "SyncContext",
     "SyncSocket",
+    "UntrustedPickle",
     "ZMQBaseError",
     "ZMQBindError",
     "ZMQError",

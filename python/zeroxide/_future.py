@@ -18,6 +18,7 @@ from . import _native
 from .constants import POLLIN, POLLOUT
 from .poll import Poller, zmq_poll
 from .socket import Socket
+from .waiting import wait_for_peers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,24 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class _Returning(asyncio.Future[Any]):
+class _Waiting(asyncio.Future[Any]):
+    """The future of a call that waits."""
+
+    # What it takes the place of.
+    _stands_for: ClassVar[Any] = asyncio.Future
+
+    # The queue it is in; set by the native code.
+    _lane: "_native.Lane | None" = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        if self._lane is not None:
+            self._lane._on_cancel()
+        return True
+
+
+class _GivesBack(_Waiting):
     """Waits for a message, and gives it back if the task that awaits it is cancelled.
 
     Between the moment when a future gets its result and the moment when the task that
@@ -40,10 +58,9 @@ class _Returning(asyncio.Future[Any]):
     then, and with an ordinary future the message would be lost.
     """
 
-    # What it takes the place of.
-    _stands_for: ClassVar[Any] = asyncio.Future
-
+    # Set by the native code, together with the result.
     _undo: "_native.Undo | None" = None
+    # How many tasks are at `await`.
     _awaited = 0
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -73,13 +90,17 @@ class _Returning(asyncio.Future[Any]):
             # From now on the future is one that was cancelled before it got a result.
             self.__init__(loop=self.get_loop())  # type: ignore[misc]
             self.cancel()
+            # That nobody asked is no news.
+            self.cancelled()
 
 
 class _Async:
     """Which loop, and which futures."""
 
     _Future: Any = asyncio.Future
-    _Receiving: Any = _Returning
+    # What calls return that have to wait.
+    _Receiving: Any = _GivesBack
+    _Sending: Any = _Waiting
     _current_loop: Any = None
 
     def _default_loop(self) -> Any:
@@ -261,7 +282,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         # A program's own class of futures is used for everything.
         standard = self._Receiving._stands_for is self._Future
         if not standard:
-            self._Receiving = self._Future
+            self._Receiving = self._Sending = self._Future
         self._be_quick(standard)
 
     @classmethod
@@ -283,6 +304,22 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def __del__(self) -> None:
         self._abandon()
         super().__del__()
+
+    async def wait_connected(  # type: ignore[override]
+        self, timeout: float | None = None, count: int = 1
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
+        return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
+
+    async def wait_subscribed(  # type: ignore[override]
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
+
+        def look() -> int:
+            return self.count_subscribed(topic)
+
+        return await wait_for_peers(self, look, count, timeout, "subscribed")
 
     async def __aenter__(self) -> Self:
         return self
@@ -376,3 +413,34 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             self, obj: object, flags: int = 0, protocol: int = ..., **kwargs: Any
         ) -> asyncio.Future[MessageTracker | None]: ...
         def recv_pyobj(self, flags: int = 0) -> asyncio.Future[Any]: ...
+        def send_typed(  # type: ignore[override]
+            self,
+            obj: object,
+            flags: int = 0,
+            *,
+            enc_hook: Callable[[Any], Any] | None = None,
+            **kwargs: Any,
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        @overload  # type: ignore[override]
+        def recv_typed(
+            self,
+            kind: type[_T],
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[_T]: ...
+        @overload
+        def recv_typed(
+            self,
+            kind: Any,
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[Any]: ...
+        def recv_typed(
+            self,
+            kind: Any,
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[Any]: ...

@@ -254,8 +254,55 @@ class Socket:
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
+    def _event_stream(self, events: int) -> EventStream: ...
+    def count_connected(self) -> int:
+        """How many peers are connected now, with their handshakes done."""
+
+    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
+
+        Raises `Again`, which says how many there are, when the time is up.
+        """
+
+    def count_subscribed(self, topic: bytes | str = b"") -> int:
+        """How many peers get a message that begins with `topic`.
+
+        Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
+        raise `ZMQError` (``ENOTSUP``).
+        """
+
+    def wait_subscribed(
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
+
+        Returns how many do. Raises `Again`, which says how many there are, when the time
+        is up.
+        """
+
+    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
+
+@final
+class EventStream:
+    """What happens to a socket; see `zeroxide.SocketEvents`."""
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class Changes:
+    """Tells that something happened to a socket, by a descriptor."""
+
+    def fileno(self) -> int:
+        """Readable once something happened after the last `clear`."""
+
+    def clear(self) -> None:
+        """Forgets what happened; to be called before looking."""
 
 class AsyncSocket(Socket):
     """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
@@ -409,6 +456,7 @@ class Lane:
 
     def _on_ready(self) -> None: ...
     def _on_timer(self) -> None: ...
+    def _on_cancel(self) -> None: ...
     def _forsake(self) -> None: ...
 
 @final

@@ -33,7 +33,7 @@ use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
 use crate::io_thread::IoHandle;
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns;
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
@@ -60,6 +60,8 @@ pub(crate) struct Session {
     /// Whether a handshake was ever finished, and whether it is all over.
     joined: AtomicBool,
     ended: AtomicBool,
+    /// Who the connection is with, for its events.
+    party: Mutex<Party>,
     state: Mutex<State>,
 }
 
@@ -154,6 +156,10 @@ impl Session {
         stream: Option<Stream>,
     ) -> Arc<Session> {
         let now = Instant::now();
+        let party = Party {
+            address: stream.as_ref().map(Stream::peer_name).unwrap_or_default(),
+            peer: None,
+        };
         let link = match stream {
             Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
             None => Link::Idle,
@@ -170,6 +176,7 @@ impl Session {
             wake_posted: AtomicBool::new(false),
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            party: Mutex::new(party),
             state: Mutex::new(State {
                 token: None,
                 pipe: None,
@@ -270,13 +277,20 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port
-            .emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.tell(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.port
-            .emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+    }
+
+    fn tell(&self, event: MonitorEvent) {
+        let event = event.about(&self.party());
+        self.port.emit(event);
+    }
+
+    fn party(&self) -> MutexGuard<'_, Party> {
+        self.party.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -322,6 +336,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_ivl = options.heartbeat_ivl;
     config.heartbeat_ttl = options.heartbeat_ttl;
     config.heartbeat_timeout = options.heartbeat_timeout;
+    config.stall_ivl = options.stall_ivl;
     config.max_msg_size = options.max_msg_size;
     config.raw = socket_type == SocketType::Stream || options.router_raw;
     config

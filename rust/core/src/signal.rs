@@ -224,12 +224,14 @@ impl Signal {
         // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
         // descriptor was lowered.
         fence(Ordering::SeqCst);
-        if self.raised.load(Ordering::Relaxed) {
+        if self.raised.load(Ordering::Acquire) {
             return;
         }
         let _turn = lock(&self.level);
-        if !self.raised.swap(true, Ordering::Relaxed) {
+        if !self.raised.load(Ordering::Relaxed) {
             fd.signal();
+            // Only now: whoever finds it raised already takes the descriptor for readable.
+            self.raised.store(true, Ordering::Release);
         }
     }
 
@@ -257,6 +259,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::sys::poll::{self, Ready};
@@ -322,7 +325,12 @@ mod tests {
                 signal.lower();
                 if work.load(Ordering::Relaxed) > 0 {
                     signal.raise();
-                    assert!(is_readable(&signal));
+                    // The poster may be just about to, and then it is left to it.
+                    let patience = Instant::now() + Duration::from_secs(20);
+                    while !is_readable(&signal) {
+                        assert!(Instant::now() < patience, "forgotten");
+                        thread::yield_now();
+                    }
                 }
             }
         }

@@ -10,6 +10,7 @@ mod blocking;
 mod buffer;
 mod context;
 mod error;
+mod events;
 mod frame;
 mod functions;
 mod install;
@@ -31,6 +32,8 @@ mod _native {
     use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
+    #[pymodule_export]
+    use super::events::{Changes, EventStream};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

@@ -147,7 +147,6 @@ impl Session {
     }
 
     fn handshake_done(&self, state: &mut State, peer: &Arc<PeerInfo>) {
-        self.emit(EventKind::HandshakeSucceeded, 0);
         let Link::Up(up) = &mut state.link else {
             return;
         };
@@ -159,6 +158,8 @@ impl Session {
             Bytes::from(up.stream.peer_address()),
         ));
         let info = Arc::new(info);
+        self.party().peer = Some(info.clone());
+        self.emit(EventKind::HandshakeSucceeded, 0);
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }

@@ -11,12 +11,13 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
 
+use super::Events;
 use super::endpoints::Endpoints;
+use super::monitoring::Monitor;
 use super::parts::Parts;
 use super::stats::Totals;
-use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
@@ -42,7 +43,8 @@ pub(super) struct Core {
     parts: Parts,
     state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
-    pub(super) monitor: Mutex<Option<Socket>>,
+    pub(super) monitors: Mutex<Vec<Monitor>>,
+    /// The events that any of them wants.
     pub(super) monitor_mask: AtomicU32,
     /// What was lost outside the pipes that the socket has now.
     pub(super) lost_below: Mutex<Counters>,
@@ -66,10 +68,18 @@ pub(super) struct State {
     /// Pipes of peers that are gone, with something left to receive.
     unread: HashSet<PipeId>,
     /// Received, and given back because it reached nobody; first in line.
-    pub(super) returned: VecDeque<(Message, Option<Arc<PeerInfo>>)>,
+    pub(super) returned: VecDeque<Returned>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
+}
+
+/// A message that was given back.
+pub(super) struct Returned {
+    /// When it was received, as told by whoever gave it back.
+    order: u64,
+    pub(super) message: Message,
+    peer: Option<Arc<PeerInfo>>,
 }
 
 /// Where a message came from.
@@ -82,7 +92,7 @@ pub(super) enum Source {
 
 enum Post {
     Attach {
-        pipe: Pipe,
+        pipe: Box<Pipe>,
         endpoint: Box<str>,
         origin: Origin,
     },
@@ -148,7 +158,7 @@ impl Core {
                 guard: None,
             }),
             key: OnceLock::new(),
-            monitor: Mutex::new(None),
+            monitors: Mutex::default(),
             monitor_mask: AtomicU32::new(0),
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
@@ -305,7 +315,7 @@ impl Core {
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
                     }
-                    self.attach_now(state, pipe, &endpoint, origin);
+                    self.attach_now(state, *pipe, &endpoint, origin);
                 }
                 Post::Pipe(id, event) => on_event(self.spec, state, id, event),
             }
@@ -381,7 +391,8 @@ impl Core {
             }
             if let Some(reason) = removed.doomed {
                 let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
-                self.emit(event.because(reason));
+                let party = Party::of(removed.pipe.peer());
+                self.emit(event.because(reason).about(&party));
                 removed.pipe.give_up();
             }
         }
@@ -460,9 +471,9 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        if let Some((message, peer)) = state.returned.pop_front() {
+        if let Some(returned) = state.returned.pop_front() {
             self.level(state);
-            return Ok((message, Source::Peer(peer)));
+            return Ok((returned.message, Source::Peer(returned.peer)));
         }
         let result = state
             .pattern
@@ -496,9 +507,9 @@ impl Core {
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
         self.begin_run(state);
         while batch.len() < max
-            && let Some((message, _)) = state.returned.pop_front()
+            && let Some(returned) = state.returned.pop_front()
         {
-            batch.push(message);
+            batch.push(returned.message);
         }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
@@ -513,10 +524,19 @@ impl Core {
     pub(super) fn give_back_now(
         &self,
         state: &mut State,
+        order: u64,
         messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
     ) {
-        for returned in messages.into_iter().rev() {
-            state.returned.push_front(returned);
+        let at = state
+            .returned
+            .partition_point(|returned| returned.order < order);
+        for (offset, (message, peer)) in messages.into_iter().enumerate() {
+            let returned = Returned {
+                order,
+                message,
+                peer,
+            };
+            state.returned.insert(at + offset, returned);
         }
         self.level(state);
         self.signal.wake();
@@ -637,7 +657,7 @@ impl SocketPort for Core {
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
         self.post(
             Post::Attach {
-                pipe,
+                pipe: Box::new(pipe),
                 endpoint: endpoint.into(),
                 origin,
             },
@@ -670,6 +690,7 @@ impl ContextUser for Core {
         let _ = self
             .phase
             .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
+        self.terminate_monitors();
         self.signal.wake();
         self.signal.raise();
     }
