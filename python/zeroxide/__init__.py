@@ -55,6 +55,10 @@ from .version import (
     zmq_version_info,
 )
 
+if TYPE_CHECKING:
+    # An import for type checkers only: annotations name it without importing it.
+    from . import asyncio  # noqa: F401
+
 __all__ = [
     "COPY_THRESHOLD",
     "DRAFT_API",
