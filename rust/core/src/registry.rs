@@ -32,6 +32,7 @@ pub(crate) struct Registry {
     sockets_open: AtomicUsize,
     idle: Signal,
     moved: AtomicU64,
+    requests: AtomicU64,
     pub(crate) resolver: Resolver,
 }
 
@@ -114,6 +115,7 @@ impl Registry {
             sockets_open: AtomicUsize::new(0),
             idle: Signal::new(),
             moved: AtomicU64::new(0),
+            requests: AtomicU64::new(1),
             resolver: Resolver::new(),
         })
     }
@@ -318,6 +320,11 @@ impl Registry {
             .collect()
     }
 
+    /// A number for each request to the ZAP handler.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
     // ---- inproc ----------------------------------------------------------------------------------------------------
 
     /// Binds an inproc name and returns the pipe ends that were waiting for it.
@@ -331,6 +338,11 @@ impl Registry {
         }
         inner.bound.insert(name.to_owned(), bound);
         Ok(inner.waiting.remove(name).unwrap_or_default())
+    }
+
+    /// What is bound to an inproc name.
+    pub(crate) fn find_name(&self, name: &str) -> Option<Bound> {
+        self.inner().bound.get(name).cloned()
     }
 
     /// Frees an inproc name that `owner` bound.

@@ -15,6 +15,7 @@
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
 //! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
+mod admission;
 mod link;
 mod traffic;
 
@@ -27,6 +28,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
+use self::admission::{Admission, HANDLER};
 use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
@@ -58,6 +60,8 @@ pub(crate) struct Session {
     /// Whether a handshake was ever finished, and whether it is all over.
     joined: AtomicBool,
     ended: AtomicBool,
+    /// The peer was let in and shall go.
+    revoked: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -104,6 +108,7 @@ struct Connection {
     broken: bool,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
+    admission: Admission,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -160,6 +165,7 @@ impl Session {
             wake_posted: AtomicBool::new(false),
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            revoked: AtomicBool::new(false),
             state: Mutex::new(State {
                 token: None,
                 pipe: None,
@@ -312,6 +318,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_ttl = options.heartbeat_ttl;
     config.heartbeat_timeout = options.heartbeat_timeout;
     config.max_msg_size = options.max_msg_size;
+    options.security.configure(&mut config);
     config.raw = socket_type == SocketType::Stream || options.router_raw;
     config
 }
@@ -342,6 +349,7 @@ impl Connection {
             hung_up: false,
             broken: false,
             was_ready: false,
+            admission: Admission::default(),
             given: 0,
             accounted: 0,
         }
@@ -349,8 +357,10 @@ impl Connection {
 }
 
 impl PipeOwner for Session {
-    fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+    fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         match event {
+            // Called with the handler's socket locked: the I/O thread looks.
+            _ if id == HANDLER => self.wake(),
             PipeEvent::Readable => {
                 if !self.send_inline() {
                     self.wake();

@@ -15,6 +15,7 @@ mod endpoints;
 mod flush;
 mod monitoring;
 mod parts;
+mod securing;
 mod settings;
 mod stats;
 

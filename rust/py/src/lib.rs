@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod access;
 mod blocking;
 mod buffer;
 mod context;
@@ -19,6 +20,8 @@ mod socket;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::access::{AllowList, Passwords, curve_keypair, curve_public};
+    #[pymodule_export]
     use super::buffer::Release;
     #[pymodule_export]
     use super::context::Context;
@@ -26,7 +29,7 @@ mod _native {
     use super::frame::Frame;
     #[pymodule_export]
     use super::functions::{
-        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror,
+        after_fork, context_options, has, socket_options, strerror,
         zmq_errno,
     };
     #[pymodule_export]

@@ -7,6 +7,7 @@
 mod context;
 mod filter;
 mod pattern;
+mod security;
 mod table;
 
 use std::fmt;
@@ -21,6 +22,8 @@ pub(crate) use context::ThreadSettings;
 pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow};
 pub use filter::{AddressFilter, CredentialFilter};
 pub use pattern::{PatternOption, pattern_option};
+pub(crate) use security::Inquiry;
+pub use security::{Security, SecurityMechanism};
 pub use table::{SOCKET_OPTIONS, ids};
 
 /// How many topics a subscriber may want unless MAX_SUBSCRIPTIONS says otherwise: more than any has use for, and not
@@ -162,8 +165,8 @@ pub struct Options {
     /// USE_FD: a listening descriptor that the next bind takes over.
     pub use_fd: Option<i32>,
 
-    /// ZAP_DOMAIN
-    pub zap_domain: String,
+    /// PLAIN_*, CURVE_*, ZAP_*: who this is, and who may talk to it.
+    pub security: Security,
     /// RATE in kbit/s
     pub rate: u32,
     /// RECOVERY_IVL
@@ -222,7 +225,7 @@ impl Options {
             bind_to_device: String::new(),
             socks_proxy: String::new(),
             use_fd: None,
-            zap_domain: String::new(),
+            security: Security::default(),
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,

@@ -28,7 +28,6 @@ const BACKLOG_STEP: Duration = Duration::from_millis(100);
 
 /// Linux errnos that monitor events carry.
 const ETIMEDOUT: u64 = 110;
-const EFAULT: u64 = 14;
 
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
@@ -37,6 +36,7 @@ impl Session {
             return;
         }
         self.notice_close(state, io);
+        self.check_revoked(state, io);
         match &state.link {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
@@ -329,15 +329,15 @@ impl Session {
     }
 
     /// The connection is over.
-    fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
+    pub(super) fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
         let was_ready = up.was_ready;
         let stranded = up.stranded();
         if !was_ready {
-            self.emit_handshake_failure(reason);
+            self.emit_handshake_failure(up, reason);
         }
-        self.emit_because(EventKind::Disconnected, fd, reason);
+        self.emit_because(EventKind::Disconnected, fd, up.explain(reason));
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();
@@ -357,31 +357,6 @@ impl Session {
             pipe.announce_disconnected();
         }
         self.wait_for_next_round(state, io);
-    }
-
-    fn emit_handshake_failure(&self, reason: &CloseReason) {
-        match reason {
-            CloseReason::Protocol(error) => {
-                self.emit_because(
-                    EventKind::HandshakeFailedProtocol,
-                    u64::from(error.code()),
-                    reason,
-                );
-            }
-            CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
-                self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
-            }
-            CloseReason::Authenticator { code, .. } => {
-                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(*code), reason);
-            }
-            CloseReason::NobodyToAsk(_) => {
-                self.emit_because(EventKind::HandshakeFailedNoDetail, EFAULT, reason);
-            }
-            CloseReason::HandshakeTimeout => {
-                self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);
-            }
-            _ => self.emit_because(EventKind::HandshakeFailedNoDetail, 0, reason),
-        }
     }
 
     /// The end: lets go of the stream, the pipe, the reactor and the context.
