@@ -53,7 +53,8 @@ const PYTHON: &[&[&str]] = &[
     &["context", "poll", "monitor", "proxy"],
     &["decorators", "utils", "_future"],
     &["__init__"],
-    &["asyncio", "auth", "devices"],
+    &["asyncio"],
+    &["auth", "curve_keygen", "devices"],
     &["spark", "collector", "cli", "__main__"],
 ];
 

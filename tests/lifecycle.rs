@@ -436,28 +436,6 @@ fn contexts_know_nothing_of_each_other() {
     assert_eq!(pull.take(), "still here");
 }
 
-/// The end that a program gets which exits without terminating its context: bounded, and it says what was lost.
-#[test]
-fn an_idle_termination_gives_up_and_says_what_was_not_delivered() {
-    let _watchdog = Watchdog::new("an_idle_termination_gives_up_and_says_what_was_not_delivered");
-    let context = Context::new();
-    let push = context.socket(Push).unwrap();
-    let nobody = free_tcp_endpoint();
-    push.connect(&nobody).unwrap();
-    push.put("one");
-    push.put("two");
-    let elsewhere = Context::new();
-    let pull = socket(&elsewhere, Pull);
-    let busy = context.socket(Push).unwrap();
-    busy.connect(&pull.bind("tcp://127.0.0.1:*").unwrap())
-        .unwrap();
-    busy.put("three");
-    let left = context.term_idle(Duration::from_millis(200)).unwrap();
-    assert_eq!(left, [(nobody, 2)]);
-    assert_eq!(pull.take(), "three");
-    assert!(push.is_closed() && busy.is_closed());
-}
-
 // ---- connections that end and come back ----------------------------------------------------------------------------
 
 #[test]

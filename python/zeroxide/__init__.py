@@ -6,7 +6,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from . import _native, constants, error
+from . import _native, backend, constants, error, sugar, utils  # noqa: F401
 from ._native import (
     __version__,
     curve_keypair,
@@ -15,6 +15,7 @@ from ._native import (
     strerror,
     zmq_errno,
 )
+from .as_zmq import install_as_zmq
 from .constants import *  # noqa: F403
 from .context import Context, SyncContext
 from .error import (
@@ -35,6 +36,7 @@ from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
 from .proxy import device, proxy, proxy_steerable
 from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
+from .stopwatch import Stopwatch
 from .tracker import FINISHED_TRACKER as _FINISHED_TRACKER
 from .tracker import MessageTracker
 from .version import (
@@ -71,6 +73,7 @@ __all__ = [
     "Poller",
     "ProactorSelectorThreadWarning",
     "Socket",
+    "Stopwatch",
     "SyncContext",
     "SyncSocket",
     "ZMQBaseError",
@@ -82,7 +85,10 @@ __all__ = [
     "curve_keypair",
     "curve_public",
     "device",
+    "get_includes",
+    "get_library_dirs",
     "has",
+    "install_as_zmq",
     "parse_monitor_message",
     "proxy",
     "proxy_steerable",
@@ -106,6 +112,17 @@ COPY_THRESHOLD = 65536
 # Whether draft sockets are built in.
 DRAFT_API = has("draft")
 PYZMQ_DRAFT_API = DRAFT_API
+
+
+def get_includes() -> list[str]:
+    """Where the C headers are for extensions that use ØMQ's C interface: there are none."""
+    return []
+
+
+def get_library_dirs() -> list[str]:
+    """Where libzmq is for extensions that link against it: there is none."""
+    return []
+
 
 _native.install(
     package=sys.modules[__name__],

@@ -284,6 +284,7 @@ def _terminate_all() -> None:
     # All start to linger before the first is waited for: the waits overlap.
     for context in live:
         context._close_sockets()
+        context.shutdown()
     for context in live:
         try:
             context._terminate_implicitly()

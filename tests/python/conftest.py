@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from programs import Programs
 from support import Sockets
 
 MODULE = os.environ.get("ZEROXIDE_TEST_MODULE", "zeroxide")
@@ -61,6 +62,14 @@ def context(zmq):
 @pytest.fixture
 def sockets(zmq, context, directory) -> Sockets:
     return Sockets(zmq, context, directory)
+
+
+@pytest.fixture
+def programs() -> Iterator[Programs]:
+    """Starts examples, on the module under test."""
+    programs = Programs(MODULE)
+    yield programs
+    programs.end()
 
 
 @pytest.fixture(params=["tcp", "ipc", "inproc"])

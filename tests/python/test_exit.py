@@ -151,6 +151,24 @@ def test_several_contexts(zmq):
 
 
 @pytest.mark.zeroxide_only
+def test_signals_do_not_make_it_longer(zmq):
+    """A timer that ticks while the end waits for nothing: the patience does not start anew each time."""
+    _, errors = run_script(
+        zmq.__name__,
+        """
+        import signal
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        context = zmq.Context()
+        socket = context.socket(zmq.PUSH)
+        socket.connect("tcp://127.0.0.1:1")
+        socket.send(b"to nobody")
+        """,
+    )
+    assert "1 to tcp://127.0.0.1:1" in errors
+
+
+@pytest.mark.zeroxide_only
 def test_borrowed_memory(zmq):
     """Objects the core refers to when the interpreter ends."""
     output, _ = run_script(

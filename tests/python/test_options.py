@@ -109,6 +109,42 @@ def test_out_of_range(zmq, dealer, name, value):
     assert dealer.get(getattr(zmq, name)) == before
 
 
+KINDS = [
+    "PAIR",
+    "PUB",
+    "SUB",
+    "REQ",
+    "REP",
+    "DEALER",
+    "ROUTER",
+    "PULL",
+    "PUSH",
+    "XPUB",
+    "XSUB",
+    "STREAM",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_refused_changes_nothing(zmq, context, kind):
+    """Every option, known to this kind of socket or not, with values that fit and values that do not."""
+
+    def read(socket, option):
+        try:
+            return socket.get(option)
+        except zmq.ZMQError:
+            return None
+
+    with context.socket(getattr(zmq, kind)) as socket:
+        for option in set(zmq.SocketOption) - {zmq.EVENTS}:
+            for value in (-2, 1, 1 << 30, b"", b"1", b"x" * 300):
+                before = read(socket, option)
+                try:
+                    socket.set(option, value)
+                except (zmq.ZMQError, TypeError, OverflowError):
+                    assert read(socket, option) == before, option
+
+
 def test_types(zmq, dealer):
     for option, value in [
         (zmq.LINGER, "1"),
@@ -267,10 +303,15 @@ def test_zap_domain_is_kept(zmq, dealer):
     assert dealer.zap_domain == b"global"
 
 
-def test_socks_proxy_is_kept(zmq, dealer):
-    assert dealer.socks_proxy == b""
-    dealer.socks_proxy = b"127.0.0.1:1080"
-    assert dealer.socks_proxy == b"127.0.0.1:1080"
+def test_what_a_socks_proxy_is_told_is_kept(zmq, dealer):
+    for option, value in [
+        (zmq.SOCKS_PROXY, b"127.0.0.1:1080"),
+        (zmq.SOCKS_USERNAME, b"mole"),
+        (zmq.SOCKS_PASSWORD, b"secret"),
+    ]:
+        assert dealer.get(option) == b""
+        dealer.set(option, value)
+        assert dealer.get(option) == value
 
 
 def test_not_blocky_means_no_linger(zmq):

@@ -157,7 +157,8 @@ impl Context {
 
     /// The end that an exiting program gets which did not terminate the context itself: closes every socket with its
     /// own LINGER, waits while bytes move, gives up after `patience` without progress, and returns what was not
-    /// delivered, by endpoint.
+    /// delivered, by endpoint. Patience counts from the shutdown: several contexts that are shut down first and then
+    /// ended one after the other run out of it together.
     ///
     /// # Errors
     /// `Interrupted` when a signal handler ran: call again. `Forked`.
@@ -166,10 +167,9 @@ impl Context {
         let registry = self.registry();
         registry.shut_down();
         registry.close_sockets();
-        let mut progress = registry.progress();
-        let mut since = Instant::now();
         loop {
-            match registry.wait_idle(Some(Instant::now() + PROGRESS_STEP)) {
+            let rest = patience.saturating_sub(registry.without_progress());
+            match registry.wait_idle(Some(Instant::now() + rest.min(PROGRESS_STEP))) {
                 Woken::Notified => {
                     registry.end();
                     return Ok(Vec::new());
@@ -177,10 +177,7 @@ impl Context {
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
                 Woken::TimedOut => {}
             }
-            if registry.progress() != progress {
-                progress = registry.progress();
-                since = Instant::now();
-            } else if since.elapsed() >= patience {
+            if registry.without_progress() >= patience {
                 let left = registry.undelivered();
                 registry.end();
                 return Ok(left);

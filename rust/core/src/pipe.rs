@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use zeroxide_proto::engine::PeerInfo;
-use zeroxide_proto::frame::Frame;
+use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::spsc::{self, Consumer, Producer};
@@ -40,6 +40,14 @@ pub enum PipeEvent {
     Disconnected,
     /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
+}
+
+/// The kind of the mark between two connections. Commands end in the engine, so a pipe has no other use for it.
+const LAPSE: Kind = Kind::Command;
+
+/// Whether a message is the mark that [`Pipe::mark_lapse`] leaves.
+pub(crate) fn is_lapse(message: &Message) -> bool {
+    message.head().kind() == LAPSE
 }
 
 /// Whoever holds an end of a pipe. Called from the thread that works on the far end, possibly under that side's lock,
@@ -333,6 +341,13 @@ impl Pipe {
         if asleep {
             self.far().notify(PipeEvent::Readable);
         }
+    }
+
+    /// Leaves a mark behind what was written for the connection that has ended: what follows is another one's. Only for
+    /// readers who know it, with [`is_lapse`].
+    pub fn mark_lapse(&mut self) {
+        self.write_frame(Frame::with_kind(LAPSE, &[]));
+        self.flush();
     }
 
     /// Frames written and not yet published.

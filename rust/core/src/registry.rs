@@ -31,6 +31,8 @@ pub(crate) struct Registry {
     live: AtomicUsize,
     sockets_open: AtomicUsize,
     idle: Signal,
+    born: Instant,
+    /// When the wait for what is left began, or bytes last went out: milliseconds since `born`.
     moved: AtomicU64,
     requests: AtomicU64,
     pub(crate) resolver: Resolver,
@@ -114,6 +116,7 @@ impl Registry {
             live: AtomicUsize::new(0),
             sockets_open: AtomicUsize::new(0),
             idle: Signal::new(),
+            born: Instant::now(),
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
             resolver: Resolver::new(),
@@ -234,7 +237,9 @@ impl Registry {
 
     /// Makes every call on every socket fail from now on.
     pub(crate) fn shut_down(&self) {
-        self.shut_down.store(true, Ordering::Release);
+        if !self.shut_down.swap(true, Ordering::AcqRel) {
+            self.note_progress();
+        }
         for user in self.users() {
             user.on_context_shutdown();
         }
@@ -296,13 +301,16 @@ impl Registry {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Bytes are still going out: implicit termination is patient while this grows.
+    /// Bytes are still going out: implicit termination is patient while they do.
     pub(crate) fn note_progress(&self) {
-        self.moved.fetch_add(1, Ordering::Relaxed);
+        let now = self.born.elapsed().as_millis() as u64;
+        self.moved.fetch_max(now, Ordering::Relaxed);
     }
 
-    pub(crate) fn progress(&self) -> u64 {
-        self.moved.load(Ordering::Relaxed)
+    /// For how long nothing has gone out, since the shutdown at most.
+    pub(crate) fn without_progress(&self) -> Duration {
+        let moved = Duration::from_millis(self.moved.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(moved)
     }
 
     /// What has not left yet, by endpoint.

@@ -12,10 +12,12 @@
 //! | `Resolving` | the resolver's answer |
 //! | `Waiting` | the delay between two rounds |
 //! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
+//! | `Asking` | the proxy's answer: it has connected, or, as above, failed or took too long |
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
 //! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
 mod admission;
+mod connect;
 mod link;
 mod traffic;
 
@@ -41,7 +43,7 @@ use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::epoll::Readiness;
-use crate::transports::{Stream, Target, Transport};
+use crate::transports::{Socks, Stream, Target, Transport};
 
 /// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
 const INLINE_GAP: Duration = Duration::from_micros(15);
@@ -88,6 +90,12 @@ enum Link {
     },
     Connecting {
         stream: Stream,
+        proxy: Option<Box<Socks>>,
+        deadline: Option<Instant>,
+    },
+    Asking {
+        stream: Stream,
+        proxy: Box<Socks>,
         deadline: Option<Instant>,
     },
     Up(Box<Connection>),
@@ -109,6 +117,8 @@ struct Connection {
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
     admission: Admission,
+    /// Something from the peer went into the pipe.
+    heard: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -350,6 +360,7 @@ impl Connection {
             broken: false,
             was_ready: false,
             admission: Admission::default(),
+            heard: false,
             given: 0,
             accounted: 0,
         }

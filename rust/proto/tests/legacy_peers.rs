@@ -2,53 +2,14 @@
 
 mod wire;
 
-use std::time::{Duration, Instant};
-use wire::{config, data, frames, message};
+use std::time::Duration;
+use wire::{Script, config, data, frames, message};
 use zeroxide_proto::mechanisms::{Mechanism, MechanismConfig, MechanismSpec};
-use zeroxide_proto::{
-    CloseReason, Engine, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType,
-};
+use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType};
 
 const SIGNATURE: &[u8] = b"\xff\0\0\0\0\0\0\0\x01\x7f";
 
-/// One engine against a script.
-struct Script {
-    engine: Engine,
-    now: Instant,
-}
-
 impl Script {
-    fn new(config: EngineConfig) -> Script {
-        let now = Instant::now();
-        let engine = Engine::new(config, now);
-        Script { engine, now }
-    }
-
-    /// The peer sends, one byte at a time, which must not matter.
-    fn peer_sends(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.engine.input().push(*byte);
-            self.engine.handle_input(self.now);
-        }
-    }
-
-    /// The peer receives exactly this.
-    #[track_caller]
-    fn peer_gets(&mut self, expected: &[u8]) {
-        let mut slices = Vec::new();
-        let count = self.engine.poll_transmit(&mut slices, usize::MAX);
-        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
-        assert_eq!(
-            bytes.escape_ascii().to_string(),
-            expected.escape_ascii().to_string()
-        );
-        self.engine.transmitted(count, self.now);
-    }
-
-    fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.engine.poll_event()).collect()
-    }
-
     #[track_caller]
     fn ready(&mut self, version: (u8, u8), socket_type: Option<SocketType>, routing_id: &str) {
         let Some(Event::Ready(peer)) = self.engine.poll_event() else {

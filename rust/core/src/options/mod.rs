@@ -162,6 +162,10 @@ pub struct Options {
     pub bind_to_device: String,
     /// SOCKS_PROXY: `host:port`; empty = none.
     pub socks_proxy: String,
+    /// SOCKS_USERNAME: empty = none.
+    pub socks_username: String,
+    /// SOCKS_PASSWORD
+    pub socks_password: String,
     /// USE_FD: a listening descriptor that the next bind takes over.
     pub use_fd: Option<i32>,
 
@@ -224,6 +228,8 @@ impl Options {
             tos: 0,
             bind_to_device: String::new(),
             socks_proxy: String::new(),
+            socks_username: String::new(),
+            socks_password: String::new(),
             use_fd: None,
             security: Security::default(),
             rate: 100,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub, Xsub};
+use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub};
 
 use super::pattern::PatternOption;
 use super::security::SecurityMechanism::{Curve, Plain};
@@ -306,7 +306,7 @@ options_table! {
         .of(&[Stream])
         .pattern(|v| PatternOption::StreamNotify(flag(v))),
     74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends."
-        .of(&[Pub, Xpub, Sub, Xsub])
+        .of(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
@@ -361,8 +361,12 @@ options_table! {
     96 MULTICAST_LOOP: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    99 SOCKS_USERNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    100 SOCKS_PASSWORD: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
+        .length(0, 255)
+        .str(|o| o.socks_username.as_bytes(), |o, v| o.socks_username = v.to_owned()),
+    100 SOCKS_PASSWORD: Str, "The password for SOCKS_USERNAME."
+        .length(0, 255)
+        .str(|o| o.socks_password.as_bytes(), |o, v| o.socks_password = v.to_owned()),
     101 IN_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     102 OUT_BATCH_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     103 WSS_KEY_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),

@@ -154,7 +154,9 @@ pub struct PatternSpec {
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
-    /// Whether what arrives must be looked at even while the application makes no call (subscriptions).
+    /// Whether what arrives must be looked at even while the application makes no call: subscriptions, which hold for
+    /// one connection. Where the next one uses the same pipe, a mark lies between the two
+    /// ([`is_lapse`](crate::pipe::is_lapse)).
     pub eager: bool,
 }
 

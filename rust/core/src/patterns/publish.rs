@@ -8,12 +8,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
+use crate::patterns::ring::Ring;
 use crate::patterns::{Pattern, PatternSpec, Rejected};
-use crate::pipe::PipeId;
+use crate::pipe::{PipeId, is_lapse};
 
 #[derive(Default)]
 struct Pub {
     publisher: Publisher,
+    /// Peers whose connection was lost. What they wanted is kept for them until they are back and say it anew.
+    away: Ring,
 }
 
 impl Pub {
@@ -23,6 +26,11 @@ impl Pub {
             let Some(message) = pipes.read(id) else {
                 return;
             };
+            if is_lapse(&message) {
+                self.away.insert(id);
+                continue;
+            }
+            self.forget_lapsed(id);
             let topic = message.head();
             match topic.kind() {
                 Kind::Subscribe => {
@@ -39,6 +47,13 @@ impl Pub {
             }
         }
     }
+
+    /// The peer is back: what its earlier connection wanted does not count any more.
+    fn forget_lapsed(&mut self, id: PipeId) {
+        if self.away.remove(id) {
+            self.publisher.subscribers.remove_peer(id, |_| {});
+        }
+    }
 }
 
 impl Pattern for Pub {
@@ -49,6 +64,7 @@ impl Pattern for Pub {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.publisher.ready(pipes, id);
         self.listen(pipes, id);
+        self.forget_lapsed(id);
     }
 
     fn readable(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -64,6 +80,7 @@ impl Pattern for Pub {
     }
 
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+        self.away.remove(id);
         self.publisher.remove(id);
         self.publisher.subscribers.remove_peer(id, |_| {});
     }
@@ -163,6 +180,35 @@ mod tests {
         rig.settle();
         rig.send(["c"]).unwrap();
         assert_eq!(rig.far_recv_all(id), ["c"]);
+    }
+
+    #[test]
+    fn topics_of_a_lost_connection_count_until_the_peer_is_back() {
+        for says_something in [true, false] {
+            let mut rig = Rig::new(&PUB);
+            let id = rig.connect();
+            rig.ready(id, "");
+            rig.far_send_message(id, subscribe("old"));
+            rig.settle();
+            rig.far_lapse(id);
+            rig.disconnected(id);
+            rig.send(["old, for later"]).unwrap();
+            if says_something {
+                // Both may be found before anybody was told of either connection.
+                rig.far_send_message(id, subscribe("new"));
+            }
+            rig.ready(id, "");
+            rig.send(["old"]).unwrap();
+            rig.send(["new"]).unwrap();
+            let expected = ["old, for later", "new"];
+            let count = 1 + usize::from(says_something);
+            assert_eq!(rig.far_recv_all(id), expected[..count]);
+            // It has no topic twice on its account.
+            rig.far_send_message(id, cancel("new"));
+            rig.settle();
+            rig.send(["new"]).unwrap();
+            assert!(rig.far_recv_all(id).is_empty());
+        }
     }
 
     #[test]

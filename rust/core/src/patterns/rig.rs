@@ -130,6 +130,11 @@ impl Rig {
         self.settle();
     }
 
+    /// The session puts its mark behind what came from a connection that is lost.
+    pub(super) fn far_lapse(&mut self, id: PipeId) {
+        self.far.get_mut(&id).unwrap().mark_lapse();
+    }
+
     /// The far end goes away. The socket hears of it at the next `settle`.
     pub(super) fn far_close(&mut self, id: PipeId) {
         self.far.remove(&id).unwrap();

@@ -13,7 +13,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec, Rejected};
-use crate::pipe::PipeId;
+use crate::pipe::{PipeId, is_lapse};
 
 /// While this many bytes wait for an application that does not receive, nothing more is read from the peers: their own
 /// flow control holds them back. Many an application never looks at all, and serves its subscribers nevertheless: until
@@ -76,6 +76,9 @@ impl Xpub {
     }
 
     fn handle(&mut self, pipes: &mut PipeSet, message: Message, from: PipeId) {
+        if is_lapse(&message) {
+            return self.cancel_all(pipes, from);
+        }
         let topic = message.head();
         match topic.kind() {
             Kind::Subscribe if !self.publisher.admits(pipes, from, self.topics_of(from)) => {}
@@ -133,7 +136,7 @@ impl Xpub {
         self.pending.push_back(pending);
     }
 
-    /// A peer that leaves wants nothing any more.
+    /// A peer that leaves, or will come back on a new connection, wants nothing any more.
     fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let mut unwanted: Vec<Vec<u8>> = Vec::new();
         let mut note = |topic: &[u8]| unwanted.push(topic.to_vec());
@@ -381,6 +384,26 @@ mod tests {
         rig.send(["XB"]).unwrap();
         rig.send(["late"]).unwrap();
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 4);
+    }
+
+    #[test]
+    fn what_a_lost_connection_wanted_ends_with_it() {
+        let mut rig = Rig::new(&XPUB);
+        let id = rig.connect();
+        rig.ready(id, "");
+        for topic in ["x", "y"] {
+            tell(&mut rig, id, subscribe(topic));
+        }
+        assert_eq!(rig.recv_all(), ["\\x01x", "\\x01y"]);
+        // However late the application looks.
+        rig.far_lapse(id);
+        rig.disconnected(id);
+        rig.ready(id, "");
+        tell(&mut rig, id, subscribe("y"));
+        assert_eq!(rig.recv_all(), ["\\x00x", "\\x00y", "\\x01y"]);
+        rig.send(["x1"]).unwrap();
+        rig.send(["y1"]).unwrap();
+        assert_eq!(rig.far_recv_all(id), ["y1"]);
     }
 
     #[test]

@@ -1,18 +1,15 @@
-//! The life of a session's link: connecting, losing the connection, coming back, and the end.
+//! The life of a session's link: what is done now, losing the connection, coming back, and the end.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use zeroxide_proto::engine::Engine;
 use zeroxide_proto::error::CloseReason;
 
 use super::traffic::{Input, Output};
-use super::{Connection, Link, Session, State, engine_config};
-use crate::error::Result;
+use super::{Link, Session, State};
 use crate::monitor::EventKind;
-use crate::patterns::DropReason;
+use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
-use crate::transports::{Opening, Stream, Target, Targets};
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -23,10 +20,7 @@ const SINK_BUDGET: usize = 1 << 20;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// How often it looks whether the socket has received what earlier connections left.
-const BACKLOG_STEP: Duration = Duration::from_millis(100);
-
-/// Linux errnos that monitor events carry.
+/// The Linux errno of a connection attempt that took too long.
 const ETIMEDOUT: u64 = 110;
 
 impl Session {
@@ -44,6 +38,10 @@ impl Session {
             Link::Connecting {
                 deadline: Some(deadline),
                 ..
+            }
+            | Link::Asking {
+                deadline: Some(deadline),
+                ..
             } if *deadline <= io.now() => {
                 self.emit_because(
                     EventKind::Closed,
@@ -55,6 +53,9 @@ impl Session {
             }
             _ => {}
         }
+        if let Link::Asking { .. } = state.link {
+            self.ask_proxy(state, io);
+        }
         if let Link::Up(_) = state.link {
             self.traffic(state, io);
         }
@@ -65,7 +66,7 @@ impl Session {
         self.arm_timer(state, io);
     }
 
-    fn traffic(&self, state: &mut State, io: &mut Reactor) {
+    pub(super) fn traffic(&self, state: &mut State, io: &mut Reactor) {
         let input = self.input(state, io);
         let output = self.output(state, io.now());
         if (matches!(input, Input::More) || output != Output::Idle)
@@ -174,156 +175,14 @@ impl Session {
         }
     }
 
-    // ---- connecting ------------------------------------------------------------------------------------------------
-
-    fn start_round(&self, state: &mut State, io: &mut Reactor) {
-        let Some(connecter) = &mut state.connecter else {
-            return;
-        };
-        if self.options.immediate && self.port.is_backlogged() {
-            // Each connection would leave another pipe behind.
-            state.link = Link::Waiting {
-                until: io.now() + BACKLOG_STEP,
-            };
-            return;
-        }
-        match connecter
-            .transport
-            .targets(&connecter.address, &self.options)
-        {
-            Ok(Targets::Ready(targets)) => {
-                connecter.set_targets(targets);
-                self.try_next(state, io);
-            }
-            Ok(Targets::Resolve(job)) => {
-                state.link = Link::Resolving;
-                let me = self.me.clone();
-                let submitted = self.registry.resolver.submit(job, move |answer| {
-                    if let Some(session) = me.upgrade() {
-                        session.lock().resolved = Some(answer);
-                        session.wake();
-                    }
-                });
-                if let Err(error) = submitted {
-                    self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                    self.wait_for_next_round(state, io);
-                }
-            }
-            Err(error) => {
-                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                self.wait_for_next_round(state, io);
-            }
-        }
-    }
-
-    fn take_resolved(&self, state: &mut State, io: &mut Reactor) {
-        match state.resolved.take() {
-            None => {}
-            Some(Ok(targets)) => {
-                if let Some(connecter) = &mut state.connecter {
-                    connecter.set_targets(targets);
-                }
-                self.try_next(state, io);
-            }
-            Some(Err(error)) => {
-                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
-                self.wait_for_next_round(state, io);
-            }
-        }
-    }
-
-    /// Tries the addresses of this round one after the other until one connects or hangs on.
-    fn try_next(&self, state: &mut State, io: &mut Reactor) {
-        loop {
-            let Some(connecter) = &mut state.connecter else {
-                return;
-            };
-            let Some(target) = connecter.next_target() else {
-                return self.wait_for_next_round(state, io);
-            };
-            match self.open(connecter.transport, &target, state, io) {
-                Ok(()) => return,
-                Err(error) => self.emit_because(EventKind::Closed, error.errno() as u64, &error),
-            }
-        }
-    }
-
-    fn open(
-        &self,
-        transport: &dyn crate::transports::Transport,
-        target: &Target,
-        state: &mut State,
-        io: &mut Reactor,
-    ) -> Result<()> {
-        let Some(token) = state.token else {
-            return Ok(());
-        };
-        let Opening { stream, connected } = transport.open(target, &self.options)?;
-        io.watch(token, stream.fd())?;
-        if connected {
-            self.up(state, io, stream);
-        } else {
-            self.emit(EventKind::ConnectDelayed, 0);
-            let deadline = self
-                .options
-                .connect_timeout
-                .and_then(|limit| io.now().checked_add(limit));
-            state.link = Link::Connecting { stream, deadline };
-        }
-        Ok(())
-    }
-
-    /// The connecting stream became writable: either it is up or it failed.
-    pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
-        let Link::Connecting { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
-            return;
-        };
-        match stream.take_error() {
-            Ok(()) => self.up(state, io, stream),
-            Err(error) => {
-                self.emit_because(
-                    EventKind::Closed,
-                    error.raw_os_error().unwrap_or(0) as u64,
-                    &error,
-                );
-                io.unwatch(stream.fd());
-                drop(stream);
-                self.try_next(state, io);
-            }
-        }
-    }
-
-    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream) {
-        self.emit(EventKind::Connected, stream.id());
-        let engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
-        state.link = Link::Up(Box::new(Connection::new(engine, stream)));
-        self.traffic(state, io);
-    }
-
-    fn wait_for_next_round(&self, state: &mut State, io: &mut Reactor) {
-        let delay = state
-            .connecter
-            .as_mut()
-            .and_then(|connecter| connecter.next_delay());
-        match delay {
-            Some(delay) if !state.done => {
-                self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
-                state.link = Link::Waiting {
-                    until: io.now() + delay,
-                };
-            }
-            _ => self.finish(state, io),
-        }
-    }
-
     // ---- losing it -------------------------------------------------------------------------------------------------
 
     fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(up) => io.unwatch(up.stream.fd()),
-            Link::Connecting { stream, .. } | Link::Draining { stream, .. } => {
-                io.unwatch(stream.fd())
-            }
+            Link::Connecting { stream, .. }
+            | Link::Asking { stream, .. }
+            | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
             Link::Idle | Link::Resolving | Link::Waiting { .. } => {}
         }
     }
@@ -332,12 +191,12 @@ impl Session {
     pub(super) fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
-        let was_ready = up.was_ready;
+        let (was_ready, heard) = (up.was_ready, up.heard);
         let stranded = up.stranded();
+        let why = up.explain(reason);
         if !was_ready {
             self.emit_handshake_failure(up, reason);
         }
-        self.emit_because(EventKind::Disconnected, fd, up.explain(reason));
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();
@@ -348,15 +207,25 @@ impl Session {
                 self.port.count_drop(DropReason::PeerGone, stranded);
             }
         }
-        if state.connecter.is_none() || (self.options.immediate && state.closing.is_some()) {
-            return self.finish(state, io);
-        }
-        if self.options.immediate {
+        let comes_back = state.connecter.is_some();
+        let keeps_pipe = comes_back && !self.options.immediate;
+        if keeps_pipe && let Some(pipe) = &mut state.pipe {
+            if heard && patterns::spec(self.socket_type).is_some_and(|spec| spec.eager) {
+                pipe.mark_lapse();
+            }
+            if was_ready {
+                pipe.announce_disconnected();
+            }
+        } else if state.closing.is_none() {
             state.pipe = None;
-        } else if was_ready && let Some(pipe) = &state.pipe {
-            pipe.announce_disconnected();
         }
-        self.wait_for_next_round(state, io);
+        // Not before the socket can know: whoever sees the event and sends has to reach somebody else.
+        self.emit_because(EventKind::Disconnected, fd, why);
+        if keeps_pipe || (comes_back && state.closing.is_none()) {
+            self.wait_for_next_round(state, io);
+        } else {
+            self.finish(state, io);
+        }
     }
 
     /// The end: lets go of the stream, the pipe, the reactor and the context.
@@ -388,7 +257,7 @@ impl Session {
         let link = match &state.link {
             Link::Up(up) => up.engine.poll_timeout(),
             Link::Waiting { until } => Some(*until),
-            Link::Connecting { deadline, .. } => *deadline,
+            Link::Connecting { deadline, .. } | Link::Asking { deadline, .. } => *deadline,
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
             Link::Idle | Link::Resolving => None,
         };

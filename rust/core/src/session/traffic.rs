@@ -135,6 +135,7 @@ impl Session {
                             }
                             continue;
                         }
+                        up.heard = true;
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
@@ -197,6 +198,7 @@ impl Session {
             return Output::Idle;
         };
         let mut budget = WRITE_BUDGET;
+        let mut moved = false;
         let result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
@@ -215,6 +217,7 @@ impl Session {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
                     budget = budget.saturating_sub(n);
+                    moved = true;
                     *last_output = now;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
@@ -234,9 +237,9 @@ impl Session {
                 pipe.account(transmitted - up.accounted, 0);
             }
             up.accounted = transmitted;
-            if state.closing.is_some() {
-                self.registry.note_progress();
-            }
+        }
+        if moved && state.closing.is_some() {
+            self.registry.note_progress();
         }
         result
     }

@@ -70,6 +70,7 @@ impl Transport for Ipc {
         Ok(Targets::Ready(vec![Target {
             address,
             source: None,
+            request: None,
         }]))
     }
 
@@ -80,6 +81,7 @@ impl Transport for Ipc {
             Ok(()) => Ok(Opening {
                 stream: Stream { fd: socket.into() },
                 connected: true,
+                proxy: None,
             }),
             // Unlike TCP nothing goes on behind the back: the listener's backlog is full, and that is all.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -5,16 +5,19 @@
 //! its messages never become bytes.
 
 mod ipc;
+mod socks;
 mod tcp;
 
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use socket2::{SockAddr, SockRef};
 use zeroxide_proto::socket_type::SocketType;
 
+pub(crate) use self::socks::Socks;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::Job;
@@ -88,6 +91,8 @@ pub(crate) enum Targets {
 pub(crate) struct Target {
     address: SockAddr,
     source: Option<SockAddr>,
+    /// It is the address of a proxy, which is to be asked for this.
+    request: Option<Arc<socks::Request>>,
 }
 
 /// A connection that has been begun.
@@ -98,6 +103,8 @@ pub(crate) struct Opening {
     /// Whether it is up already. If not, it is up or has failed once it is writable: ask
     /// [`Stream::take_error`].
     pub(crate) connected: bool,
+    /// What has to be said to a proxy once it is up, before the peer can be talked to.
+    pub(crate) proxy: Option<Box<Socks>>,
 }
 
 /// A connected byte stream, never blocking.

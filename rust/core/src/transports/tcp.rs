@@ -5,11 +5,13 @@ mod address;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use zeroxide_proto::socket_type::SocketType;
 
 use self::address::{Address, Host};
+use super::socks::{Destination, Request, Socks};
 use super::{Listen, Opening, Stream, Target, Targets, Transport};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
@@ -52,23 +54,18 @@ impl Transport for Tcp {
     }
 
     fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
-        if !options.socks_proxy.is_empty() {
-            // Going around a proxy that was asked for would be worse than not going.
-            return Err(Error::with(
-                ErrorKind::NotSupported,
-                "SOCKS_PROXY is set, but SOCKS5 is not built in",
-            ));
-        }
         let (source, target) = address::to_connect(address)?;
         let ipv6 = options.ipv6;
+        let (target, request) = if options.socks_proxy.is_empty() {
+            (target, None)
+        } else {
+            through_proxy(target, options)?
+        };
         match target.host {
             Host::Ip(ip, zone) => {
                 let address = address::literal(ip, zone.as_deref(), target.port, ipv6)?;
-                Ok(Targets::Ready(targets_of(
-                    vec![address],
-                    source.as_ref(),
-                    ipv6,
-                )?))
+                let targets = targets_of(vec![address], source.as_ref(), request, ipv6)?;
+                Ok(Targets::Ready(targets))
             }
             Host::Any => Err(Error::with(ErrorKind::Invalid, "'*' is for binding")),
             Host::Name(host) => {
@@ -76,7 +73,8 @@ impl Transport for Tcp {
                     host,
                     port: target.port,
                 };
-                let convert = move |addresses| targets_of(addresses, source.as_ref(), ipv6);
+                let convert =
+                    move |addresses| targets_of(addresses, source.as_ref(), request, ipv6);
                 Ok(Targets::Resolve(Job::new(name, convert)))
             }
         }
@@ -102,7 +100,15 @@ impl Transport for Tcp {
         if connected {
             stream.take_error()?;
         }
-        Ok(Opening { stream, connected })
+        let proxy = target
+            .request
+            .clone()
+            .map(|request| Box::new(Socks::new(request)));
+        Ok(Opening {
+            stream,
+            connected,
+            proxy,
+        })
     }
 }
 
@@ -209,10 +215,38 @@ fn adopted(fd: i32, options: &Options) -> Result<Socket> {
     Ok(socket)
 }
 
+/// Where the proxy is, and what to ask it for so that it connects to `target`. Names are the proxy's to resolve: often
+/// it alone can.
+fn through_proxy(target: Address, options: &Options) -> Result<(Address, Option<Arc<Request>>)> {
+    let destination = match target.host {
+        Host::Ip(ip, None) => Destination::Ip(ip),
+        Host::Name(name) => Destination::Name(name),
+        Host::Ip(_, Some(zone)) => {
+            let text = format!("%{zone}: interfaces of this machine mean nothing to a proxy");
+            return Err(Error::with(ErrorKind::Invalid, text));
+        }
+        Host::Any => return Err(Error::with(ErrorKind::Invalid, "'*' is for binding")),
+    };
+    let request = Request::new(
+        destination,
+        target.port,
+        &options.socks_username,
+        &options.socks_password,
+    )?;
+    let (source, proxy) =
+        address::to_connect(&options.socks_proxy).map_err(|error| error.about("SOCKS_PROXY"))?;
+    if source.is_some() {
+        let text = "SOCKS_PROXY: the address to connect from belongs into the endpoint";
+        return Err(Error::with(ErrorKind::Invalid, text));
+    }
+    Ok((proxy, Some(Arc::new(request))))
+}
+
 /// The addresses to connect to, each with the local one to do it from.
 fn targets_of(
     addresses: Vec<SocketAddr>,
     source: Option<&Address>,
+    request: Option<Arc<Request>>,
     ipv6: bool,
 ) -> Result<Vec<Target>> {
     let source = source
@@ -226,6 +260,7 @@ fn targets_of(
         .map(|address| Target {
             address: address.into(),
             source: source.map(SockAddr::from),
+            request: request.clone(),
         })
         .collect();
     if targets.is_empty() {

@@ -15,6 +15,7 @@
 //! * return a [`Cipher`] with them when messages are to be wrapped.
 
 pub mod null;
+pub mod plain;
 
 use crate::command;
 use crate::error::{CloseReason, ProtocolError};
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use std::fmt;
 
 /// Every mechanism.
-pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL];
+pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN];
 
 /// What a mechanism is, apart from any connection.
 pub struct MechanismSpec {

@@ -189,3 +189,42 @@ pub fn data(events: &[Event]) -> Vec<Vec<Vec<u8>>> {
     assert!(parts.is_empty(), "a message without an end");
     messages
 }
+
+/// One engine against a script.
+pub struct Script {
+    pub engine: Engine,
+    pub now: Instant,
+}
+
+impl Script {
+    pub fn new(config: EngineConfig) -> Script {
+        let now = Instant::now();
+        let engine = Engine::new(config, now);
+        Script { engine, now }
+    }
+
+    /// The peer sends, one byte at a time, which must not matter.
+    pub fn peer_sends(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.engine.input().push(*byte);
+            self.engine.handle_input(self.now);
+        }
+    }
+
+    /// The peer receives exactly this.
+    #[track_caller]
+    pub fn peer_gets(&mut self, expected: &[u8]) {
+        let mut slices = Vec::new();
+        let count = self.engine.poll_transmit(&mut slices, usize::MAX);
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            expected.escape_ascii().to_string()
+        );
+        self.engine.transmitted(count, self.now);
+    }
+
+    pub fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.engine.poll_event()).collect()
+    }
+}

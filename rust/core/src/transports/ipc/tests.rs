@@ -52,7 +52,9 @@ fn connect(address: &str) -> Result<Stream> {
     let Targets::Ready(targets) = IPC.targets(address, &options())? else {
         panic!("a path needs no resolver")
     };
-    let Opening { stream, connected } = IPC.open(&targets[0], &options())?;
+    let Opening {
+        stream, connected, ..
+    } = IPC.open(&targets[0], &options())?;
     assert!(connected);
     Ok(stream)
 }

@@ -62,7 +62,9 @@ fn connect(address: &str, options: &Options) -> Result<Stream> {
 }
 
 fn try_target(target: &Target, options: &Options) -> Result<Stream> {
-    let Opening { stream, connected } = TCP.open(target, options)?;
+    let Opening {
+        stream, connected, ..
+    } = TCP.open(target, options)?;
     if !connected {
         until_ready(stream.fd());
         stream.take_error()?;
@@ -173,8 +175,28 @@ fn what_cannot_be_connected_says_why() {
         kind("127.0.0.1;[::1]:5555", &options),
         ErrorKind::HostUnreachable
     );
+    for proxy in ["127.0.0.1", "127.0.0.1:0", "*:1080", "lo;127.0.0.1:1080"] {
+        options.socks_proxy = proxy.into();
+        assert_eq!(kind("127.0.0.1:5555", &options), ErrorKind::Invalid);
+    }
+}
+
+#[test]
+fn with_a_proxy_the_proxy_is_connected_to_and_told_the_rest() {
+    let mut options = options();
     options.socks_proxy = "127.0.0.1:1080".into();
-    assert_eq!(kind("127.0.0.1:5555", &options), ErrorKind::NotSupported);
+    // Neither the name nor the family of the peer's address is this machine's business.
+    for peer in ["no..such:5555", "10.0.0.1:5555", "[2001:db8::1]:5555"] {
+        let targets = targets(peer, &options).unwrap();
+        assert_eq!(targets.len(), 1);
+        assert_eq!(targets[0].to_string(), "tcp://127.0.0.1:1080");
+        assert!(targets[0].request.is_some());
+    }
+    let zone = targets("[fe80::1%lo]:5555", &options).unwrap_err();
+    assert_eq!(zone.kind(), ErrorKind::Invalid);
+    options.socks_username = "x".repeat(256);
+    let long = targets("10.0.0.1:5555", &options).unwrap_err();
+    assert_eq!(long.kind(), ErrorKind::Invalid);
 }
 
 #[test]
@@ -200,11 +222,11 @@ fn names_resolve_to_all_their_addresses() {
     let both = vec![v6, v4];
     let print = |targets: Vec<Target>| targets.iter().map(Target::to_string).collect::<Vec<_>>();
     assert_eq!(
-        print(targets_of(both.clone(), None, false).unwrap()),
+        print(targets_of(both.clone(), None, None, false).unwrap()),
         ["tcp://127.0.0.1:7"]
     );
     assert_eq!(
-        print(targets_of(both.clone(), None, true).unwrap()),
+        print(targets_of(both.clone(), None, None, true).unwrap()),
         ["tcp://[::1]:7", "tcp://127.0.0.1:7"]
     );
     let source = Address {
@@ -212,7 +234,7 @@ fn names_resolve_to_all_their_addresses() {
         port: 0,
     };
     assert_eq!(
-        print(targets_of(both, Some(&source), true).unwrap()),
+        print(targets_of(both, Some(&source), None, true).unwrap()),
         ["tcp://[::1]:7"]
     );
     options.ipv6 = true;

@@ -1,0 +1,41 @@
+"""Reads from two sockets by trying one after the other. python examples/guide/msreader.py [TASKS] [WEATHER]
+
+How not to do it: when nothing is there it sleeps, so that each first message waits up to a millisecond and an idle
+program wakes up a thousand times a second. mspoller.py does the same properly.
+"""
+
+import sys
+import time
+
+import zeroxide as zmq
+
+
+def main(ventilator: str = "tcp://127.0.0.1:5557", weather: str = "tcp://127.0.0.1:5556") -> None:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PULL) as tasks,
+        context.socket(zmq.SUB) as updates,
+    ):
+        tasks.connect(ventilator)
+        updates.subscribe("10001 ")
+        updates.connect(weather)
+        while True:
+            idle = not drain(tasks, "task") and not drain(updates, "update")
+            if idle:
+                time.sleep(0.001)
+
+
+def drain(socket: zmq.Socket, what: str) -> int:
+    """Takes everything that is there and returns how much it was."""
+    count = 0
+    while True:
+        try:
+            message = socket.recv_string(zmq.NOBLOCK)
+        except zmq.Again:
+            return count
+        print(f"{what} {message}", flush=True)
+        count += 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

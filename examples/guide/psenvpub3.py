@@ -1,0 +1,33 @@
+"""Publishes in envelopes that say who sent them. python examples/guide/psenvpub3.py [ENDPOINT] [ANSWERS] [INTERVAL_MS]
+
+Three parts: what it is about, where its sender can be reached, and the body. Subscriptions see the first only; whoever
+receives it can answer the second, over a socket of another kind.
+"""
+
+import sys
+
+import zeroxide as zmq
+
+
+def main(
+    endpoint: str = "tcp://127.0.0.1:5563",
+    answers: str = "tcp://127.0.0.1:5564",
+    interval_ms: str = "1000",
+) -> None:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PUB) as publisher,
+        context.socket(zmq.PULL) as mailbox,
+    ):
+        publisher.bind(endpoint)
+        mailbox.bind(answers)
+        number = 0
+        while True:
+            number += 1
+            publisher.send_multipart([b"price", answers.encode(), b"%d" % number])
+            if mailbox.poll(int(interval_ms)):
+                print(f"answer: {mailbox.recv_string()}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,27 @@
+"""How a Python process that is about to start learns that zmq shall mean zeroxide.
+
+Every interpreter imports ``sitecustomize`` when it starts. The folder `startup`, which
+holds one, comes first on its ``PYTHONPATH``.
+"""
+
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+
+__all__ = ["VARIABLE", "extend"]
+
+# "1" for the process that is started, "all" for those that it starts, too.
+VARIABLE = "ZEROXIDE_AS_ZMQ"
+
+_STARTUP = str(Path(__file__).parent / "startup")
+
+
+def extend(environment: MutableMapping[str, str], *, once: bool = False) -> None:
+    """Lets processes with `environment` take zmq for zeroxide.
+
+    With `once`, what these start themselves is no longer concerned.
+    """
+    path = environment.get("PYTHONPATH", "")
+    if path.split(os.pathsep)[0] != _STARTUP:
+        environment["PYTHONPATH"] = f"{_STARTUP}{os.pathsep}{path}" if path else _STARTUP
+    environment[VARIABLE] = "1" if once else "all"

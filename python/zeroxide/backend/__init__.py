@@ -1,0 +1,38 @@
+"""The lower half of pyzmq: here, what the extension module provides."""
+
+from .._native import (
+    Context,
+    Frame,
+    Socket,
+    curve_keypair,
+    curve_public,
+    has,
+    proxy,
+    proxy_steerable,
+    strerror,
+    zmq_errno,
+    zmq_poll,
+)
+from ..frame import Message
+from ..socket import IPC_PATH_MAX_LEN
+from ..version import zmq_version_info
+
+__all__ = [
+    "IPC_PATH_MAX_LEN",
+    "PYZMQ_DRAFT_API",
+    "Context",
+    "Frame",
+    "Message",
+    "Socket",
+    "curve_keypair",
+    "curve_public",
+    "has",
+    "proxy",
+    "proxy_steerable",
+    "strerror",
+    "zmq_errno",
+    "zmq_poll",
+    "zmq_version_info",
+]
+
+PYZMQ_DRAFT_API: bool = has("draft")

@@ -1,0 +1,248 @@
+//! Making a session's connection: the addresses of a round one after the other, a proxy if there is one, and the next
+//! round.
+
+use std::io::{ErrorKind, IoSlice};
+use std::time::{Duration, Instant};
+
+use zeroxide_proto::engine::Engine;
+
+use super::{Connection, Link, Session, State, engine_config};
+use crate::error::{self, Error, Result};
+use crate::monitor::EventKind;
+use crate::reactor::Reactor;
+use crate::transports::{Opening, Socks, Stream, Target, Targets, Transport};
+
+/// How often it looks whether the socket has received what earlier connections left.
+const BACKLOG_STEP: Duration = Duration::from_millis(100);
+
+/// How much of a conversation with a proxy is received at a time.
+const HEARD_MAX: usize = 512;
+const PROXY_GONE: &str = "the proxy ended the connection";
+
+impl Session {
+    pub(super) fn start_round(&self, state: &mut State, io: &mut Reactor) {
+        let Some(connecter) = &mut state.connecter else {
+            return;
+        };
+        if self.options.immediate && self.port.is_backlogged() {
+            // Each connection would leave another pipe behind.
+            state.link = Link::Waiting {
+                until: io.now() + BACKLOG_STEP,
+            };
+            return;
+        }
+        match connecter
+            .transport
+            .targets(&connecter.address, &self.options)
+        {
+            Ok(Targets::Ready(targets)) => {
+                connecter.set_targets(targets);
+                self.try_next(state, io);
+            }
+            Ok(Targets::Resolve(job)) => {
+                state.link = Link::Resolving;
+                let me = self.me.clone();
+                let submitted = self.registry.resolver.submit(job, move |answer| {
+                    if let Some(session) = me.upgrade() {
+                        session.lock().resolved = Some(answer);
+                        session.wake();
+                    }
+                });
+                if let Err(error) = submitted {
+                    self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                    self.wait_for_next_round(state, io);
+                }
+            }
+            Err(error) => {
+                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                self.wait_for_next_round(state, io);
+            }
+        }
+    }
+
+    pub(super) fn take_resolved(&self, state: &mut State, io: &mut Reactor) {
+        match state.resolved.take() {
+            None => {}
+            Some(Ok(targets)) => {
+                if let Some(connecter) = &mut state.connecter {
+                    connecter.set_targets(targets);
+                }
+                self.try_next(state, io);
+            }
+            Some(Err(error)) => {
+                self.emit_because(EventKind::Closed, error.errno() as u64, &error);
+                self.wait_for_next_round(state, io);
+            }
+        }
+    }
+
+    /// Tries the addresses of this round one after the other until one connects or hangs on.
+    pub(super) fn try_next(&self, state: &mut State, io: &mut Reactor) {
+        loop {
+            let Some(connecter) = &mut state.connecter else {
+                return;
+            };
+            let Some(target) = connecter.next_target() else {
+                return self.wait_for_next_round(state, io);
+            };
+            match self.open(connecter.transport, &target, state, io) {
+                Ok(()) => return,
+                Err(error) => self.emit_because(EventKind::Closed, error.errno() as u64, &error),
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        transport: &dyn Transport,
+        target: &Target,
+        state: &mut State,
+        io: &mut Reactor,
+    ) -> Result<()> {
+        let Some(token) = state.token else {
+            return Ok(());
+        };
+        let Opening {
+            stream,
+            connected,
+            proxy,
+        } = transport.open(target, &self.options)?;
+        io.watch(token, stream.fd())?;
+        let deadline = self.in_future(self.options.connect_timeout, io);
+        if connected {
+            self.connected(state, io, stream, proxy, deadline);
+        } else {
+            self.emit(EventKind::ConnectDelayed, 0);
+            state.link = Link::Connecting {
+                stream,
+                proxy,
+                deadline,
+            };
+        }
+        Ok(())
+    }
+
+    fn in_future(&self, limit: Option<Duration>, io: &Reactor) -> Option<Instant> {
+        limit.and_then(|limit| io.now().checked_add(limit))
+    }
+
+    /// The connecting stream became writable: either it is up or it failed.
+    pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
+        let Link::Connecting {
+            stream,
+            proxy,
+            deadline,
+        } = std::mem::replace(&mut state.link, Link::Idle)
+        else {
+            return;
+        };
+        match stream.take_error() {
+            Ok(()) => self.connected(state, io, stream, proxy, deadline),
+            Err(error) => self.connect_failed(state, io, stream, &error.into()),
+        }
+    }
+
+    fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {
+        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        io.unwatch(stream.fd());
+        drop(stream);
+        self.try_next(state, io);
+    }
+
+    /// The connection is made, to the peer or to a proxy.
+    fn connected(
+        &self,
+        state: &mut State,
+        io: &mut Reactor,
+        stream: Stream,
+        proxy: Option<Box<Socks>>,
+        deadline: Option<Instant>,
+    ) {
+        let Some(proxy) = proxy else {
+            return self.up(state, io, stream, &[]);
+        };
+        // The conversation is a part of the attempt, and a handshake as well.
+        let limit = self.in_future(self.options.handshake_ivl, io);
+        let deadline = match (deadline, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        state.link = Link::Asking {
+            stream,
+            proxy,
+            deadline,
+        };
+        self.ask_proxy(state, io);
+    }
+
+    /// Goes on with the conversation with the proxy as far as it can now.
+    pub(super) fn ask_proxy(&self, state: &mut State, io: &mut Reactor) {
+        let Link::Asking { stream, proxy, .. } = &mut state.link else {
+            return;
+        };
+        let answer = converse(stream, proxy);
+        if matches!(answer, Ok(None)) {
+            return;
+        }
+        let Link::Asking { stream, .. } = std::mem::replace(&mut state.link, Link::Idle) else {
+            return;
+        };
+        match answer {
+            Ok(heard) => self.up(state, io, stream, &heard.unwrap_or_default()),
+            Err(error) => self.connect_failed(state, io, stream, &error),
+        }
+    }
+
+    /// The peer can be talked to, and has been `heard` saying this.
+    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: &[u8]) {
+        self.emit(EventKind::Connected, stream.id());
+        let mut engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
+        if !heard.is_empty() {
+            engine.input().extend_from_slice(heard);
+            engine.handle_input(io.now());
+        }
+        state.link = Link::Up(Box::new(Connection::new(engine, stream)));
+        self.traffic(state, io);
+    }
+
+    pub(super) fn wait_for_next_round(&self, state: &mut State, io: &mut Reactor) {
+        let delay = state
+            .connecter
+            .as_mut()
+            .and_then(|connecter| connecter.next_delay());
+        match delay {
+            Some(delay) if !state.done => {
+                self.emit(EventKind::ConnectRetried, delay.as_millis() as u64);
+                state.link = Link::Waiting {
+                    until: io.now() + delay,
+                };
+            }
+            _ => self.finish(state, io),
+        }
+    }
+}
+
+/// Says and hears what can be said and heard now. What the peer said behind the proxy's last word, once that has come.
+fn converse(stream: &Stream, proxy: &mut Socks) -> Result<Option<Vec<u8>>> {
+    let mut buffer = Vec::with_capacity(HEARD_MAX);
+    loop {
+        while let Some(bytes) = Some(proxy.poll_transmit()).filter(|bytes| !bytes.is_empty()) {
+            match stream.send(&[IoSlice::new(bytes)]) {
+                Ok(count) => proxy.transmitted(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(Error::from(error).about(PROXY_GONE)),
+            }
+        }
+        buffer.clear();
+        match stream.recv(&mut buffer) {
+            Ok(0) => return Err(Error::with(error::ErrorKind::ConnectionRefused, PROXY_GONE)),
+            Ok(_) => {
+                if let Some(behind) = proxy.handle_input(&buffer)? {
+                    return Ok(Some(behind.to_vec()));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(Error::from(error).about(PROXY_GONE)),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The end that a program gets which exits without terminating its contexts: bounded, and it says what was lost.
+
+mod common;
+
+use std::io::Read;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{SocketExt, Watchdog, free_tcp_endpoint, raw, socket, until};
+use zeroxide::{Context, SocketType, Wait};
+
+use SocketType::{Pull, Push};
+
+#[test]
+fn an_idle_termination_gives_up_and_says_what_was_not_delivered() {
+    let _watchdog = Watchdog::new("an_idle_termination_gives_up_and_says_what_was_not_delivered");
+    let context = Context::new();
+    let push = context.socket(Push).unwrap();
+    let nobody = free_tcp_endpoint();
+    push.connect(&nobody).unwrap();
+    push.put("one");
+    push.put("two");
+    let elsewhere = Context::new();
+    let pull = socket(&elsewhere, Pull);
+    let busy = context.socket(Push).unwrap();
+    busy.connect(&pull.bind("tcp://127.0.0.1:*").unwrap())
+        .unwrap();
+    busy.put("three");
+    let left = context.term_idle(Duration::from_millis(200)).unwrap();
+    assert_eq!(left, [(nobody, 2)]);
+    assert_eq!(pull.take(), "three");
+    assert!(push.is_closed() && busy.is_closed());
+}
+
+/// Bytes that move are progress, even if it takes long until a message is complete.
+#[test]
+fn an_idle_termination_waits_for_a_large_message() {
+    let _watchdog = Watchdog::new("an_idle_termination_waits_for_a_large_message");
+    let context = Context::new();
+    let push = context.socket(Push).unwrap();
+    let endpoint = push.bind("tcp://127.0.0.1:*").unwrap();
+    let mut slow = raw::join(&endpoint, "PULL");
+    until(|| push.peers() == 1);
+    // More than the kernel keeps for the two.
+    let size = 48 << 20;
+    push.send(vec![7; size].into(), Wait::Forever).unwrap();
+    let reader = thread::spawn(move || {
+        let mut received = 0;
+        let mut some = vec![0; 256 << 10];
+        while received < size {
+            received += slow.read(&mut some).unwrap();
+            thread::sleep(Duration::from_millis(3));
+        }
+    });
+    assert_eq!(context.term_idle(Duration::from_millis(200)).unwrap(), []);
+    reader.join().unwrap();
+}
+
+/// An exiting program waits for all its contexts together, not for one after the other.
+#[test]
+fn contexts_that_are_shut_down_run_out_of_patience_together() {
+    let _watchdog = Watchdog::new("contexts_that_are_shut_down_run_out_of_patience_together");
+    let nobody = free_tcp_endpoint();
+    let contexts: Vec<Context> = (0..50).map(|_| Context::new()).collect();
+    for context in &contexts {
+        let push = context.socket(Push).unwrap();
+        push.connect(&nobody).unwrap();
+        push.put("lost");
+        push.close(None);
+    }
+    contexts.iter().for_each(Context::shutdown);
+    let begin = Instant::now();
+    for context in &contexts {
+        let left = context.term_idle(Duration::from_millis(500)).unwrap();
+        assert_eq!(left, [(nobody.clone(), 1)]);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10), "not 25");
+}

@@ -1,0 +1,75 @@
+"""Running examples as what they are: programs, each in a process of its own."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30
+
+# Runs a program on another module than the one it imports.
+ON_ANOTHER = """
+import runpy, sys, {module}
+sys.modules["zeroxide"] = {module}
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+class Programs:
+    """Starts programs under `examples` and kills in the end what still runs."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, name: str, *arguments: object) -> subprocess.Popen[str]:
+        program = [str(ROOT / "examples" / name)]
+        if self._module != "zeroxide":
+            program = ["-c", ON_ANOTHER.format(module=self._module), *program]
+        process = subprocess.Popen(
+            [sys.executable, *program, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, name: str, *arguments: object) -> str:
+        return output(self.start(name, *arguments))
+
+    def end(self) -> None:
+        for process in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.communicate()
+
+
+def output(process: subprocess.Popen[str], stdin: str | None = None) -> str:
+    """What it writes, to its successful end."""
+    try:
+        out, err = process.communicate(stdin, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"{process.args} does not end\n{out}\n{err}") from None
+    assert process.returncode == 0, f"{process.args}\n{out}\n{err}"
+    return out
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line it writes; "" when there will be none."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def interrupt(process: subprocess.Popen[str]) -> str:
+    """Ctrl-C ends a program that runs for ever, soon and with Python's own traceback. Returns what else it wrote."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=5)
+    assert "KeyboardInterrupt" in err
+    return out

@@ -1,0 +1,249 @@
+"""The programs of examples/guide show what they are there to show, over ipc so that no port is taken.
+
+They run on pyzmq too, but for those that say so.
+"""
+
+import re
+import signal
+import threading
+
+import pytest
+from programs import interrupt, line, output
+from support import Background
+
+
+@pytest.fixture
+def endpoint(directory):
+    return lambda name: f"ipc://{directory}/{name}"
+
+
+def connected(zmq, context, kind, endpoint):
+    socket = context.socket(kind)
+    socket.connect(endpoint)
+    return socket
+
+
+def bound(context, kind, endpoint):
+    socket = context.socket(kind)
+    socket.bind(endpoint)
+    return socket
+
+
+def test_version(zmq, programs):
+    said = programs.run("guide/version.py")
+    assert said == f"ZeroMQ {zmq.zmq_version()}\n{zmq.__name__} {zmq.__version__}\n"
+
+
+# ---- chapter 1 ----------------------------------------------------------------------
+
+
+def test_hello(programs, endpoint):
+    """Clients may come first, and may come again."""
+    first = [programs.start("guide/hwclient.py", endpoint("hello")) for _ in range(2)]
+    server = programs.start("guide/hwserver.py", endpoint("hello"), 0)
+    replies = "".join(f"reply {number}: World\n" for number in range(1, 11))
+    assert [output(client) for client in first] == [replies, replies]
+    assert (
+        programs.run("guide/hwclient.py", endpoint("hello"), 2)
+        == replies[: len("reply 1: World\n") * 2]
+    )
+    received = interrupt(server)
+    assert received == "received Hello\n" * 22
+
+
+def test_hello_server_may_be_restarted(zmq, context, programs, endpoint):
+    client = connected(zmq, context, zmq.REQ, endpoint("hello"))
+    for _ in range(2):
+        server = programs.start("guide/hwserver.py", endpoint("hello"), 0)
+        client.send(b"Hello")
+        assert client.recv() == b"World"
+        interrupt(server)
+
+
+def test_weather(programs, endpoint):
+    server = programs.start("guide/wuserver.py", endpoint("weather"), 10000, 100)
+    said = programs.run("guide/wuclient.py", endpoint("weather"))
+    assert re.fullmatch(r"10001: -?\d+\.\d degrees on average of 100 updates\n", said), said
+    interrupt(server)
+
+
+def test_pipeline(programs, endpoint):
+    tasks, results = endpoint("tasks"), endpoint("results")
+    workers = [programs.start("guide/taskwork.py", tasks, results) for _ in range(3)]
+    # The ventilator, and the sink, are started again; the workers stay.
+    for _ in range(2):
+        sink = programs.start("guide/tasksink.py", results, 30)
+        said = output(programs.start("guide/taskvent.py", tasks, results, 30, 3), stdin="\n")
+        assert re.search(r"\d+ ms of work in 30 tasks", said), said
+        assert re.fullmatch(r"30 results in \d+ ms\n", output(sink))
+    dots = "".join(interrupt(worker) for worker in workers)
+    assert dots == "." * 60
+
+
+# ---- chapter 2: many sockets, and the end -------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["msreader", "mspoller"])
+def test_two_sockets(zmq, context, programs, endpoint, name):
+    tasks = bound(context, zmq.PUSH, endpoint("tasks"))
+    weather = bound(context, zmq.PUB, endpoint("weather"))
+    reader = programs.start(f"guide/{name}.py", endpoint("tasks"), endpoint("weather"))
+    for number in range(3):
+        tasks.send(b"%d" % number)
+    assert [line(reader) for _ in range(3)] == ["task 0", "task 1", "task 2"]
+
+    seen = threading.Event()
+
+    def publish():
+        while not seen.wait(0.01):
+            weather.send(b"100010 1 1")
+            weather.send(b"10001 20 60")
+
+    publisher = Background(publish)
+    assert [line(reader) for _ in range(3)] == ["update 10001 20 60"] * 3
+    seen.set()
+    publisher.result()
+    tasks.send(b"4")
+    assert "task 4" in iter(lambda: line(reader), "")
+    interrupt(reader)
+
+
+def test_pipeline_with_kill(programs, endpoint):
+    tasks, results, control = endpoint("tasks"), endpoint("results"), endpoint("control")
+    sink = programs.start("guide/tasksink2.py", results, control, 30)
+    workers = [programs.start("guide/taskwork2.py", tasks, results, control) for _ in range(3)]
+    assert [line(worker) for worker in workers] == ["ready"] * 3
+    output(programs.start("guide/taskvent.py", tasks, results, 30, 3), stdin="\n")
+    assert re.fullmatch(r"30 results in \d+ ms\n", output(sink))
+    said = [re.fullmatch(r"KILL after (\d+) tasks\n", output(worker)) for worker in workers]
+    assert sum(int(kill[1]) for kill in said) == 30
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt(zmq, context, programs, endpoint, number):
+    server = programs.start("guide/interrupt.py", endpoint("hello"))
+    assert line(server) == "ready"
+    client = connected(zmq, context, zmq.REQ, endpoint("hello"))
+    client.send(b"echo")
+    assert client.recv() == b"echo"
+    server.send_signal(number)
+    assert output(server) == f"{number.name}: closed the socket and went\n"
+
+
+# ---- chapter 2: intermediaries ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rrbroker", "msgqueue"])
+def test_broker(programs, endpoint, name):
+    frontend, backend = endpoint("frontend"), endpoint("backend")
+    clients = [programs.start("guide/rrclient.py", frontend) for _ in range(3)]
+    workers = [programs.start("guide/rrworker.py", backend, 0) for _ in range(2)]
+    broker = programs.start(f"guide/{name}.py", frontend, backend)
+    replies = "".join(f"reply {number}: World\n" for number in range(1, 11))
+    assert [output(client) for client in clients] == [replies] * 3
+    done = [interrupt(worker).count("received Hello\n") for worker in workers]
+    assert sum(done) == 30
+    interrupt(broker)
+
+
+@pytest.mark.parametrize("name", ["rrbroker", "msgqueue"])
+def test_broker_keeps_parts_apart(zmq, context, programs, endpoint, name):
+    programs.start(f"guide/{name}.py", endpoint("frontend"), endpoint("backend"))
+    client = connected(zmq, context, zmq.REQ, endpoint("frontend"))
+    worker = connected(zmq, context, zmq.REP, endpoint("backend"))
+    client.send_multipart([b"one", b"", b"three"])
+    assert worker.recv_multipart() == [b"one", b"", b"three"]
+    worker.send_multipart([b"", b"four"])
+    assert client.recv_multipart() == [b"", b"four"]
+
+
+def test_weather_proxy(programs, endpoint):
+    programs.start("guide/wuserver.py", endpoint("inside"), 10000, 100)
+    proxy = programs.start("guide/wuproxy.py", endpoint("inside"), endpoint("outside"))
+    clients = [
+        programs.start("guide/wuclient.py", endpoint("outside"), code) for code in (10001, 10002)
+    ]
+    for client in clients:
+        assert "on average of 100 updates" in output(client)
+    interrupt(proxy)
+
+
+# ---- chapter 2: threads -------------------------------------------------------------
+
+
+def test_threads(programs, endpoint):
+    server = programs.start("guide/mtserver.py", endpoint("hello"), 5, 10)
+    clients = [programs.start("guide/hwclient.py", endpoint("hello"), 4) for _ in range(5)]
+    replies = "".join(f"reply {number}: World\n" for number in range(1, 5))
+    assert [output(client) for client in clients] == [replies] * 5
+    received = interrupt(server).splitlines()
+    assert len(received) == 20
+    assert {said.partition(" received ")[0] for said in received} == {
+        f"worker {number}" for number in range(1, 6)
+    }
+
+
+def test_relay(programs):
+    assert programs.run("guide/mtrelay.py").splitlines() == [
+        "step 1 ready, telling step 2",
+        "step 2 ready, telling step 3",
+        "step 3: all ready",
+    ]
+
+
+# ---- chapter 2: publishers and subscribers ------------------------------------------
+
+
+def publish_in_step(zmq, programs, endpoint, count):
+    if not hasattr(zmq.Socket, "wait_subscribed"):
+        pytest.skip("no wait_subscribed yet")
+    arguments = endpoint("updates"), endpoint("readiness")
+    subscribers = [programs.start("guide/syncsub.py", *arguments) for _ in range(10)]
+    publisher = programs.start("guide/syncpub.py", *arguments, 10, count)
+    assert output(publisher) == f"waiting for 10 subscribers\npublished {count} updates\n"
+    received = [output(subscriber) for subscriber in subscribers]
+    assert received == [f"received {count} updates\n"] * 10
+
+
+@pytest.mark.zeroxide_only  # wait_subscribed
+def test_none_lost(zmq, programs, endpoint):
+    publish_in_step(zmq, programs, endpoint, 20_000)
+
+
+@pytest.mark.slow
+@pytest.mark.zeroxide_only
+def test_none_of_a_million_lost(zmq, programs, endpoint):
+    publish_in_step(zmq, programs, endpoint, 1_000_000)
+
+
+def test_hello_until_all_confirm(programs, endpoint):
+    arguments = endpoint("updates"), endpoint("confirmations")
+    publisher = programs.start("guide/hellopub.py", *arguments, 4, 500)
+    subscribers = [programs.start("guide/hellosub.py", *arguments) for _ in range(4)]
+    assert output(publisher) == "4 subscribers confirmed, 500 updates published\n"
+    received = [output(subscriber) for subscriber in subscribers]
+    assert received == ["received 500 updates\n"] * 4
+
+
+def test_envelopes(programs, endpoint):
+    publisher = programs.start("guide/psenvpub.py", endpoint("updates"), 5)
+    subscriber = programs.start("guide/psenvsub.py", endpoint("updates"))
+    assert [line(subscriber) for _ in range(4)] == ["[B] this one was asked for"] * 4
+    for process in (subscriber, publisher):
+        interrupt(process)
+
+
+def test_envelopes_with_the_sender(programs, endpoint):
+    publishers = [
+        programs.start("guide/psenvpub3.py", endpoint(name), endpoint(f"to-{name}"), 5)
+        for name in ("one", "two")
+    ]
+    subscriber = programs.start("guide/psenvsub3.py", endpoint("one"), endpoint("two"))
+    for publisher in publishers:
+        assert re.fullmatch(r"answer: thanks for \d+", line(publisher))
+    senders = set()
+    while len(senders) < 2:
+        said = re.fullmatch(r"\d+ from (.+)", line(subscriber))
+        senders.add(said[1])
+    assert senders == {endpoint("to-one"), endpoint("to-two")}
+    interrupt(subscriber)
