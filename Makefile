@@ -4,7 +4,7 @@ STAGES := $(PYTHON) tools/stages.py
 VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 
-.PHONY: help demo test test-all bench bench-quick lint wheel clean
+.PHONY: help demo test test-all bench bench-quick lint docs wheel clean
 
 help:
 	@echo 'make demo      flights through zeroxide into Spark and back (installs what it needs)'
@@ -12,6 +12,7 @@ help:
 	@echo 'make test-all  that, the slow tests and the release wheel'
 	@echo 'make bench     side by side with pyzmq; make bench-quick: the same, shorter'
 	@echo 'make lint      formatters, linters, types'
+	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tried in a clean environment'
 	@echo 'make clean     removes what the targets made'
 
@@ -37,6 +38,9 @@ bench-quick:
 
 lint:
 	$(STAGES) lint
+
+docs:
+	$(STAGES) docs
 
 wheel:
 	$(STAGES) wheel

@@ -2,10 +2,7 @@
 //!
 //! The subscription is a prefix of the message, and the publisher's side filters: other codes never come over the wire.
 
-use zeroxide::{Context, Result, SocketType, Value, Wait};
-
-/// ZMQ_SUBSCRIBE.
-const SUBSCRIBE: i32 = 6;
+use zeroxide::{Context, Result, SocketType, Wait};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -18,7 +15,7 @@ fn main() -> Result<()> {
     let context = Context::new();
     let subscriber = context.socket(SocketType::Sub)?;
     subscriber.connect(&endpoint)?;
-    subscriber.set_option(SUBSCRIBE, &Value::from(format!("{code} ").as_str()))?;
+    subscriber.subscribe(format!("{code} "))?;
     let mut sum = 0.0;
     for _ in 0..updates {
         let message = subscriber.recv(Wait::Forever)?;

@@ -36,7 +36,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller"],
+    &["reaper", "poller", "watcher"],
     &["proxy"],
     &["context"],
 ];
@@ -47,14 +47,15 @@ const PYTHON: &[&[&str]] = &[
     &["_native", "_typing"],
     &["constants"],
     &["error"],
-    &["frame", "options", "version"],
+    &["frame", "options", "version", "stopwatch"],
     &["tracker"],
     &["socket"],
-    &["context", "poll", "monitor", "proxy"],
-    &["decorators", "utils", "_future"],
+    &["context", "poll", "monitor", "proxy", "as_zmq"],
+    &["backend", "decorators", "utils", "_future"],
+    &["sugar"],
     &["__init__"],
-    &["asyncio"],
-    &["auth", "curve_keygen", "devices"],
+    &["asyncio", "log", "ssh", "eventloop"],
+    &["auth", "curve_keygen", "devices", "green"],
     &["spark", "collector", "cli", "__main__"],
 ];
 
@@ -230,8 +231,7 @@ fn python_imports(text: &str, relative: &Path) -> Vec<Import> {
     let is_module = |name: &str| PYTHON.iter().any(|floor| floor.contains(&name));
     let mut found = Vec::new();
     let mut types_only = None;
-    for (number, line) in text.lines().enumerate() {
-        let code = line.split('#').next().unwrap_or_default();
+    for (number, code) in logical_lines(text) {
         let indent = code.len() - code.trim_start().len();
         if code.trim().is_empty() || types_only.is_some_and(|outer| indent > outer) {
             continue;
@@ -271,6 +271,22 @@ fn python_imports(text: &str, relative: &Path) -> Vec<Import> {
         }
     }
     found
+}
+
+/// The lines of a Python file without comments, an import in parentheses as one.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split('#').next().unwrap_or_default();
+        match lines.last_mut() {
+            Some((_, import)) if is_open => import.push_str(code),
+            _ => lines.push((number, code.to_owned())),
+        }
+        let starts = code.trim_start().starts_with("from ") && code.contains('(');
+        is_open = (is_open || starts) && !code.contains(')');
+    }
+    lines
 }
 
 /// The zeroxide crates in a manifest's dependency tables; those that only tests need do not count.

@@ -235,6 +235,13 @@ def stubs(runner: Runner) -> None:
     runner.sh(*stubtest, "--allowlist", allowed, cwd=ROOT / "requirements")
 
 
+def docs(runner: Runner) -> None:
+    """Every link leads somewhere, every page is in the menu, and every name of the API reference exists."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # about other tools, for people who choose one
+    runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
+    print(ROOT / "build" / "site" / "index.html")
+
+
 def cargo_deny(runner: Runner) -> None:
     runner.sh("cargo", "deny", "check")
 
@@ -290,6 +297,15 @@ def without_path(path: str, *programs: str) -> Callable[[], str | None]:
     return reason
 
 
+def without_tool(name: str) -> Callable[[], str | None]:
+    """Of the environment, which may be somebody's own and hold less than the lock file says."""
+
+    def reason() -> str | None:
+        return None if (VENV / "bin" / name).exists() else f"no {name} in {VENV}"
+
+    return reason
+
+
 # ---------------------------------------------------------------- the stages, in order
 
 PACKAGE = "python/zeroxide/__init__.py"
@@ -300,6 +316,7 @@ CLIPPY = Stage("clippy", clippy, ("environment",), without("cargo", "cargo-clipp
 RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
 DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
 RUFF = Stage("ruff", ruff, ("environment",))
+DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
 
 QUICK = [
@@ -323,6 +340,7 @@ TEST = [
     ENVIRONMENT,
     RUSTFMT,
     RUFF,
+    DOCS,
     CLIPPY,
     RUSTDOC,
     Stage("cargo test", cargo_test, skip=without("cargo")),
@@ -341,6 +359,7 @@ TEST = [
 TARGETS = {
     "environment": [ENVIRONMENT],
     "lint": [ENVIRONMENT, RUSTFMT, RUFF, CLIPPY, RUSTDOC, DENY, MYPY],
+    "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
     "install": [ENVIRONMENT, *QUICK],

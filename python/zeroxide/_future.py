@@ -2,154 +2,309 @@
 
 `zeroxide.asyncio` and `zeroxide.eventloop.future` are made of these. The names are those
 that programs written for pyzmq import and subclass.
+
+Sending and receiving are native; here is what a call needs when it has to wait: a loop,
+and a future that gives a message back when nobody is left to take it.
 """
 
 import asyncio
-import collections
 import contextlib
+import functools
 import warnings
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from .constants import DONTWAIT, ENOTSUP, EVENTS, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO
-from .error import Again, ZMQError
-from .poll import Poller
+from . import _native
+from .constants import POLLIN, POLLOUT
+from .poll import Poller, zmq_poll
 from .socket import Socket
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._native import Frame
+    from ._typing import Part
+    from .tracker import MessageTracker
+
 __all__ = ["_Async", "_AsyncPoller", "_AsyncSocket"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class _Returning(asyncio.Future[Any]):
+    """Waits for a message, and gives it back if the task that awaits it is cancelled.
+
+    Between the moment when a future gets its result and the moment when the task that
+    awaits it goes on, other tasks run, and may cancel that one. It never sees the result
+    then, and with an ordinary future the message would be lost.
+    """
+
+    # What it takes the place of.
+    _stands_for: ClassVar[Any] = asyncio.Future
+
+    _undo: "_native.Undo | None" = None
+    _awaited = 0
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done():
+            self._asyncio_future_blocking = True
+            self._awaited += 1
+            try:
+                yield self
+            except BaseException:
+                self._awaited -= 1
+                if not self._awaited:
+                    self._give_back()
+                raise
+            self._awaited -= 1
+            if not self.done():
+                raise RuntimeError("await wasn't used with future")
+        # Whoever gets here has the message.
+        self._undo = None
+        return self.result()
+
+    __iter__ = __await__
+
+    def _give_back(self) -> None:
+        undo, self._undo = self._undo, None
+        if undo is not None and self.done():
+            undo.give_back()
+            # From now on the future is one that was cancelled before it got a result.
+            self.__init__(loop=self.get_loop())  # type: ignore[misc]
+            self.cancel()
 
 
 class _Async:
     """Which loop, and which futures."""
 
     _Future: Any = asyncio.Future
+    _Receiving: Any = _Returning
+    _current_loop: Any = None
 
     def _default_loop(self) -> Any:
         raise NotImplementedError("a subclass says which loop is in use")
 
     def _get_loop(self) -> Any:
-        return self._default_loop()
+        """The loop to wait in."""
+        self._current_loop = self._default_loop()
+        return self._current_loop
+
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
+        """The same as asyncio knows it."""
+        loop: asyncio.AbstractEventLoop = self._get_loop()
+        return loop
+
+    def _settled(self, result: Any) -> Any:
+        """A future that has a result."""
+        if self._Future is asyncio.Future:
+            return _native.Ready(result)
+        future = self._Future()
+        future.set_result(result)
+        return future
 
 
-class _Call:
-    """A call that waits."""
+class _AsyncPoller(_Async, Poller):
+    """A poller whose `poll` returns a future."""
 
-    def __init__(self, future: Any, attempt: Callable[[], Any]) -> None:
-        self.future = future
-        self.attempt = attempt
-        self.timer: Any = None
+    _socket_class: Any
+    _READ: int
+    _WRITE: int
+
+    def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
+        raise NotImplementedError("a subclass knows how its loop watches descriptors")
+
+    def _unwatch_raw_sockets(self, loop: Any, *sockets: Any) -> None:
+        raise NotImplementedError("a subclass knows how its loop watches descriptors")
+
+    def poll(self, timeout: float | None = -1) -> Any:
+        """Waits up to `timeout` milliseconds, for ever if None or negative.
+
+        The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
+        time-out.
+        """
+        try:
+            found = super().poll(0)
+        except Exception as error:
+            failed = self._Future()
+            failed.set_exception(error)
+            return failed
+        if found or timeout == 0:
+            return self._settled(found)
+        return _Watch(self, timeout).future
 
 
-class _AsyncSocket(_Async, Socket[Any]):
-    """A socket whose sending, receiving and polling return futures."""
+class _Watch:
+    """One call of `_AsyncPoller.poll` that waits."""
 
-    _poller_class: Any = None
-    _shadow_sock: Any = None
-    _current_loop: Any = None
-    _receivers: Any = None
-    _senders: Any = None
-    _watched: bool = False
+    def __init__(self, poller: _AsyncPoller, timeout: float | None) -> None:
+        self.future = poller._Future()
+        self._poller = poller
+        self._pairs = list(poller.sockets)
+        self._loop = poller._get_loop()
+        self._pending: list[Any] = []
+        self._descriptors: list[Any] = []
+        # Sockets that block get a handle that does not.
+        self._handles: dict[Any, Any] = {}
+        self._timer = None
+        if timeout is not None and timeout > 0:
+            self._timer = self._loop.call_later(timeout / 1000, self._on_timeout)
+        self.future.add_done_callback(self._on_done)
+        self._begin()
+
+    def _begin(self) -> None:
+        try:
+            for item, events in self._pairs:
+                if isinstance(item, Socket):
+                    future = self._handle(item).poll(None, events)
+                    future.add_done_callback(self._on_event)
+                    self._pending.append(future)
+                else:
+                    self._watch(item, events)
+        except Exception as error:
+            self._fail(error)
+
+    def _handle(self, socket: Any) -> Any:
+        if isinstance(socket, self._poller._socket_class):
+            return socket
+        if socket not in self._handles:
+            self._handles[socket] = self._poller._socket_class.from_socket(socket)
+        return self._handles[socket]
+
+    def _watch(self, item: Any, events: int) -> None:
+        poller = self._poller
+        mask = (poller._READ if events & POLLIN else 0) | (poller._WRITE if events & POLLOUT else 0)
+        poller._watch_raw_socket(self._loop, item, mask, self._on_event)
+        self._descriptors.append(item)
+
+    def _end(self) -> None:
+        pending, self._pending = self._pending, []
+        for future in pending:
+            future.remove_done_callback(self._on_event)
+            if not future.done():
+                future.cancel()
+        descriptors, self._descriptors = self._descriptors, []
+        if descriptors:
+            self._poller._unwatch_raw_sockets(self._loop, *descriptors)
+
+    def _on_event(self, what: Any = None) -> None:
+        if self.future.done():
+            return
+        if what is not None and what in self._pending and what.cancelled():
+            # The socket was closed.
+            self.future.cancel()
+            return
+        self._end()
+        try:
+            found = zmq_poll(self._pairs, 0)
+        except Exception as error:
+            self._fail(error)
+            return
+        if found:
+            self.future.set_result(found)
+        else:
+            # Somebody else has taken what was there.
+            self._begin()
+
+    def _on_timeout(self) -> None:
+        if not self.future.done():
+            self.future.set_result([])
+
+    def _fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def _on_done(self, _future: Any) -> None:
+        if self._timer is not None:
+            # tornado's loop gives a token, asyncio's a handle.
+            if hasattr(self._timer, "cancel"):
+                self._timer.cancel()
+            else:
+                self._loop.remove_timeout(self._timer)
+        # Callbacks may come when the loop is closed.
+        with contextlib.suppress(RuntimeError):
+            self._end()
+        for handle in self._handles.values():
+            handle._abandon()
+
+
+class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
+    """A socket whose sending, receiving and polling return futures.
+
+    A call that need not wait returns a future that is done. Calls that wait are served
+    in the order in which they were made.
+    """
+
+    _poller_class: Any = _AsyncPoller
 
     def __init__(
         self,
         context: Any = None,
         socket_type: int = -1,
         io_loop: Any = None,
-        _from_socket: Any = None,
+        _from_socket: "Socket[Any] | None" = None,
         **kwargs: Any,
     ) -> None:
         if isinstance(context, Socket):
             context, _from_socket = None, context
         if _from_socket is not None:
-            super().__init__(shadow=_from_socket)
-            self._shadow_sock = _from_socket
+            super().__init__(shadow=_from_socket, **kwargs)
+            self.__dict__["_shadow_sock"] = _from_socket
         else:
             super().__init__(context, socket_type, **kwargs)
-            self._shadow_sock = Socket(shadow=self)
         if io_loop is not None:
             warnings.warn(
-                "the running loop is used; io_loop is ignored",
+                f"{type(self).__name__}(io_loop) is ignored: the running loop is used",
                 DeprecationWarning,
                 stacklevel=3,
             )
-        self._receivers = collections.deque()
-        self._senders = collections.deque()
+        # A program's own class of futures is used for everything.
+        standard = self._Receiving._stands_for is self._Future
+        if not standard:
+            self._Receiving = self._Future
+        self._be_quick(standard)
 
     @classmethod
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
-        """An async handle of a socket."""
+        """An async handle of a socket that blocks."""
         return cls(_from_socket=socket, io_loop=io_loop)
 
+    @functools.cached_property
+    def _shadow_sock(self) -> "Socket[bytes]":
+        """A handle that blocks."""
+        return Socket(shadow=self)
+
     def close(self, linger: int | None = None) -> None:
+        """Closes the socket; calls that wait are cancelled."""
         if not self.closed:
-            for queue in (self._receivers, self._senders):
-                while queue:
-                    call = queue.popleft()
-                    with contextlib.suppress(RuntimeError):
-                        self._finish(call, call.future.cancel)
-            self._watch(False)
+            self._abandon()
         super().close(linger)
 
-    def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-        return self._receive(
-            flags, lambda: super(_AsyncSocket, self).recv(DONTWAIT | flags, copy, track)
-        )
+    def __del__(self) -> None:
+        self._abandon()
+        super().__del__()
 
-    def recv_multipart(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-        return self._receive(
-            flags,
-            lambda: super(_AsyncSocket, self).recv_multipart(DONTWAIT | flags, copy, track),
-        )
+    async def __aenter__(self) -> Self:
+        return self
 
-    def recv_into(self, buffer: Any, /, *, nbytes: int = 0, flags: int = 0) -> Any:
-        return self._receive(
-            flags,
-            lambda: super(_AsyncSocket, self).recv_into(
-                buffer, nbytes=nbytes, flags=DONTWAIT | flags
-            ),
-        )
+    async def __aexit__(self, *_exception: object) -> None:
+        self.close()
 
-    def send(  # type: ignore[override]
-        self, data: Any, flags: int = 0, copy: bool = True, track: bool = False, **kwargs: Any
-    ) -> Any:
-        return self._send(
-            flags,
-            lambda: super(_AsyncSocket, self).send(
-                data, flags | DONTWAIT, copy=copy, track=track, **kwargs
-            ),
-        )
-
-    def send_multipart(
-        self,
-        msg_parts: Any,
-        flags: int = 0,
-        copy: bool = True,
-        track: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        return self._send(
-            flags,
-            lambda: super(_AsyncSocket, self).send_multipart(
-                msg_parts, flags | DONTWAIT, copy=copy, track=track, **kwargs
-            ),
-        )
-
-    def poll(self, timeout: float | None = None, flags: int = POLLIN) -> Any:
-        if self.closed:
-            raise ZMQError(ENOTSUP)
-        poller = self._poller_class()
-        poller.register(self, flags)
-        return self._deserialize(poller.poll(timeout), lambda found: dict(found).get(self, 0))
-
-    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
+    def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
+        """`_deserialize` for futures that are not of this socket's making."""
         future = self._Future()
 
-        def chain(_: Any) -> None:
+        def finish(_: Any) -> None:
             if future.done():
-                return
-            if recvd.cancelled():
+                if not recvd.cancelled() and recvd.exception() is None:
+                    warnings.warn(
+                        f"{future} was done before {recvd}: a message is lost",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+            elif recvd.cancelled():
                 future.cancel()
-            elif recvd.exception():
+            elif recvd.exception() is not None:
                 future.set_exception(recvd.exception())
             else:
                 try:
@@ -157,149 +312,67 @@ class _AsyncSocket(_Async, Socket[Any]):
                 except Exception as error:
                     future.set_exception(error)
 
-        def chain_cancel(_: Any) -> None:
-            if not recvd.done():
+        def cancel(_: Any) -> None:
+            if future.cancelled() and not recvd.done():
                 recvd.cancel()
 
         if recvd.done():
-            chain(recvd)
+            finish(recvd)
         else:
-            recvd.add_done_callback(chain)
-            future.add_done_callback(chain_cancel)
+            recvd.add_done_callback(finish)
+            future.add_done_callback(cancel)
         return future
 
-    def _receive(self, flags: int, attempt: Callable[[], Any]) -> Any:
-        return self._begin(self._receivers, flags, attempt, RCVTIMEO)
-
-    def _send(self, flags: int, attempt: Callable[[], Any]) -> Any:
-        return self._begin(self._senders, flags, attempt, SNDTIMEO)
-
-    def _begin(self, queue: Any, flags: int, attempt: Callable[[], Any], timeout: int) -> Any:
-        future = self._Future()
-        call = _Call(future, attempt)
-        if not queue:
-            try:
-                result = attempt()
-            except Again as error:
-                if flags & DONTWAIT:
-                    future.set_exception(error)
-                    return future
-            except Exception as error:
-                future.set_exception(error)
-                return future
-            else:
-                future.set_result(result)
-                return future
-        limit: Any = super().get(timeout)
-        loop = self._get_loop()
-        if limit >= 0:
-
-            def expire() -> None:
-                if not future.done():
-                    future.set_exception(Again())
-
-            call.timer = loop.call_later(limit / 1000, expire)
-        queue.append(call)
-        self._watch(True)
-        return future
-
-    def _finish(self, call: _Call, settle: Callable[..., Any], *arguments: Any) -> None:
-        if call.timer is not None:
-            call.timer.cancel()
-        if not call.future.done():
-            settle(*arguments)
-
-    def _serve(self, queue: Any) -> None:
-        while queue:
-            call = queue[0]
-            if call.future.done():
-                queue.popleft()
-                continue
-            try:
-                result = call.attempt()
-            except Again:
-                return
-            except Exception as error:
-                queue.popleft()
-                self._finish(call, call.future.set_exception, error)
-            else:
-                queue.popleft()
-                self._finish(call, call.future.set_result, result)
-
-    def _on_ready(self) -> None:
-        self._serve(self._receivers)
-        self._serve(self._senders)
-        if not self._receivers and not self._senders:
-            self._watch(False)
-        elif not self.closed:
-            with contextlib.suppress(ZMQError):
-                super().get(EVENTS)
-
-    def _watch(self, on: bool) -> None:
-        loop = self._current_loop
-        if on:
-            now = self._get_loop()
-            if self._watched and loop is now:
-                return
-            self._watch(False)
-            self._current_loop = now
-            now.add_reader(self.fileno(), self._on_ready)
-            self._watched = True
-        elif self._watched:
-            self._watched = False
-            if not loop.is_closed():
-                loop.remove_reader(self.fileno())
-
-
-class _AsyncPoller(_Async, Poller):
-    """A poller whose `poll` returns a future."""
-
-    _socket_class: Any = _AsyncSocket
-
-    def poll(self, timeout: float | None = -1) -> Any:
-        future = self._Future()
-        try:
-            found = super().poll(0)
-        except Exception as error:
-            future.set_exception(error)
-            return future
-        if found or timeout == 0:
-            future.set_result(found)
-            return future
-        loop = self._get_loop()
-        descriptors = []
-        for item, _events in self.sockets:
-            descriptors.append(item if isinstance(item, int) else item.fileno())
-
-        def look() -> None:
-            if future.done():
-                return
-            try:
-                found = super(_AsyncPoller, self).poll(0)
-            except Exception as error:
-                future.set_exception(error)
-                return
-            if found:
-                future.set_result(found)
-
-        def expire() -> None:
-            if not future.done():
-                future.set_result([])
-
-        def leave(_: Any) -> None:
-            if timer is not None:
-                timer.cancel()
-            for fd in descriptors:
-                loop.remove_reader(fd)
-                loop.remove_writer(fd)
-
-        timer = None
-        if timeout is not None and timeout > 0:
-            timer = loop.call_later(timeout / 1000, expire)
-        future.add_done_callback(leave)
-        for (item, events), fd in zip(self.sockets, descriptors, strict=True):
-            if isinstance(item, Socket) or events & POLLIN:
-                loop.add_reader(fd, look)
-            if not isinstance(item, Socket) and events & POLLOUT:
-                loop.add_writer(fd, look)
-        return future
+    if TYPE_CHECKING:
+        # Inherited code, which returns futures because what it calls does.
+        def send_serialized(  # type: ignore[override]
+            self,
+            msg: _T,
+            serialize: Callable[[_T], Sequence[Part]],
+            flags: int = 0,
+            copy: bool = True,
+            **kwargs: Any,
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        @overload  # type: ignore[override]
+        def recv_serialized(
+            self,
+            deserialize: Callable[[list[bytes]], _R],
+            flags: int = 0,
+            copy: Literal[True] = True,
+        ) -> asyncio.Future[_R]: ...
+        @overload
+        def recv_serialized(
+            self,
+            deserialize: Callable[[list[Frame]], _R],
+            flags: int = 0,
+            *,
+            copy: Literal[False],
+        ) -> asyncio.Future[_R]: ...
+        def recv_serialized(
+            self, deserialize: Callable[[Any], _R], flags: int = 0, copy: bool = True
+        ) -> asyncio.Future[_R]: ...
+        def send_string(  # type: ignore[override]
+            self,
+            u: str,
+            flags: int = 0,
+            copy: bool = True,
+            encoding: str = "utf-8",
+            **kwargs: Any,
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        def recv_string(  # type: ignore[override]
+            self, flags: int = 0, encoding: str = "utf-8"
+        ) -> asyncio.Future[str]: ...
+        def send_json(  # type: ignore[override]
+            self,
+            obj: object,
+            flags: int = 0,
+            *,
+            routing_id: int | None = None,
+            group: str | None = None,
+            **kwargs: Any,
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        def recv_json(self, flags: int = 0, **kwargs: Any) -> asyncio.Future[Any]: ...
+        def send_pyobj(  # type: ignore[override]
+            self, obj: object, flags: int = 0, protocol: int = ..., **kwargs: Any
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        def recv_pyobj(self, flags: int = 0) -> asyncio.Future[Any]: ...

@@ -4,8 +4,9 @@ Times are milliseconds as in the rest of the API, but for `Release.wait`. A bloc
 call releases the GIL, and a Python signal handler may end it by raising.
 """
 
+import asyncio
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, final, overload
 
@@ -256,6 +257,180 @@ class Socket:
     @property
     def underlying(self) -> int: ...
 
+class AsyncSocket(Socket):
+    """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
+
+    A call that need not wait returns a `Ready`. One that has to joins the calls that wait
+    in the same loop: subclasses say which loop (`_event_loop`), and what kind of futures
+    (`_Receiving` and `_Future`).
+    """
+
+    @overload  # type: ignore[override]
+    def recv(
+        self, flags: int = 0, copy: Literal[True] = True, track: bool = False
+    ) -> asyncio.Future[bytes]: ...
+    @overload
+    def recv(
+        self, flags: int = 0, *, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[Frame]: ...
+    @overload
+    def recv(
+        self, flags: int, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[Frame]: ...
+    @overload
+    def recv(
+        self, flags: int = 0, copy: bool = True, track: bool = False
+    ) -> asyncio.Future[bytes] | asyncio.Future[Frame]:
+        """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+
+    @overload  # type: ignore[override]
+    def recv_multipart(
+        self, flags: int = 0, copy: Literal[True] = True, track: bool = False
+    ) -> asyncio.Future[list[bytes]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, *, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[list[Frame]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int, copy: Literal[False], track: bool = False
+    ) -> asyncio.Future[list[Frame]]: ...
+    @overload
+    def recv_multipart(
+        self, flags: int = 0, copy: bool = True, track: bool = False
+    ) -> asyncio.Future[list[bytes]] | asyncio.Future[list[Frame]]:
+        """Receives all parts of a message, or those that are left of one."""
+
+    def recv_into(  # type: ignore[override]
+        self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0
+    ) -> asyncio.Future[int]:
+        """Receives one part into `buffer`; the result is its size."""
+
+    @overload  # type: ignore[override]
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[False] = False,
+    ) -> asyncio.Future[list[bytes | list[bytes]]]: ...
+    @overload
+    def recv_batch(
+        self,
+        max_messages: int = 1024,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        multipart: Literal[True],
+    ) -> asyncio.Future[list[list[bytes]]]:
+        """Waits for a message; the result is a list of it and those that are there.
+
+        At most `max_messages`; `timeout` ms take the place of ``RCVTIMEO``. A message of
+        one part is its bytes, of several a list of bytes; with `multipart` every message
+        is a list.
+        """
+
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> asyncio.Future[bytes | list[bytes]]:
+        """Receives a message: its bytes if it has one part, else a list of them.
+
+        Once the socket is closed there is no next one.
+        """
+
+    @overload  # type: ignore[override]
+    def send(
+        self,
+        data: Buffer,
+        flags: int = 0,
+        copy: Literal[True] = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[None]: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        *,
+        copy: Literal[False],
+        track: Literal[True],
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[MessageTracker]: ...
+    @overload
+    def send(
+        self,
+        data: Frame | Buffer,
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+        routing_id: int | None = None,
+        group: str | None = None,
+    ) -> asyncio.Future[MessageTracker | None]:
+        """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+
+    def send_multipart(  # type: ignore[override]
+        self,
+        msg_parts: Sequence[Part],
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+    ) -> asyncio.Future[MessageTracker | None]:
+        """Sends a message of several parts, as a whole."""
+
+    def send_batch(  # type: ignore[override]
+        self, messages: Batch, flags: int = 0
+    ) -> asyncio.Future[int]:
+        """Sends many messages; the result is how many were taken.
+
+        A message is a single part, or a list or tuple of parts.
+        """
+
+    def poll(  # type: ignore[override]
+        self, timeout: float | None = None, flags: int = 1
+    ) -> asyncio.Future[int]:
+        """Waits up to `timeout` ms for events; the result is those, or 0."""
+
+    def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...
+    def _be_quick(self, quick: bool) -> None: ...
+    def _abandon(self) -> None: ...
+
+@final
+class Ready:
+    """A future that is done; takes the place of an `asyncio.Future`."""
+
+    def __new__(cls, value: object) -> Self: ...
+
+@final
+class Lane:
+    """The calls on one socket that wait in one loop."""
+
+    def _on_ready(self) -> None: ...
+    def _on_timer(self) -> None: ...
+    def _forsake(self) -> None: ...
+
+@final
+class Undo:
+    """Takes back what a future received."""
+
+    def give_back(self) -> None: ...
+
+@final
+class Watcher:
+    """A descriptor that tells that something happened to a socket.
+
+    Between `watch` and `rest`, everything that happens makes it readable: `clear` it, then
+    look what there is. Look also after `watch`.
+    """
+
+    def __new__(cls, socket: Socket) -> Self: ...
+    def fileno(self) -> int: ...
+    def watch(self) -> None: ...
+    def rest(self) -> None: ...
+    def clear(self) -> None: ...
+
 class Frame:
     """One part of a message, whose memory is shared instead of copied.
 
@@ -339,7 +514,11 @@ def zmq_poll(
     """Waits up to `timeout` ms for events of sockets and file descriptors."""
 
 def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:
-    """Passes messages between two sockets until their context is terminated."""
+    """Passes messages between two sockets until their context is terminated.
+
+    `capture` gets a copy of everything. If it cannot send, having no peer or a slow one,
+    the proxy waits for it; a PUB never has to.
+    """
 
 def proxy_steerable(
     frontend: Socket,
@@ -347,7 +526,26 @@ def proxy_steerable(
     capture: Socket | None = None,
     control: Socket | None = None,
 ) -> int:
-    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`."""
+    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
+
+    STATISTICS is answered with eight parts, numbers of 64 bits in the machine's byte
+    order: messages and bytes received from the front end, messages and bytes sent to it,
+    then the same for the back end. A REP socket answers the others with an empty message.
+    Returns after TERMINATE.
+    """
+
+def monitored_queue(
+    in_socket: Socket,
+    out_socket: Socket,
+    mon_socket: Socket,
+    in_prefix: bytes = b"in",
+    out_prefix: bytes = b"out",
+) -> int:
+    """`proxy` whose monitor gets every message behind a prefix that tells where it came from.
+
+    Between two ROUTER sockets the first two parts change places: a peer of one names a
+    peer of the other, who gets the sender's routing id in return.
+    """
 
 def socket_options() -> list[tuple[str, int, str, bool, bool]]: ...
 def context_options() -> list[tuple[str, int, str, bool, bool]]: ...

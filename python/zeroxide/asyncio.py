@@ -1,9 +1,25 @@
-"""Sockets for asyncio."""
+"""Sockets for asyncio: the calls that would block return futures.
+
+    context = zeroxide.asyncio.Context()
+    socket = context.socket(zeroxide.PULL)
+    ...
+    message = await socket.recv()
+    async for message in socket:
+        ...
+
+Any loop will do that has `add_reader`, uvloop's included. A message that is there is
+returned without a turn of the loop, a burst of messages wakes the loop once, and a
+cancelled call loses none. A socket can be made before its loop runs, and be used in
+another one later.
+"""
 
 import asyncio
 import selectors
+import sys
 import warnings
-from typing import Any
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ClassVar, Self
 
 from . import _future
 from .context import Context as _Context
@@ -32,6 +48,17 @@ class _AsyncIO:
 class Poller(_AsyncIO, _future._AsyncPoller):
     """Waits for many sockets and descriptors; `poll` returns a future."""
 
+    def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
+        if evt & self._READ:
+            loop.add_reader(socket, f)
+        if evt & self._WRITE:
+            loop.add_writer(socket, f)
+
+    def _unwatch_raw_sockets(self, loop: Any, *sockets: Any) -> None:
+        for socket in sockets:
+            loop.remove_reader(socket)
+            loop.remove_writer(socket)
+
 
 class Socket(_AsyncIO, _future._AsyncSocket):
     """A socket whose calls return asyncio's futures."""
@@ -45,26 +72,44 @@ Poller._socket_class = Socket
 class Context(_Context[Socket]):
     """Makes sockets for asyncio."""
 
-    _socket_class = Socket
-    _instance = None
+    _socket_class: ClassVar[type[Any]] = Socket
+    # Not that of the contexts that block.
+    _instance: ClassVar[Any] = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes the sockets, and terminates without holding up the loop."""
+        if not self.closed:
+            self._close_sockets()
+            await asyncio.to_thread(self.term)
 
 
 class ZMQEventLoop(asyncio.SelectorEventLoop):
-    """Any loop will do; kept for programs that name it."""
+    """An ordinary loop: any will do. Kept for programs that name it."""
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         _deprecated()
         super().__init__(selector)
 
 
-def _deprecated() -> None:
-    warnings.warn(
-        "any asyncio loop will do: ZMQEventLoop and install() do nothing",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-
-
 def install() -> None:
-    """Nothing needs to be installed; kept for programs that call it."""
+    """Does nothing: any loop will do. Kept for programs that call it."""
     _deprecated()
+
+
+def _deprecated() -> None:
+    # Once in the life of a program, as in pyzmq.
+    if not getattr(sys.modules[__name__], "_warned", False):
+        globals()["_warned"] = True
+        warnings.warn(
+            "ZMQEventLoop and zeroxide.asyncio.install() are not needed: any loop will do",
+            DeprecationWarning,
+            stacklevel=3,
+        )

@@ -1,12 +1,13 @@
 """Reading what `Socket.get_monitor_socket` delivers."""
 
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from .constants import Event
 
 if TYPE_CHECKING:
+    from ._future import _AsyncSocket
     from .socket import Socket
 
 __all__ = ["MonitorEvent", "parse_monitor_message", "recv_monitor_message"]
@@ -33,6 +34,19 @@ def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:
     return {"event": Event(event), "value": value, "endpoint": msg[1]}
 
 
-def recv_monitor_message(socket: "Socket[Any]", flags: int = 0) -> MonitorEvent:
-    """Receives one event from a monitor socket."""
-    return parse_monitor_message(socket.recv_multipart(flags))
+@overload
+def recv_monitor_message(
+    socket: "_AsyncSocket", flags: int = 0
+) -> Coroutine[Any, Any, MonitorEvent]: ...
+@overload
+def recv_monitor_message(socket: "Socket[bytes]", flags: int = 0) -> MonitorEvent: ...
+def recv_monitor_message(socket: Any, flags: int = 0) -> Any:
+    """Receives one event from a monitor socket; from one for asyncio, it is awaited."""
+    message = socket.recv_multipart(flags)
+    if isinstance(message, Awaitable):
+        return _parse_soon(message)
+    return parse_monitor_message(message)
+
+
+async def _parse_soon(message: Awaitable[Sequence[bytes]]) -> MonitorEvent:
+    return parse_monitor_message(await message)

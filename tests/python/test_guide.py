@@ -246,4 +246,3 @@ def test_envelopes_with_the_sender(programs, endpoint):
         said = re.fullmatch(r"\d+ from (.+)", line(subscriber))
         senders.add(said[1])
     assert senders == {endpoint("to-one"), endpoint("to-two")}
-    interrupt(subscriber)

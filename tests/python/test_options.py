@@ -235,11 +235,25 @@ def test_last_endpoint(zmq, context, directory):
         assert len(socket.last_endpoint) > len("ipc://*")
 
 
-def test_invert_matching(zmq, context):
-    with context.socket(zmq.SUB) as sub:
-        assert sub.invert_matching == 0
-        sub.invert_matching = 1
-        assert sub.invert_matching == 1
+@pytest.mark.parametrize("kind", ["SUB", "XPUB", "XSUB", "PAIR", "DEALER", "STREAM"])
+def test_invert_matching_is_kept_by_all_types(zmq, context, kind):
+    with context.socket(getattr(zmq, kind)) as socket:
+        assert socket.invert_matching == 0
+        socket.invert_matching = 1
+        assert socket.invert_matching == 1
+
+
+def test_a_publisher_takes_what_an_xpub_takes_about_notices(zmq, context):
+    with context.socket(zmq.PUB) as pub:
+        pub.set(zmq.XPUB_VERBOSE, 1)
+        pub.set(zmq.XPUB_VERBOSER, 1)
+
+
+def test_keepalive_values_read_as_written(zmq, dealer):
+    for option in [zmq.TCP_KEEPALIVE_CNT, zmq.TCP_KEEPALIVE_IDLE, zmq.TCP_KEEPALIVE_INTVL]:
+        for value in [0, 60, -1]:
+            dealer.set(option, value)
+            assert dealer.get(option) == value
 
 
 def test_hwm(zmq, dealer):

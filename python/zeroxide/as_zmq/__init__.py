@@ -8,7 +8,7 @@ its like are the very modules of zeroxide, so that classes are the same under bo
 import os
 import sys
 
-import zeroxide
+from .. import version
 
 __all__ = ["install_as_zmq", "installed"]
 
@@ -29,8 +29,9 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
     Raises `RuntimeError` when pyzmq was imported before: its classes are in use then.
     Calling this again is no error.
     """
-    present = sys.modules.get("zmq")
-    if present is not None and present is not zeroxide:
+    package = sys.modules["zeroxide"]
+    present = sys.modules.get("zmq", package)
+    if present is not package:
         raise RuntimeError(
             f"zmq is imported already, from {getattr(present, '__file__', 'somewhere')}: "
             "call install_as_zmq() before anything imports it"
@@ -41,7 +42,7 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
         from .finder import FINDER
 
         sys.meta_path.insert(0, FINDER)
-        zeroxide.__version__ = zeroxide.pyzmq_version()
+        vars(package)["__version__"] = version.pyzmq_version()
         _installed = True
     if subprocesses:
         from .environment import extend

@@ -6,8 +6,18 @@ They are this package's own: ``zeroxide.sugar.socket`` is ``zeroxide.socket``.
 import sys
 from typing import TYPE_CHECKING
 
-from .. import constants, context, error, frame, poll, socket, stopwatch, tracker, version
-from .. import options as attrsettr
+from .. import (
+    constants,
+    context,
+    error,
+    frame,
+    options,
+    poll,
+    socket,
+    stopwatch,
+    tracker,
+    version,
+)
 from ..constants import *  # noqa: F403
 from ..context import Context, SyncContext
 from ..error import *  # noqa: F403
@@ -18,6 +28,8 @@ from ..socket import Socket, SyncSocket
 from ..stopwatch import Stopwatch
 from ..tracker import MessageTracker
 from ..version import pyzmq_version, pyzmq_version_info, zmq_version, zmq_version_info
+
+attrsettr = options
 
 __all__ = [
     "Context",

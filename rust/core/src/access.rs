@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{fmt, mem};
 
 use bytes::Bytes;
-use zeroxide_proto::mechanisms::{Credentials, Verdict, curve};
+use zeroxide_proto::mechanisms::{Credentials, Verdict, curve, system_random};
 use zeroxide_proto::z85;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -44,8 +44,9 @@ pub fn parse_key(text: &[u8]) -> Result<Key> {
 /// # Errors
 /// What the system says when it has no randomness to give.
 pub fn curve_keypair() -> Result<(Key, Key)> {
-    let pair = curve::KeyPair::generate();
-    pair.map_err(|error| Error::with(ErrorKind::NotSupported, error.to_string()))
+    let no_random = || Error::with(ErrorKind::NotSupported, "the system has no random bytes");
+    let pair = curve::keypair(system_random).ok_or_else(no_random)?;
+    Ok((pair.public, *pair.secret))
 }
 
 /// The public key that belongs to a secret one.

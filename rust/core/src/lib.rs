@@ -43,6 +43,7 @@ mod signal;
 mod socket;
 mod sys;
 mod transports;
+mod watcher;
 mod zap;
 
 pub use crate::access::{AllowList, Key, Passwords, curve_keypair, curve_public, parse_key};
@@ -59,6 +60,7 @@ pub use crate::signal::{Wakes, deferring_wakes};
 pub use crate::socket::{
     Attempt, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait,
 };
+pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;

@@ -1,17 +1,22 @@
 //! Moves messages between two sockets, both ways, without looking at them.
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::iter;
+use std::time::{Duration, Instant};
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::DropReason;
 use crate::poller::{POLLIN, POLLOUT, PollItem, Target, poll};
-use crate::socket::{SendError, Socket, Wait};
+use crate::socket::{Events, SendError, Socket, Wait};
 
-/// How many messages go one way before the other one has its turn.
-const BURST: usize = 1000;
+/// How many messages go one way before the other one has its turn. Both sockets are locked meanwhile.
+const BURST: usize = 256;
+
+/// How long a message may hold up the orders of a control socket.
+const STUCK_SLICE: Duration = Duration::from_millis(20);
 
 /// What went through one side of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,18 +31,38 @@ pub struct SideStats {
     pub sent_bytes: u64,
 }
 
+/// A copy of everything that passes, for whoever listens.
+struct Capture {
+    socket: Socket,
+    /// What comes in front of a copy of what went to the back end, and to the front end.
+    marks: Option<[Frame; 2]>,
+    /// Copies on their way.
+    copies: VecDeque<Message>,
+}
+
 /// A proxy between a front end and a back end, with an optional capture socket that gets a copy of everything, and an
 /// optional control socket that takes PAUSE, RESUME, TERMINATE and STATISTICS.
+///
+/// A capture socket that waits for its peers holds the proxy up; a PUB socket never does.
 pub struct Proxy {
     front: Socket,
     back: Socket,
-    capture: Option<Socket>,
+    capture: Option<Capture>,
     control: Option<Socket>,
+    /// Between two ROUTER sockets: the sender's routing id and the receiver's change places.
+    swaps: bool,
     paused: bool,
-    /// Received and not delivered yet, and whether it goes to the back end.
-    pending: Option<(bool, Message)>,
+    /// Received and not delivered yet, and which way it goes.
+    stuck: Option<(Way, Message)>,
     front_stats: SideStats,
     back_stats: SideStats,
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ToBack,
+    ToFront,
 }
 
 impl Proxy {
@@ -51,13 +76,38 @@ impl Proxy {
         Proxy {
             front,
             back,
-            capture,
+            capture: capture.map(|socket| Capture {
+                socket,
+                marks: None,
+                copies: VecDeque::new(),
+            }),
             control,
+            swaps: false,
             paused: false,
-            pending: None,
+            stuck: None,
             front_stats: SideStats::default(),
             back_stats: SideStats::default(),
         }
+    }
+
+    /// A proxy whose monitor gets a copy of everything with a frame in front that tells where it came from: `in_mark`
+    /// for what came from `front`, `out_mark` for what came from `back`. Between two ROUTER sockets the first two frames
+    /// change places: peers of either send the routing id of a peer of the other, and get the sender's in return.
+    pub fn monitored(
+        front: Socket,
+        back: Socket,
+        monitor: Socket,
+        in_mark: Frame,
+        out_mark: Frame,
+    ) -> Proxy {
+        let routes = |socket: &Socket| socket.socket_type() == SocketType::Router;
+        let swaps = routes(&front) && routes(&back);
+        let mut proxy = Proxy::new(front, back, Some(monitor), None);
+        proxy.swaps = swaps;
+        if let Some(capture) = &mut proxy.capture {
+            capture.marks = Some([in_mark, out_mark]);
+        }
+        proxy
     }
 
     /// What went through, front end first.
@@ -79,113 +129,157 @@ impl Proxy {
     /// # Errors
     /// As [`run`](Self::run), and `Again` when the deadline passed: call again.
     pub fn run_until(&mut self, deadline: Option<Instant>) -> Result<()> {
-        let same = self.front.id() == self.back.id();
         loop {
             if deadline.is_some_and(|at| at <= Instant::now()) {
                 return Err(Error::new(ErrorKind::Again));
             }
-            self.deliver_pending(deadline)?;
-            let ready = self.wait_in(deadline)?;
-            if ready.control && self.obey()? {
+            if self.obey()? {
                 return Ok(());
             }
-            if self.paused {
-                continue;
+            let free = self.deliver_copies()? && self.deliver_stuck(deadline)?;
+            if free && !self.paused {
+                let mut moved = self.forward(Way::ToBack)?;
+                if !self.is_echo() {
+                    moved |= self.forward(Way::ToFront)?;
+                }
+                if moved {
+                    continue;
+                }
             }
-            if ready.front && (same || self.back.events()?.writable) {
-                self.forward(true, deadline)?;
-            }
-            if ready.back && !same && self.front.events()?.writable {
-                self.forward(false, deadline)?;
-            }
+            self.wait(deadline)?;
         }
     }
 
-    /// Waits until something came that can be passed on.
-    fn wait_in(&self, deadline: Option<Instant>) -> Result<Ready> {
-        // A side that cannot take messages is waited for, instead of the side that has some: no busy loop.
-        let front = self.front.events()?;
-        let back = self.back.events()?;
-        let flow = |blocked: bool, other_ready: bool| -> (i16, i16) {
-            match (self.paused, blocked, other_ready) {
-                (true, ..) => (0, 0),
-                (false, true, true) => (0, POLLOUT),
-                (false, ..) => (POLLIN, 0),
-            }
+    /// Whether both ends are the same socket.
+    fn is_echo(&self) -> bool {
+        self.front.id() == self.back.id()
+    }
+
+    /// Moves a run of messages one way; whether there were any.
+    fn forward(&mut self, way: Way) -> Result<bool> {
+        // What one direction left behind goes first, so that there is never more than one such message.
+        if self.stuck.is_some() {
+            return Ok(false);
+        }
+        let (from, to) = match way {
+            Way::ToBack => (&self.front, &self.back),
+            Way::ToFront => (&self.back, &self.front),
         };
-        let (front_in, back_out) = flow(!back.writable, front.readable);
-        let (back_in, front_out) = flow(!front.writable, back.readable);
-        let mut items = Vec::with_capacity(3);
-        items.push(item(&self.front, front_in | front_out));
-        items.push(item(&self.back, back_in | back_out));
+        let (swaps, capture) = (self.swaps, &mut self.capture);
+        let relayed = from.relay(to, BURST, &mut |message| {
+            if swaps {
+                swap_first_two(message);
+            }
+            if let Some(capture) = capture {
+                capture.copy(way, message);
+            }
+        })?;
+        self.count(way, relayed.messages, relayed.bytes);
+        let moved = relayed.messages > 0 || relayed.stuck.is_some();
+        self.stuck = relayed.stuck.map(|message| (way, message));
+        if moved {
+            self.deliver_copies()?;
+        }
+        Ok(moved)
+    }
+
+    fn count(&mut self, way: Way, messages: u64, bytes: u64) {
+        let (from, to) = match way {
+            Way::ToBack => (&mut self.front_stats, &mut self.back_stats),
+            Way::ToFront => (&mut self.back_stats, &mut self.front_stats),
+        };
+        from.received += messages;
+        from.received_bytes += bytes;
+        to.sent += messages;
+        to.sent_bytes += bytes;
+    }
+
+    /// Hands copies to the capture socket; whether all are gone.
+    fn deliver_copies(&mut self) -> Result<bool> {
+        let Some(Capture { socket, copies, .. }) = &mut self.capture else {
+            return Ok(true);
+        };
+        while !copies.is_empty() {
+            let (_, failed) = socket.send_batch(iter::from_fn(|| copies.pop_front()), Wait::Dont);
+            match failed {
+                None => {}
+                Some(SendError { message, error }) => match error.kind() {
+                    ErrorKind::Again => {
+                        copies.push_front(message);
+                        return Ok(false);
+                    }
+                    // A capture that answers nobody, or knows nobody of that name, is no reason to stop.
+                    ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    /// Delivers what was received already and had to wait; whether it is gone. The patterns that make a message wait
+    /// although they say that they can send do not tell when the time has come, so this waits in the call, but not so
+    /// long that orders would go unheard.
+    fn deliver_stuck(&mut self, deadline: Option<Instant>) -> Result<bool> {
+        let Some((way, message)) = self.stuck.take() else {
+            return Ok(true);
+        };
+        let to = match way {
+            Way::ToBack => &self.back,
+            Way::ToFront => &self.front,
+        };
+        let slice = Instant::now() + STUCK_SLICE;
+        let until = deadline.map_or(slice, |at| at.min(slice));
+        let size = message.size() as u64;
+        match to.send(message, Wait::Until(until)) {
+            Ok(()) => self.count(way, 1, size),
+            Err(SendError { message, error }) => match error.kind() {
+                ErrorKind::Again => {
+                    self.stuck = Some((way, message));
+                    return Ok(false);
+                }
+                ErrorKind::Interrupted => {
+                    self.stuck = Some((way, message));
+                    return Err(error);
+                }
+                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
+                _ => return Err(error),
+            },
+        }
+        Ok(true)
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+        if self.stuck.is_some() {
+            return Ok(());
+        }
+        let mut items = Vec::with_capacity(4);
+        let full = self.capture.as_ref().filter(|it| !it.copies.is_empty());
+        if let Some(capture) = full {
+            items.push(item(&capture.socket, POLLOUT));
+        } else if self.is_echo() && !self.paused {
+            items.push(item(&self.front, POLLIN));
+        } else if !self.paused {
+            // A side that cannot take messages is waited for, instead of the side that has some: no busy loop.
+            let front = self.front.events()?;
+            let back = self.back.events()?;
+            let flow = |source: Events, target: Events| {
+                if source.readable && !target.writable {
+                    (0, POLLOUT)
+                } else {
+                    (POLLIN, 0)
+                }
+            };
+            let (front_in, back_out) = flow(front, back);
+            let (back_in, front_out) = flow(back, front);
+            items.push(item(&self.front, front_in | front_out));
+            items.push(item(&self.back, back_in | back_out));
+        }
         if let Some(control) = &self.control {
             items.push(item(control, POLLIN));
         }
         poll(&mut items, deadline)?;
-        Ok(Ready {
-            front: items[0].revents & POLLIN != 0,
-            back: items[1].revents & POLLIN != 0,
-            control: items.get(2).is_some_and(|item| item.revents & POLLIN != 0),
-        })
-    }
-
-    fn forward(&mut self, to_back: bool, deadline: Option<Instant>) -> Result<()> {
-        for _ in 0..BURST {
-            let (from, to) = if to_back {
-                (&self.front, &self.back)
-            } else {
-                (&self.back, &self.front)
-            };
-            if !to.events()?.writable {
-                return Ok(());
-            }
-            let message = match from.recv(Wait::Dont) {
-                Ok(message) => message,
-                Err(error) if error.kind() == ErrorKind::Again => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            if let Some(capture) = &self.capture {
-                // A capture that is not read misses messages, by its own rules or by this one; it does not stop the rest.
-                if let Err(failed) = capture.send(message.clone(), Wait::Dont)
-                    && failed.error.kind() == ErrorKind::Again
-                {
-                    capture.count_drop(DropReason::HighWater);
-                }
-            }
-            self.pending = Some((to_back, message));
-            self.deliver_pending(deadline)?;
-        }
-        Ok(())
-    }
-
-    /// Delivers what has been received already. It is kept when that takes too long or a signal wants to be handled.
-    fn deliver_pending(&mut self, deadline: Option<Instant>) -> Result<()> {
-        let Some((to_back, message)) = self.pending.take() else {
-            return Ok(());
-        };
-        let size = message.size() as u64;
-        let to = if to_back { &self.back } else { &self.front };
-        let wait = deadline.map_or(Wait::Forever, Wait::Until);
-        if let Err(SendError { message, error }) = to.send(message, wait) {
-            match error.kind() {
-                ErrorKind::Again | ErrorKind::Interrupted => {
-                    self.pending = Some((to_back, message));
-                    return Err(error);
-                }
-                // A pattern that refuses this one message (an unknown routing id) has counted it.
-                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
-                _ => return Err(error),
-            }
-        }
-        let (from, to) = if to_back {
-            (&mut self.front_stats, &mut self.back_stats)
-        } else {
-            (&mut self.back_stats, &mut self.front_stats)
-        };
-        from.received += 1;
-        from.received_bytes += size;
-        to.sent += 1;
-        to.sent_bytes += size;
         Ok(())
     }
 
@@ -209,7 +303,7 @@ impl Proxy {
             // Unknown words change nothing; a REP socket still has to answer.
             _ => {}
         }
-        let answers = control.socket_type() == zeroxide_proto::socket_type::SocketType::Rep;
+        let answers = control.socket_type() == SocketType::Rep;
         if answers || command.head().as_slice() == b"STATISTICS" {
             answer(&control, reply)?;
         }
@@ -230,10 +324,37 @@ impl Proxy {
     }
 }
 
-struct Ready {
-    front: bool,
-    back: bool,
-    control: bool,
+impl Capture {
+    fn copy(&mut self, way: Way, message: &Message) {
+        let copy = match &self.marks {
+            None => message.clone(),
+            Some([in_mark, out_mark]) => {
+                let mark = match way {
+                    Way::ToBack => in_mark,
+                    Way::ToFront => out_mark,
+                };
+                let mut copy = message.clone();
+                copy.push_front(mark.clone());
+                copy
+            }
+        };
+        self.copies.push_back(copy);
+    }
+}
+
+/// Those of a message with at least two frames.
+fn swap_first_two(message: &mut Message) {
+    if let Some(first) = message.pop_front() {
+        let second = message.pop_front();
+        match second {
+            Some(second) => {
+                message.push_front(first);
+                message.push_front(second);
+            }
+            // The second is the last, and stays where it is.
+            None => message.push(first),
+        }
+    }
 }
 
 fn item(socket: &Socket, events: i16) -> PollItem<'_> {

@@ -15,6 +15,7 @@ mod endpoints;
 mod flush;
 mod monitoring;
 mod parts;
+mod relay;
 mod securing;
 mod settings;
 mod stats;
@@ -31,12 +32,10 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Rejected};
-use crate::pipe::PipeId;
-use crate::port::SocketPort;
+use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
-use crate::socket::core::{Core, State};
+use crate::socket::core::{Core, Source, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::stats::{PeerStats, SocketStats};
 
@@ -132,11 +131,6 @@ impl Socket {
         &self.handle.core
     }
 
-    /// Counts a message that could not be sent and was given up.
-    pub(crate) fn count_drop(&self, reason: DropReason) {
-        self.core().count_drop(reason, 1);
-    }
-
     /// What is woken whenever something happens to the socket.
     pub(crate) fn signal(&self) -> &Signal {
         &self.core().signal
@@ -217,15 +211,15 @@ impl Socket {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_from(&self, wait: Wait) -> Result<(Message, Option<Arc<PeerInfo>>)> {
-        self.recv_with(wait, |state, message, id| {
-            (message, Core::peer_of(state, id))
+        self.recv_with(wait, |state, message, source| {
+            (message, Core::peer_of(state, source))
         })
     }
 
     fn recv_with<T>(
         &self,
         wait: Wait,
-        finish: impl FnOnce(&mut State, Message, Option<PipeId>) -> T,
+        finish: impl FnOnce(&mut State, Message, Source) -> T,
     ) -> Result<T> {
         let core = self.core();
         let mut deadline = None;
@@ -234,7 +228,7 @@ impl Socket {
             {
                 let mut state = core.lock_open()?;
                 match core.recv_now(&mut state) {
-                    Ok((message, id)) => return Ok(finish(&mut state, message, id)),
+                    Ok((message, source)) => return Ok(finish(&mut state, message, source)),
                     Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {}
                     Err(error) => return Err(error),
                 }
@@ -268,6 +262,19 @@ impl Socket {
     /// Receives without waiting for a message or for another thread.
     #[inline]
     pub fn try_recv(&self) -> Attempt<Message> {
+        self.try_recv_with(|_, message, _| message)
+    }
+
+    /// Receives without waiting for a message or for another thread, and learns who it is from.
+    pub fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)> {
+        self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
+    }
+
+    #[inline]
+    fn try_recv_with<T>(
+        &self,
+        finish: impl FnOnce(&mut State, Message, Source) -> T,
+    ) -> Attempt<T> {
         let core = self.core();
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(());
@@ -276,9 +283,19 @@ impl Socket {
             return Attempt::Failed(error);
         }
         match core.recv_now(&mut state) {
-            Ok((message, _)) => Attempt::Done(message),
+            Ok((message, source)) => Attempt::Done(finish(&mut state, message, source)),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
             Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
+    /// received, in this order.
+    pub fn give_back(&self, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
+        let core = self.core();
+        // Once the socket is closed nobody will ask for them any more.
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_now(&mut state, messages);
         }
     }
 
@@ -368,6 +385,16 @@ impl Socket {
     pub fn events(&self) -> Result<Events> {
         let core = self.core();
         let mut state = core.lock_open()?;
+        Ok(core.tell_events(&mut state))
+    }
+
+    /// As [`events`](Self::events), unnoticed by those who watch the descriptor.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    pub fn readiness(&self) -> Result<Events> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
         Ok(core.events_now(&mut state))
     }
 
@@ -446,6 +473,27 @@ impl Socket {
             core.signal.raise();
         }
         first
+    }
+
+    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives.
+    pub fn give_back_parts(&self, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+        let core = self.core();
+        if core.check_open().is_ok() {
+            core.parts().put_back(parts, peer);
+            core.signal.raise();
+            core.signal.wake();
+        }
+    }
+
+    /// The message of which this thread has gathered all parts but the last.
+    pub fn take_gathered(&self, last: Frame) -> Message {
+        match self.core().parts().take() {
+            Some(mut message) => {
+                message.push(last);
+                message
+            }
+            None => Message::single(last),
+        }
     }
 
     /// Whether more parts follow the last one that this thread received.

@@ -4,6 +4,7 @@ use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, INLINE_MAX, Kind};
 use crate::legacy;
+use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
 
 const MORE: u8 = 0x01;
@@ -130,11 +131,47 @@ impl Decoder {
 
     /// The next frame, or `None` when it is not complete.
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
+        if self.framing == Framing::Raw {
+            return Ok(self.decode_raw());
+        }
+        let Some((header, end)) = self.next_header()? else {
+            return Ok(None);
+        };
+        let mut frame = self.take(header.len, end);
+        if header.command {
+            frame.set_kind(Kind::Command);
+        } else {
+            frame.set_more(header.more);
+            self.count(&header, end);
+        }
+        Ok(Some(frame))
+    }
+
+    /// The next frame out of its wrapping, or `None` when it is not complete.
+    pub(crate) fn decode_wrapped(
+        &mut self,
+        cipher: &mut dyn Cipher,
+    ) -> Result<Option<Frame>, CloseReason> {
+        let Some((header, end)) = self.next_header()? else {
+            return Ok(None);
+        };
+        let opened = cipher.open(self.input.bytes_mut(header.len, end))?;
+        let mut frame = self.take(header.len + opened.start, end);
+        frame.set_more(opened.more);
+        if opened.command {
+            frame.set_kind(Kind::Command);
+        }
+        self.count(&header, end);
+        Ok(Some(frame))
+    }
+
+    /// The header of the next frame and where it ends, once it is complete.
+    #[inline]
+    fn next_header(&mut self) -> Result<Option<(Header, usize)>, CloseReason> {
         let data = self.input.bytes();
         let header = match self.framing {
-            Framing::V2 => parse_header(data)?,
             Framing::V1 => legacy::parse_header(data)?,
-            Framing::Raw => return Ok(self.decode_raw()),
+            Framing::V2 | Framing::Raw => parse_header(data)?,
         };
         let Some(header) = header else {
             self.input.wait_for(0);
@@ -147,26 +184,31 @@ impl Decoder {
         else {
             return Err(ProtocolError::FrameLength(header.size).into());
         };
-        let Some(body) = data.get(header.len..end) else {
+        if data.len() < end {
             self.input.wait_for(end);
             return Ok(None);
-        };
-        let mut frame = if body.len() <= INLINE_MAX {
-            let frame = Frame::copy_from(body);
+        }
+        Ok(Some((header, end)))
+    }
+
+    /// Forgets the bytes up to `end`, and returns those from `start` on as a frame.
+    #[inline]
+    fn take(&mut self, start: usize, end: usize) -> Frame {
+        if end - start <= INLINE_MAX {
+            let frame = Frame::copy_from(&self.input.bytes()[start..end]);
             self.input.skip(end);
-            frame
-        } else {
-            self.input.take(header.len, end)
-        };
-        if header.command {
-            frame.set_kind(Kind::Command);
-        } else if header.more || self.meter.in_message() {
-            frame.set_more(header.more);
+            return frame;
+        }
+        self.input.take(start, end)
+    }
+
+    #[inline]
+    fn count(&mut self, header: &Header, end: usize) {
+        if header.more || self.meter.in_message() {
             self.count_part(header.size, header.more, end);
         } else {
             self.input.note_message(end);
         }
-        Ok(Some(frame))
     }
 
     /// Refuses a frame by its header, before room is made for its body.

@@ -6,6 +6,7 @@
 use crate::decoder::Framing;
 use crate::frame::Frame;
 use crate::legacy;
+use crate::mechanisms::{Cipher, Content};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -13,8 +14,12 @@ use std::io::IoSlice;
 /// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
 
+/// Wrapped frames from this size on get a block of their own: the buffer would have to grow, and what is in it
+/// to move.
+const WRAPPED_APART: usize = 256 * 1024;
+
 /// The largest buffer that may stay when a connection falls silent.
-const QUIET_MAX: usize = 16 * 1024;
+const QUIET_MAX: usize = 1024;
 
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
@@ -85,15 +90,51 @@ impl Encoder {
         self.backlog += bytes.len();
     }
 
-    /// Adds a frame of a message. `flagged` goes on the wire; `more` says whether the message goes on, which
-    /// the wire does not show when the frame is wrapped.
+    /// Adds a frame of a message.
     #[inline]
-    pub(crate) fn put_data(&mut self, frame: Frame, flagged: bool, more: bool) {
-        self.put(if flagged { MORE } else { 0 }, &[], frame);
+    pub(crate) fn put_data(&mut self, frame: Frame) {
+        let more = frame.more();
+        self.put(if more { MORE } else { 0 }, &[], frame);
+        self.note_frame(more);
+    }
+
+    #[inline]
+    fn note_frame(&mut self, more: bool) {
         self.in_message = more;
         if !more {
             self.ends.push_back(self.sent_total + self.backlog as u64);
         }
+    }
+
+    /// Adds a frame of a message in a wrapping, through which nobody sees whether the message goes on.
+    pub(crate) fn put_wrapped_data(&mut self, cipher: &mut dyn Cipher, frame: &Frame) {
+        self.put_wrapped(
+            cipher,
+            Content {
+                command: false,
+                more: frame.more(),
+                prefix: &[],
+                body: frame,
+            },
+        );
+        self.note_frame(frame.more());
+    }
+
+    /// Adds anything in a wrapping that is not the application's.
+    pub(crate) fn put_wrapped(&mut self, cipher: &mut dyn Cipher, content: Content<'_>) {
+        let size = cipher.overhead() + content.prefix.len() + content.body.len();
+        let before = self.buffer.len();
+        self.put_header(0, size);
+        if size < WRAPPED_APART {
+            self.buffer.reserve(size);
+            cipher.seal(content, &mut self.buffer);
+        } else {
+            let mut wrapped = Vec::with_capacity(size);
+            cipher.seal(content, &mut wrapped);
+            self.backlog += wrapped.len();
+            self.bodies.push_back((self.buffer.len(), wrapped.into()));
+        }
+        self.backlog += self.buffer.len() - before;
     }
 
     /// Adds a command: `name` with its length byte, then the body of `data`.
@@ -109,7 +150,20 @@ impl Encoder {
     #[inline]
     fn put(&mut self, flags: u8, prefix: &[u8], body: Frame) {
         let before = self.buffer.len();
-        let size = prefix.len() + body.len();
+        self.put_header(flags, prefix.len() + body.len());
+        self.buffer.extend_from_slice(prefix);
+        if body.len() < GATHER_MIN {
+            self.buffer.extend_from_slice(&body);
+        } else {
+            self.backlog += body.len();
+            self.bodies
+                .push_back((self.buffer.len(), body.into_bytes()));
+        }
+        self.backlog += self.buffer.len() - before;
+    }
+
+    #[inline]
+    fn put_header(&mut self, flags: u8, size: usize) {
         match self.framing {
             Framing::V2 if size <= 255 => self.buffer.extend_from_slice(&[flags, size as u8]),
             Framing::V2 => {
@@ -121,15 +175,6 @@ impl Encoder {
             Framing::V1 => legacy::put_header(&mut self.buffer, flags & MORE != 0, size),
             Framing::Raw => {}
         }
-        self.buffer.extend_from_slice(prefix);
-        if body.len() < GATHER_MIN {
-            self.buffer.extend_from_slice(&body);
-        } else {
-            self.backlog += body.len();
-            self.bodies
-                .push_back((self.buffer.len(), body.into_bytes()));
-        }
-        self.backlog += self.buffer.len() - before;
     }
 
     /// Adds slices that are to be sent next, up to `max` bytes and [`SLICES_MAX`] pieces, and returns how many
@@ -249,7 +294,9 @@ mod tests {
     }
 
     fn put(encoder: &mut Encoder, body: &[u8], more: bool) {
-        encoder.put_data(Frame::from(body), more, more);
+        let mut frame = Frame::from(body);
+        frame.set_more(more);
+        encoder.put_data(frame);
     }
 
     #[test]
@@ -289,8 +336,8 @@ mod tests {
         let mut encoder = Encoder::new(Framing::V2);
         let body = Bytes::from(vec![7; GATHER_MIN]);
         put(&mut encoder, b"a", true);
-        encoder.put_data(Frame::from_bytes(body.clone()), false, false);
-        encoder.put_data(Frame::from_bytes(body.clone()), false, false);
+        encoder.put_data(Frame::from_bytes(body.clone()));
+        encoder.put_data(Frame::from_bytes(body.clone()));
         put(&mut encoder, b"z", false);
         let mut slices = Vec::new();
         let count = encoder.poll_transmit(&mut slices, usize::MAX);

@@ -8,7 +8,7 @@ use crate::decoder::{Decoder, Framing, Limits};
 use crate::encoder::Encoder;
 use crate::frame::Frame;
 use crate::greeting::{self, Greeting};
-use crate::mechanisms::{Credentials, MechanismConfig, Verdict};
+use crate::mechanisms::{Credentials, MechanismConfig, Random, Verdict, system_random};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use handshake::Negotiation;
@@ -54,6 +54,8 @@ pub struct EngineConfig {
     pub in_batch: usize,
     /// From how many unsent bytes on no more frames are taken.
     pub out_batch: usize,
+    /// Where keys and nonces come from: the operating system, except in tests.
+    pub random: Random,
     /// Further properties to tell the peer, such as `X-...`.
     pub properties: Vec<(String, Bytes)>,
     /// The resource to ask the peer for; empty names none.
@@ -79,6 +81,7 @@ impl EngineConfig {
             max_frames: 64 * 1024,
             in_batch: 64 * 1024,
             out_batch: 64 * 1024,
+            random: system_random,
             properties: Vec::new(),
             resource: Bytes::new(),
             raw: socket_type == SocketType::Stream,

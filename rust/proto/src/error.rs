@@ -126,8 +126,19 @@ pub enum ProtocolError {
     /// The properties in a handshake command are wrong.
     #[error("malformed metadata: {0}")]
     Metadata(&'static str),
+    /// Commands come with numbers, each one more than the last. This one was repeated, or others are missing.
+    #[error("expected the command numbered {expected}, got number {got}")]
+    Sequence {
+        /// The number that is due.
+        expected: u64,
+        /// The number that came.
+        got: u64,
+    },
+    /// The peer's proof does not fit the keys of this connection.
+    #[error("expected proof of the peer's keys, got {0}")]
+    KeyExchange(&'static str),
     /// Something about an encrypted command does not fit the keys.
-    #[error("cryptographic failure in {0}")]
+    #[error("expected {0} sealed with the right keys, it does not open")]
     Cryptographic(&'static str),
 }
 
@@ -136,6 +147,8 @@ impl ProtocolError {
     pub fn code(&self) -> u32 {
         const UNSPECIFIED: u32 = 0x1000_0000;
         const UNEXPECTED_COMMAND: u32 = 0x1000_0001;
+        const INVALID_SEQUENCE: u32 = 0x1000_0002;
+        const KEY_EXCHANGE: u32 = 0x1000_0003;
         const MALFORMED_COMMAND: u32 = 0x1000_0011;
         const INVALID_METADATA: u32 = 0x1000_0018;
         const CRYPTOGRAPHIC: u32 = 0x1100_0001;
@@ -159,6 +172,8 @@ impl ProtocolError {
                 _ => MALFORMED_COMMAND,
             },
             ProtocolError::UnexpectedCommand { .. } => UNEXPECTED_COMMAND,
+            ProtocolError::Sequence { .. } => INVALID_SEQUENCE,
+            ProtocolError::KeyExchange(_) => KEY_EXCHANGE,
             ProtocolError::Cryptographic(_) => CRYPTOGRAPHIC,
         }
     }

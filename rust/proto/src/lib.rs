@@ -1,9 +1,10 @@
 //! ZMTP without I/O: bytes and a clock in, bytes and events out.
 //!
-//! An [`Engine`] is one side of one connection, as a value. It never reads a clock, a descriptor or a random
-//! number: whoever drives it brings the received bytes and the time, and takes the events, the bytes to send
-//! and the next deadline. So the same code runs under an I/O thread, in the caller's thread, and in tests that
-//! cut bytes anywhere and let hours pass in microseconds. The example on [`Engine`] shows the loop.
+//! An [`Engine`] is one side of one connection, as a value. It never reads a clock or a descriptor: whoever
+//! drives it brings the received bytes and the time, and takes the events, the bytes to send and the next
+//! deadline. Even random bytes come from a function that it is given ([`EngineConfig::random`]). So the same
+//! code runs under an I/O thread, in the caller's thread, and in tests that cut bytes anywhere and let hours
+//! pass in microseconds. The example on [`Engine`] shows the loop.
 //!
 //! What the engine is made of, from the wire inwards: the receive buffer and the decoder, the greeting, the
 //! security mechanisms (one file each in [`mechanisms`]), and the traffic after them. Around it: [`Frame`] and

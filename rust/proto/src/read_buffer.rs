@@ -16,8 +16,6 @@ use std::collections::VecDeque;
 
 /// Room for the first read; it doubles while reads fill it, up to the batch size.
 const FIRST_READ: usize = 8 * 1024;
-/// The largest block that may stay when a connection falls silent.
-const QUIET_MAX: usize = 2 * FIRST_READ;
 /// The most room made ahead because the peer's last message was that large.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
 /// How many blocks are kept for reading into them again, and how many bytes they may have together.
@@ -109,6 +107,15 @@ impl ReadBuffer {
         }
     }
 
+    /// Some of these bytes, to be altered before they are taken.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
+        if !self.frozen.is_empty() {
+            self.thaw();
+        }
+        &mut self.block[self.start + start..self.start + end]
+    }
+
     /// Forgets some of the bytes at the front, but not all of them.
     #[inline]
     pub(crate) fn skip_some(&mut self, count: usize) {
@@ -162,7 +169,7 @@ impl ReadBuffer {
 
     /// Whether it holds on to memory that an idle connection does not need.
     pub(crate) fn holds_spare(&self) -> bool {
-        self.block.capacity() > QUIET_MAX || !self.spent.is_empty()
+        self.block.capacity() > 0 || !self.spent.is_empty()
     }
 
     /// Releases memory that holds nothing undecoded.

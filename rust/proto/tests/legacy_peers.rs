@@ -173,7 +173,7 @@ fn zmtp_1_0_takes_our_signature_for_a_routing_id() {
     script.peer_gets(&[b"\xfe\x01", &a[..], b"\xff\0\0\0\0\0\0\0\xff\0", &b[..]].concat());
     script.peer_sends(b"\x02\x01x\x02\0y");
     assert_eq!(data(&script.events()), [[b"x", b"y"]]);
-    assert_eq!(script.engine.poll_timeout(), None);
+    assert!(!is_pinged(&mut script));
 }
 
 #[test]
@@ -228,6 +228,20 @@ fn routing_ids_have_255_bytes_at_most() {
     assert!(matches!(script.closed(), CloseReason::Protocol(_)));
 }
 
+/// Whether a peer that says nothing more gets to hear something.
+fn is_pinged(script: &mut Script) -> bool {
+    let waiting = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
+    script.engine.transmitted(waiting, script.now);
+    while let Some(at) = script.engine.poll_timeout() {
+        script.engine.handle_timeout(at);
+        if script.engine.has_transmit() {
+            return true;
+        }
+    }
+    assert!(script.engine.is_ready());
+    false
+}
+
 #[test]
 fn heartbeats_are_for_zmtp_3() {
     for (greeting, beats) in [
@@ -246,7 +260,7 @@ fn heartbeats_are_for_zmtp_3() {
         });
         script.peer_sends(greeting);
         assert!(script.engine.is_ready());
-        assert_eq!(script.engine.poll_timeout().is_some(), beats);
+        assert_eq!(is_pinged(&mut script), beats);
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::time::Duration;
 use wire::{Cut, Pair, config, data, frames, message};
 use zeroxide_proto::mechanisms::{
-    Cipher, Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started,
+    Cipher, Content, Local, Mechanism, MechanismConfig, MechanismSpec, Opened, Peer, Started,
 };
 use zeroxide_proto::{
     CloseReason, Credentials, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType, Verdict,
@@ -96,23 +96,22 @@ impl Cipher for XorCipher {
         1
     }
 
-    fn seal(&mut self, frame: Frame) -> Frame {
-        let flags = u8::from(frame.more()) | u8::from(frame.kind() == Kind::Command) << 1;
-        let plain = [&[flags], &frame[..]].concat();
-        Frame::from(plain.iter().map(|byte| byte ^ self.0).collect::<Vec<u8>>())
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) {
+        let flags = u8::from(content.more) | u8::from(content.command) << 1;
+        let parts = [&[flags], content.prefix, content.body];
+        out.extend(parts.concat().iter().map(|byte| byte ^ self.0));
     }
 
-    fn open(&mut self, frame: Frame) -> Result<Frame, ProtocolError> {
-        let plain: Vec<u8> = frame.iter().map(|byte| byte ^ self.0).collect();
-        let Some((flags @ 0..=2, body)) = plain.split_first() else {
+    fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
+        body.iter_mut().for_each(|byte| *byte ^= self.0);
+        let Some(flags @ 0..=2) = body.first() else {
             return Err(ProtocolError::Cryptographic("a message"));
         };
-        let mut frame = Frame::from(body);
-        frame.set_more(flags & 1 != 0);
-        if flags & 2 != 0 {
-            frame.set_kind(Kind::Command);
-        }
-        Ok(frame)
+        Ok(Opened {
+            start: 1,
+            more: flags & 1 != 0,
+            command: flags & 2 != 0,
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod access;
+mod awaited;
 mod blocking;
 mod buffer;
 mod context;
@@ -22,6 +23,14 @@ mod _native {
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
+    use super::awaited::lane::{Lane, Undo};
+    #[pymodule_export]
+    use super::awaited::ready::Ready;
+    #[pymodule_export]
+    use super::awaited::socket::AsyncSocket;
+    #[pymodule_export]
+    use super::awaited::watcher::Watcher;
+    #[pymodule_export]
     use super::buffer::Release;
     #[pymodule_export]
     use super::context::Context;
@@ -35,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::install::install;
     #[pymodule_export]
-    use super::poller::{proxy, proxy_steerable, zmq_poll};
+    use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
     use super::socket::Socket;
 

@@ -129,7 +129,7 @@ pub(crate) fn proxy(
     backend: &Socket,
     capture: Option<&Bound<'_, Socket>>,
 ) -> PyResult<i32> {
-    run(py, frontend, backend, capture, None)
+    steered(py, frontend, backend, capture, None)
 }
 
 /// As `proxy`, and obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
@@ -142,10 +142,31 @@ pub(crate) fn proxy_steerable(
     capture: Option<&Bound<'_, Socket>>,
     control: Option<&Bound<'_, Socket>>,
 ) -> PyResult<i32> {
-    run(py, frontend, backend, capture, control)
+    steered(py, frontend, backend, capture, control)
 }
 
-fn run(
+/// As `proxy`, with a copy of everything to `mon_socket` behind a frame that tells which socket it came from.
+#[pyfunction]
+#[pyo3(signature = (in_socket, out_socket, mon_socket, in_prefix=None, out_prefix=None))]
+pub(crate) fn monitored_queue(
+    py: Python<'_>,
+    in_socket: &Socket,
+    out_socket: &Socket,
+    mon_socket: &Socket,
+    in_prefix: Option<&[u8]>,
+    out_prefix: Option<&[u8]>,
+) -> PyResult<i32> {
+    let proxy = Proxy::monitored(
+        in_socket.core()?.clone(),
+        out_socket.core()?.clone(),
+        mon_socket.core()?.clone(),
+        in_prefix.unwrap_or(b"in").into(),
+        out_prefix.unwrap_or(b"out").into(),
+    );
+    run(py, proxy)
+}
+
+fn steered(
     py: Python<'_>,
     frontend: &Socket,
     backend: &Socket,
@@ -153,14 +174,16 @@ fn run(
     control: Option<&Bound<'_, Socket>>,
 ) -> PyResult<i32> {
     let core = |socket: &Bound<'_, Socket>| socket.get().core().cloned();
-    let capture = capture.map(core).transpose()?;
-    let control = control.map(core).transpose()?;
-    let mut proxy = Proxy::new(
+    let proxy = Proxy::new(
         frontend.core()?.clone(),
         backend.core()?.clone(),
-        capture,
-        control,
+        capture.map(core).transpose()?,
+        control.map(core).transpose()?,
     );
+    run(py, proxy)
+}
+
+fn run(py: Python<'_>, mut proxy: Proxy) -> PyResult<i32> {
     blocking::wait(py, None, |until| retry(proxy.run_until(until)))?;
     Ok(0)
 }

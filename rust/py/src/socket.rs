@@ -5,6 +5,9 @@ mod send;
 mod settings;
 mod stats;
 
+pub(crate) use recv::RCVTIMEO;
+pub(crate) use send::{SNDTIMEO, no_drafts};
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -36,8 +39,8 @@ struct Open {
 }
 
 /// DONTWAIT and SNDMORE among the flags of send and recv.
-const DONTWAIT: i32 = 1;
-const SNDMORE: i32 = 2;
+pub(crate) const DONTWAIT: i32 = 1;
+pub(crate) const SNDMORE: i32 = 2;
 
 impl Socket {
     /// The core's socket, if it can be used in this process.
@@ -47,6 +50,19 @@ impl Socket {
             Some(open) if open.generation == generation() => Ok(&open.core),
             other => Err(unusable(other)),
         }
+    }
+
+    /// A handle of nothing yet.
+    pub(crate) fn unopened() -> Socket {
+        Socket {
+            open: OnceLock::new(),
+            copy_threshold: AtomicUsize::new(65536),
+        }
+    }
+
+    /// Whether it cannot be used.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.own().is_none_or(CoreSocket::is_closed)
     }
 
     fn own(&self) -> Option<&CoreSocket> {
@@ -83,7 +99,7 @@ fn wait_for(flags: i32) -> Wait {
 
 /// Whether an optional flag was given and is true, as Python sees it.
 #[inline]
-fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
+pub(crate) fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
     match value {
         None => Ok(default),
         Some(value) => value.is_truthy(),
@@ -91,7 +107,7 @@ fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult<bool> {
 }
 
 /// A timeout as Python gives it, in whole milliseconds; None = for ever, which is negative.
-fn millis(timeout: Option<f64>) -> i64 {
+pub(crate) fn millis(timeout: Option<f64>) -> i64 {
     timeout.map_or(-1, |millis| millis as i64)
 }
 
@@ -105,10 +121,7 @@ impl Socket {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Socket {
-        Socket {
-            open: OnceLock::new(),
-            copy_threshold: AtomicUsize::new(65536),
-        }
+        Socket::unopened()
     }
 
     /// Makes the core's socket.
@@ -374,7 +387,7 @@ impl Socket {
     /// Whether it cannot be used: never opened, closed, or inherited over a fork.
     #[getter]
     fn closed(&self) -> bool {
-        self.own().is_none_or(CoreSocket::is_closed)
+        self.is_closed()
     }
 
     /// A number that is the same for all handles of a socket.

@@ -12,56 +12,78 @@
 //!      └─ read to the end ──►  spare  ──► next chunk ┘
 //! ```
 //!
-//! One allocation serves [`CHUNK`] items, and a queue whose consumer keeps up allocates nothing at
-//! all: the chunk just emptied, still warm in the cache, is the next one to be filled. More than
-//! one spare is not kept, so that a burst gives its memory back.
+//! Chunks come in two sizes. A queue begins with a [`SMALL`] one and stays with them while its
+//! consumer keeps up: ten thousand quiet connections cost little. As soon as a small chunk has been
+//! filled with nothing read from it, the next is a [`LARGE`] one, so that a backlog costs less
+//! than one allocation per 256 items; and a large chunk during which the queue was always nearly empty is not
+//! used again. A queue that flows allocates nothing at all: the chunk just emptied, still warm in the
+//! cache, is the next one to be filled. More than one spare is not kept, so that a burst gives its
+//! memory back.
 
-use std::{mem::MaybeUninit, ptr};
+use std::{
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    mem::MaybeUninit,
+    ptr,
+};
 
 use crate::primitive::{AtomicPtr, Ordering, UnsafeCell};
 
-/// Items in one chunk. A power of two, so that an item's place in its chunk is the low bits of its
-/// number.
+/// Items in a chunk of a queue that is nearly empty, and of any queue at first.
 #[cfg(not(zeroxide_loom))]
-pub(crate) const CHUNK: usize = 256;
+pub(crate) const SMALL: usize = 16;
+/// Items in a chunk of a queue with a backlog: so many that even with the small chunks before, it
+/// soon takes less than one allocation per 256 items.
+#[cfg(not(zeroxide_loom))]
+pub(crate) const LARGE: usize = 272;
+/// Nearly empty: never more items than this waited. The producer knows how far the consumer was only
+/// when it last looked, so twice as many may seem to wait; less than [`SMALL`] even so, or a chunk
+/// would be freed on one side and wanted on the other.
+#[cfg(not(zeroxide_loom))]
+pub(crate) const SHALLOW: u64 = 7;
 
-/// Small enough for loom to walk over the seam between two chunks.
+// Small enough for loom to walk over the seams between chunks of either size.
 #[cfg(zeroxide_loom)]
-pub(crate) const CHUNK: usize = 2;
-
-/// The slot, within its chunk, of the item with this number.
-#[inline(always)]
-pub(crate) fn slot_of(number: u64) -> usize {
-    (number % CHUNK as u64) as usize
-}
+pub(crate) const SMALL: usize = 2;
+#[cfg(zeroxide_loom)]
+pub(crate) const LARGE: usize = 3;
+#[cfg(zeroxide_loom)]
+pub(crate) const SHALLOW: u64 = 1;
 
 /// A block of slots. Which of them hold an item is known to the queue, not to the chunk: dropping a
 /// chunk drops no items.
+///
+/// This is its head; the slots follow in the same allocation. Everything is therefore done through
+/// the pointer that [`allocate`](Self::allocate) returned: a reference would reach the head only.
+#[repr(C)]
 pub(crate) struct Chunk<T> {
     /// Towards the consumer. Written and read by the producer only, to roll back over the seam.
     prev: UnsafeCell<*mut Chunk<T>>,
     /// Towards the producer, who writes it before it publishes the first item behind it.
     next: UnsafeCell<*mut Chunk<T>>,
-    slots: [UnsafeCell<MaybeUninit<T>>; CHUNK],
+    /// How many slots there are; never written again.
+    capacity: usize,
+    slots: [UnsafeCell<MaybeUninit<T>>; 0],
 }
 
 impl<T> Chunk<T> {
-    /// A chunk of empty slots, to be given back with [`free`](Self::free).
-    pub(crate) fn allocate() -> *mut Self {
-        // Written in place: a chunk is too large to be built on the stack and moved.
-        let chunk: *mut Self = Box::into_raw(Box::<Self>::new_uninit()).cast();
+    /// A chunk of `capacity` empty slots, to be given back with [`free`](Self::free).
+    pub(crate) fn allocate(capacity: usize) -> *mut Self {
+        let layout = Self::layout(capacity);
+        // SAFETY: the head makes the layout larger than nothing.
+        let chunk: *mut Self = unsafe { alloc(layout) }.cast();
+        if chunk.is_null() {
+            handle_alloc_error(layout);
+        }
         // SAFETY: the memory is ours, large enough and aligned, and nobody else knows it. Each
         // field is written through a raw pointer, so no reference to uninitialised memory ever
         // exists.
         unsafe {
             (&raw mut (*chunk).prev).write(UnsafeCell::new(ptr::null_mut()));
             (&raw mut (*chunk).next).write(UnsafeCell::new(ptr::null_mut()));
-            let slots = (&raw mut (*chunk).slots).cast::<UnsafeCell<MaybeUninit<T>>>();
-            for index in 0..CHUNK {
+            (&raw mut (*chunk).capacity).write(capacity);
+            for slot in 0..capacity {
                 // Writes nothing at run time, except under loom, whose cells have a history.
-                slots
-                    .add(index)
-                    .write(UnsafeCell::new(MaybeUninit::uninit()));
+                Self::cell(chunk, slot).write(UnsafeCell::new(MaybeUninit::uninit()));
             }
         }
         chunk
@@ -72,19 +94,61 @@ impl<T> Chunk<T> {
     /// # Safety
     /// `chunk` comes from [`allocate`](Self::allocate), and nobody uses it any more.
     pub(crate) unsafe fn free(chunk: *mut Self) {
-        // SAFETY: `allocate` got it from a Box of the same type, and the caller gives up the last
-        // use.
-        drop(unsafe { Box::from_raw(chunk) });
+        // SAFETY: `allocate` used the same layout, and the caller gives up the last use.
+        unsafe {
+            let capacity = Self::capacity(chunk);
+            #[cfg(zeroxide_loom)]
+            {
+                // loom's cells own memory of their own.
+                (0..capacity).for_each(|slot| Self::cell(chunk, slot).drop_in_place());
+                chunk.drop_in_place();
+            }
+            dealloc(chunk.cast(), Self::layout(capacity));
+        }
+    }
+
+    /// The memory of a chunk: the head, and the slots where `slots` begins.
+    fn layout(capacity: usize) -> Layout {
+        let slots = Layout::array::<UnsafeCell<MaybeUninit<T>>>(capacity);
+        slots
+            .and_then(|slots| Layout::new::<Self>().extend(slots))
+            .expect("a few hundred items of any size fit into the address space")
+            .0
+            .pad_to_align()
+    }
+
+    /// Where a slot lies.
+    ///
+    /// # Safety
+    /// `chunk` is alive, and has more than `slot` slots.
+    #[inline(always)]
+    unsafe fn cell(chunk: *mut Self, slot: usize) -> *mut UnsafeCell<MaybeUninit<T>> {
+        // SAFETY: the caller vouches for the bounds; `layout` put the slots there.
+        unsafe {
+            (&raw mut (*chunk).slots)
+                .cast::<UnsafeCell<MaybeUninit<T>>>()
+                .add(slot)
+        }
+    }
+
+    /// How many slots `chunk` has.
+    ///
+    /// # Safety
+    /// `chunk` is alive.
+    #[inline]
+    pub(crate) unsafe fn capacity(chunk: *const Self) -> usize {
+        // SAFETY: the caller vouches for the chunk, and nobody writes this field.
+        unsafe { (*chunk).capacity }
     }
 
     /// Moves `value` into a slot.
     ///
     /// # Safety
-    /// `slot < CHUNK`, the slot is empty, and only the caller may touch it now.
+    /// `chunk` is alive and has the slot, the slot is empty, and only the caller may touch it now.
     #[inline(always)]
-    pub(crate) unsafe fn put(&self, slot: usize, value: T) {
-        // SAFETY: the caller vouches for the bounds.
-        let cell = unsafe { self.slots.get_unchecked(slot) };
+    pub(crate) unsafe fn put(chunk: *mut Self, slot: usize, value: T) {
+        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with_mut(|place| {
             // SAFETY: the caller has the slot to itself; being empty, it has nothing to drop.
             unsafe { place.write(MaybeUninit::new(value)) }
@@ -94,11 +158,12 @@ impl<T> Chunk<T> {
     /// Moves the value out of a slot, which is empty then.
     ///
     /// # Safety
-    /// `slot < CHUNK`, the slot holds an item, and only the caller may touch it now.
+    /// `chunk` is alive and has the slot, the slot holds an item, and only the caller may touch it
+    /// now.
     #[inline(always)]
-    pub(crate) unsafe fn take(&self, slot: usize) -> T {
-        // SAFETY: the caller vouches for the bounds.
-        let cell = unsafe { self.slots.get_unchecked(slot) };
+    pub(crate) unsafe fn take(chunk: *mut Self, slot: usize) -> T {
+        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        let cell = unsafe { &*Self::cell(chunk, slot) };
         // SAFETY: there is an item, and the caller has the slot to itself and treats it as empty
         // from now on.
         cell.with(|place| unsafe { place.read().assume_init() })
@@ -107,12 +172,12 @@ impl<T> Chunk<T> {
     /// Where the value of a slot lies.
     ///
     /// # Safety
-    /// `slot < CHUNK`, the slot holds an item, and nobody writes to it as long as the pointer is
-    /// used.
+    /// `chunk` is alive and has the slot, the slot holds an item, and nobody writes to it as long as
+    /// the pointer is used.
     #[inline(always)]
-    pub(crate) unsafe fn look(&self, slot: usize) -> *const T {
-        // SAFETY: the caller vouches for the bounds.
-        let cell = unsafe { self.slots.get_unchecked(slot) };
+    pub(crate) unsafe fn look(chunk: *mut Self, slot: usize) -> *const T {
+        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with(|place| place.cast())
     }
 
@@ -163,17 +228,23 @@ impl<T> Spare<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Producer: the spare chunk, or a new one. Its slots are empty, and nothing is linked behind
-    /// it.
-    pub(crate) fn take_or_allocate(&self) -> *mut Chunk<T> {
+    /// Producer: the spare chunk if it has at least `capacity` slots, or else a new one with just as
+    /// many. Its slots are empty, and nothing is linked behind it.
+    pub(crate) fn take_or_allocate(&self, capacity: usize) -> *mut Chunk<T> {
         // Acquire pairs with the Release in `give`: what the consumer read from the slots, it has
         // read before we write there again.
         let spare = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         if spare.is_null() {
-            Chunk::allocate()
-        } else {
-            spare
+            return Chunk::allocate(capacity);
         }
+        // SAFETY: the swap made the chunk ours alone.
+        unsafe {
+            if Chunk::capacity(spare) >= capacity {
+                return spare;
+            }
+            Chunk::free(spare);
+        }
+        Chunk::allocate(capacity)
     }
 
     /// Consumer: leaves `chunk` for the producer, and frees the one that the producer did not need.

@@ -1,10 +1,10 @@
 //! Lock-free queues: what lies under zeroxide's message pipes and mailboxes.
 //!
-//! | module       | writers | readers | carries  | allocates                                      |
-//! |--------------|---------|---------|----------|------------------------------------------------|
-//! | [`spsc`]     | one     | one     | messages | once per 256 items, not at all in steady state |
-//! | [`mpsc`]     | any     | one     | commands | once per item                                  |
-//! | [`doorbell`] | any     | one     | one bit  | never                                          |
+//! | module       | writers | readers | carries  | allocates                                         |
+//! |--------------|---------|---------|----------|---------------------------------------------------|
+//! | [`spsc`]     | one     | one     | messages | once per 256 or more items, not at all when steady |
+//! | [`mpsc`]     | any     | one     | commands | once per item                                     |
+//! | [`doorbell`] | any     | one     | one bit  | never                                             |
 //!
 //! There are no locks, no file descriptors and no system calls in here, and no dependencies. A
 //! thread that has nothing to read sleeps by means of its own; the queues only tell the writer

@@ -22,6 +22,28 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
 };
 
+/// A count that nothing is read on the strength of. Always `std`'s: under loom, each stale value that
+/// it could have would be one more order to try, to no purpose.
+#[derive(Debug)]
+pub(crate) struct Hint(std::sync::atomic::AtomicU64);
+
+impl Hint {
+    pub(crate) const fn new(value: u64) -> Self {
+        Self(std::sync::atomic::AtomicU64::new(value))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// The value, or one that it had before.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
 /// `std`'s cell behind loom's interface: access happens inside a closure, so that loom can see
 /// where it begins and ends and report two accesses that no ordering separates.
 #[cfg(not(zeroxide_loom))]

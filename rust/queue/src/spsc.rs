@@ -14,7 +14,7 @@
 //!
 //! | call    | what it costs                                                                |
 //! |---------|------------------------------------------------------------------------------|
-//! | `push`  | one plain write; every 256 items the next chunk, nearly always the spare one |
+//! | `push`  | one plain write; now and then the next chunk, nearly always the spare one |
 //! | `flush` | one Release store, one fence, one load from the line that was stored to      |
 //! | `pop`   | one plain read; when the prefetched items are used up, one Acquire load      |
 //! | `sleep` | one swap, one fence, one load                                                |
@@ -26,9 +26,9 @@
 use std::{fmt, ptr};
 
 use crate::{
-    chunk::{Chunk, Spare, slot_of},
+    chunk::{Chunk, LARGE, SHALLOW, SMALL, Spare},
     doorbell::Doorbell,
-    primitive::{Arc, AtomicBool, AtomicU64, Ordering, OwnLine, UnsafeCell},
+    primitive::{Arc, AtomicBool, AtomicU64, Hint, Ordering, OwnLine, UnsafeCell},
 };
 
 /// An empty queue, as its two ends. It grows as needed: a bound is the business of the pipe, which
@@ -56,22 +56,23 @@ pub fn channel<T>() -> (Producer<T>, Consumer<T>) {
             first: UnsafeCell::new(ptr::null_mut()),
         }),
         consumer_side: OwnLine(ConsumerSide {
-            popped: AtomicU64::new(0),
+            popped: Hint::new(0),
             spare: Spare::new(),
-            rest: UnsafeCell::new((ptr::null_mut(), 0)),
+            rest: UnsafeCell::new((Position::START, 0)),
         }),
     });
     let producer = Producer {
-        tail: ptr::null_mut(),
+        tail: Position::START,
         written: 0,
         published: 0,
         closed: false,
         shared: shared.clone(),
     };
     let consumer = Consumer {
-        head: ptr::null_mut(),
+        head: Position::START,
         popped: 0,
         available: 0,
+        deepest: 0,
         shared,
     };
     (producer, consumer)
@@ -83,7 +84,7 @@ pub fn channel<T>() -> (Producer<T>, Consumer<T>) {
 /// sleeps; [`close`](Self::close) can.
 pub struct Producer<T> {
     /// The chunk of the newest item, number `written - 1`; null while `written` is 0.
-    tail: *mut Chunk<T>,
+    tail: Position<T>,
     /// Items pushed, less those rolled back.
     written: u64,
     /// Our own copy of the published count.
@@ -103,14 +104,13 @@ impl<T> Producer<T> {
     /// A value pushed after [`close`](Self::close) is never delivered.
     #[inline]
     pub fn push(&mut self, value: T) {
-        let slot = slot_of(self.written);
-        if slot == 0 {
+        if self.written == self.tail.end {
             self.enter_next_chunk();
         }
         // SAFETY: `tail` is the chunk of item number `written` now. That item is not published, so
         // its slot is ours alone; and it is empty, since we neither skip a slot nor push twice
         // without taking back.
-        unsafe { (*self.tail).put(slot, value) };
+        unsafe { Chunk::put(self.tail.chunk, self.tail.slot(self.written), value) };
         self.written += 1;
     }
 
@@ -142,15 +142,14 @@ impl<T> Producer<T> {
             return None;
         }
         self.written -= 1;
-        let slot = slot_of(self.written);
         // SAFETY: item number `written` was pushed and is not published: it lies in `tail` and is
         // ours alone.
-        let value = unsafe { (*self.tail).take(slot) };
-        if slot == 0 {
+        let value = unsafe { Chunk::take(self.tail.chunk, self.tail.slot(self.written)) };
+        if self.written == self.tail.start {
             // The emptied chunk stays linked, for the next push to find.
             // SAFETY: we are the producer. The chunk we go back to is alive, because the consumer
             // leaves it only for an item published behind it, and there is none.
-            self.tail = unsafe { (*self.tail).prev() };
+            self.tail = unsafe { Position::ending((*self.tail.chunk).prev(), self.written) };
         }
         Some(value)
     }
@@ -182,10 +181,10 @@ impl<T> Producer<T> {
     }
 
     /// How many values are published and not read. For statistics: the consumer tells how far it is
-    /// only now and then, so this is never less than the truth, and at most one chunk (256) more.
+    /// only now and then, so this is never less than the truth, and at most one chunk more (272).
     pub fn published_unread(&self) -> usize {
-        // Relaxed: nothing is read on the strength of it. It cannot be ahead of our own count.
-        let popped = self.shared.consumer_side.popped.load(Ordering::Relaxed);
+        // It cannot be ahead of our own count.
+        let popped = self.shared.consumer_side.popped.get();
         (self.published - popped) as usize
     }
 
@@ -204,23 +203,26 @@ impl<T> Producer<T> {
     fn enter_next_chunk(&mut self) {
         let shared = &*self.shared;
         // SAFETY: we are the producer, and `tail` is alive or null.
-        let linked = unsafe { shared.chunk_after(self.tail) };
+        let linked = unsafe { shared.chunk_after(self.tail.chunk) };
         if !linked.is_null() {
             // A rollback has left it there.
-            self.tail = linked;
+            // SAFETY: a chunk that is linked behind `tail` is alive.
+            self.tail = unsafe { Position::starting(linked, self.written) };
             return;
         }
-        let chunk = shared.consumer_side.spare.take_or_allocate();
+        let waiting = self.written - shared.consumer_side.popped.get();
+        let capacity = if waiting < SMALL as u64 { SMALL } else { LARGE };
+        let chunk = shared.consumer_side.spare.take_or_allocate(capacity);
         // SAFETY: until it is linked the chunk is ours alone, and nothing behind `tail` is
         // published, so the consumer does not look at the link we write.
         unsafe {
-            (*chunk).set_prev(self.tail);
-            match self.tail.as_ref() {
+            (*chunk).set_prev(self.tail.chunk);
+            match self.tail.chunk.as_ref() {
                 Some(tail) => tail.set_next(chunk),
                 None => shared.producer_side.first.with_mut(|first| *first = chunk),
             }
+            self.tail = Position::starting(chunk, self.written);
         }
-        self.tail = chunk;
     }
 }
 
@@ -247,11 +249,13 @@ impl<T> fmt::Debug for Producer<T> {
 /// Dropping it drops the values published by then; later ones are dropped when the producer is.
 pub struct Consumer<T> {
     /// The chunk of the item popped last, number `popped - 1`; null while `popped` is 0.
-    head: *mut Chunk<T>,
+    head: Position<T>,
     /// Items popped.
     popped: u64,
     /// The published count as last seen: up to here we read without asking.
     available: u64,
+    /// The most items that were found waiting while `head` was read.
+    deepest: u64,
     shared: Arc<Shared<T>>,
 }
 
@@ -268,13 +272,12 @@ impl<T> Consumer<T> {
         if self.is_empty() {
             return None;
         }
-        let slot = slot_of(self.popped);
-        if slot == 0 {
+        if self.popped == self.head.end {
             self.enter_next_chunk();
         }
         // SAFETY: `head` is the chunk of item number `popped` now. The item is published and not
         // popped, and the Acquire that told us so made its slot ours alone.
-        let value = unsafe { (*self.head).take(slot) };
+        let value = unsafe { Chunk::take(self.head.chunk, self.head.slot(self.popped)) };
         self.popped += 1;
         Some(value)
     }
@@ -285,16 +288,16 @@ impl<T> Consumer<T> {
         if self.is_empty() {
             return None;
         }
-        let slot = slot_of(self.popped);
         // SAFETY: the item is published: it lies in the first slot of the chunk after `head`, or in
         // `head`. It stays there until our next `pop`, which has to wait for the end of the borrow
         // we return.
         unsafe {
-            let chunk = match slot {
-                0 => self.shared.chunk_after(self.head),
-                _ => self.head,
+            let (chunk, slot) = if self.popped == self.head.end {
+                (self.shared.chunk_after(self.head.chunk), 0)
+            } else {
+                (self.head.chunk, self.head.slot(self.popped))
             };
-            Some(&*(*chunk).look(slot))
+            Some(&*Chunk::look(chunk, slot))
         }
     }
 
@@ -359,7 +362,8 @@ impl<T> Consumer<T> {
         // Acquire pairs with the Release in `publish`: the items below this count are ours to read.
         let state = shared.producer_side.published.load(Ordering::Acquire);
         self.available = state & !CLOSED;
-        shared.consumer_side.report(self.popped);
+        self.deepest = self.deepest.max(self.available - self.popped);
+        shared.consumer_side.popped.set(self.popped);
         state
     }
 
@@ -368,15 +372,21 @@ impl<T> Consumer<T> {
     #[cold]
     fn enter_next_chunk(&mut self) {
         let shared = &*self.shared;
-        // SAFETY: an item behind `head` is published.
-        let next = unsafe { shared.chunk_after(self.head) };
-        if !self.head.is_null() {
-            // SAFETY: every item in it was popped, and the producer, having published behind it,
-            // neither writes nor rolls back into it any more.
-            unsafe { shared.consumer_side.spare.give(self.head) };
+        let left = self.head.chunk;
+        // SAFETY: an item behind `head` is published. Every item in `head` was popped, and the
+        // producer, having published behind it, neither writes nor rolls back into it any more.
+        unsafe {
+            self.head = Position::starting(shared.chunk_after(left), self.popped);
+            if !left.is_null() {
+                if Chunk::capacity(left) > SMALL && self.deepest <= SHALLOW {
+                    Chunk::free(left);
+                } else {
+                    shared.consumer_side.spare.give(left);
+                }
+            }
         }
-        self.head = next;
-        shared.consumer_side.report(self.popped);
+        self.deepest = self.available - self.popped;
+        shared.consumer_side.popped.set(self.popped);
     }
 
     /// Notes how far we are, for whoever cleans up in the end.
@@ -418,6 +428,57 @@ impl<T> fmt::Debug for Consumer<T> {
 /// centuries.
 const CLOSED: u64 = 1 << 63;
 
+/// A chunk in use, and the numbers of its items.
+struct Position<T> {
+    chunk: *mut Chunk<T>,
+    /// The item in its first slot.
+    start: u64,
+    /// The first item behind it.
+    end: u64,
+}
+
+impl<T> Position<T> {
+    /// Before the first chunk.
+    const START: Self = Self {
+        chunk: ptr::null_mut(),
+        start: 0,
+        end: 0,
+    };
+
+    /// # Safety
+    /// `chunk` is alive.
+    unsafe fn starting(chunk: *mut Chunk<T>, start: u64) -> Self {
+        // SAFETY: the caller vouches for the chunk.
+        let end = start + unsafe { Chunk::capacity(chunk) } as u64;
+        Self { chunk, start, end }
+    }
+
+    /// # Safety
+    /// `chunk` is alive, or null, which ends before item 0.
+    unsafe fn ending(chunk: *mut Chunk<T>, end: u64) -> Self {
+        if chunk.is_null() {
+            return Self::START;
+        }
+        // SAFETY: the caller vouches for the chunk.
+        let start = end - unsafe { Chunk::capacity(chunk) } as u64;
+        Self { chunk, start, end }
+    }
+
+    /// The slot of the item with this number, which lies in this chunk.
+    #[inline(always)]
+    fn slot(&self, number: u64) -> usize {
+        (number - self.start) as usize
+    }
+}
+
+impl<T> Clone for Position<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Position<T> {}
+
 /// What the two ends have in common, each on the cache line of the one who writes it.
 struct Shared<T> {
     producer_side: OwnLine<ProducerSide<T>>,
@@ -438,21 +499,14 @@ struct ProducerSide<T> {
 
 /// What the consumer writes while it reads.
 struct ConsumerSide<T> {
-    /// Items popped, as of the last prefetch or change of chunk. Only for statistics.
-    popped: AtomicU64,
+    /// Items popped, as of the last prefetch or change of chunk. For statistics, and to
+    /// choose the size of the next chunk.
+    popped: Hint,
     /// A chunk on its way back to the producer.
     spare: Spare<T>,
     /// Where the consumer stopped, as its `head` and `popped`: written while it is dropped, read when
     /// both ends are gone.
-    rest: UnsafeCell<(*mut Chunk<T>, u64)>,
-}
-
-impl<T> ConsumerSide<T> {
-    #[inline]
-    fn report(&self, popped: u64) {
-        // Relaxed: see `published_unread`.
-        self.popped.store(popped, Ordering::Relaxed);
-    }
+    rest: UnsafeCell<(Position<T>, u64)>,
 }
 
 impl<T> Shared<T> {
@@ -490,19 +544,20 @@ impl<T> Drop for Shared<T> {
     /// Both ends are gone, and the Arc has brought us everything that they did.
     fn drop(&mut self) {
         let published = self.producer_side.published.load(Ordering::Relaxed) & !CLOSED;
-        let (mut chunk, popped) = self.consumer_side.rest.with(|rest| {
+        let (mut head, popped) = self.consumer_side.rest.with(|rest| {
             // SAFETY: nobody else is left.
             unsafe { *rest }
         });
         for number in popped..published {
-            let slot = slot_of(number);
-            if slot == 0 {
-                // SAFETY: nobody else is left, and the items in `chunk` are gone.
-                chunk = unsafe { self.leave_chunk(chunk) };
+            if number == head.end {
+                // SAFETY: nobody else is left, the items in this chunk are gone, and the next one is
+                // alive, because `number` lies in it.
+                head = unsafe { Position::starting(self.leave_chunk(head.chunk), number) };
             }
-            // SAFETY: `chunk` is the chunk of this item, which is published and was not popped.
-            drop(unsafe { (*chunk).take(slot) });
+            // SAFETY: this is the chunk of the item, which is published and was not popped.
+            drop(unsafe { Chunk::take(head.chunk, head.slot(number)) });
         }
+        let mut chunk = head.chunk;
         // The last chunk, and those that a rollback has left behind it. If there was never an item, the
         // last chunk is null, and the first one may be such a leftover.
         loop {

@@ -1,4 +1,4 @@
-//! The scenarios in every order that loom can find, with chunks of two items.
+//! The scenarios in every order that loom can find, with chunks of two and three items.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg zeroxide_loom" CARGO_TARGET_DIR=target/loom \

@@ -12,7 +12,8 @@ use zeroxide_queue::{
     spsc::{self, Consumer, Producer},
 };
 
-/// What can be done to a pipe's queue. The amounts reach over two chunks of 256.
+/// What can be done to a pipe's queue. The amounts reach over two chunks of 272, and
+/// some let the queue stay with chunks of 16.
 #[derive(Clone, Debug)]
 enum Step {
     Push(usize),
@@ -30,10 +31,12 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (1..600usize).prop_map(Step::Push),
+        6 => (1..20usize).prop_map(Step::Push),
         3 => (1..600usize).prop_map(Step::Rollback),
         6 => Just(Step::Flush),
         3 => (1..600usize).prop_map(Step::FlushBut),
         8 => (1..600usize).prop_map(Step::Pop),
+        6 => (1..20usize).prop_map(Step::Pop),
         2 => Just(Step::Peek),
         3 => Just(Step::Sleep),
         1 => Just(Step::Close),
@@ -177,7 +180,7 @@ impl Pair {
         if let Some(consumer) = &mut self.consumer {
             if let Some(producer) = &self.producer {
                 let (told, true_depth) = (producer.published_unread(), self.published.len());
-                assert!((true_depth..=true_depth + 256).contains(&told));
+                assert!((true_depth..=true_depth + 272).contains(&told));
             }
             assert_eq!(consumer.len(), self.published.len());
             assert_eq!(consumer.is_empty(), self.published.is_empty());
@@ -291,7 +294,7 @@ fn the_ends_may_change_threads() {
 }
 
 /// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks
-/// of 256.
+/// of 16 and of 272.
 mod on_real_threads {
     use super::scenarios;
 
@@ -309,8 +312,8 @@ mod on_real_threads {
 
     #[test]
     fn rollback_is_invisible() {
-        for taken_back in [0, 1, 255, 256, 257, 1000] {
-            for kept in [0, 1, 100, 255, 256, 257, 512] {
+        for taken_back in [0, 1, 15, 16, 17, 272, 1000] {
+            for kept in [0, 1, 15, 16, 17, 100, 287, 288, 289, 560] {
                 scenarios::rollback_is_invisible(kept, taken_back);
             }
         }
@@ -318,7 +321,7 @@ mod on_real_threads {
 
     #[test]
     fn both_ends_drop_what_is_left() {
-        for read in [0, 1, 255, 256, 257, 700] {
+        for read in [0, 1, 15, 16, 17, 287, 288, 289, 700] {
             (0..50).for_each(|_| scenarios::both_ends_drop_what_is_left(700, read));
         }
     }

@@ -2,9 +2,11 @@
 
 import sys
 
-from ... import backend as _zmq
+from ... import backend
 from ...backend import *  # noqa: F403
 
-__all__ = _zmq.__all__
+_zmq = backend
+
+__all__ = backend.__all__
 
 sys.modules[f"{__name__}._zmq"] = _zmq

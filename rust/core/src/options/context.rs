@@ -18,7 +18,7 @@ const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
 const BLOCKY: i32 = 70;
 
-/// The most that MAX_SOCKETS can be; what SOCKET_LIMIT reads.
+/// What SOCKET_LIMIT reads. Neither here nor there does MAX_SOCKETS end at it.
 const SOCKET_LIMIT: i64 = 65535;
 /// A name as long as the kernel can show leaves room for nothing else.
 const LONGEST_PREFIX: usize = 16;
@@ -67,7 +67,7 @@ pub static CONTEXT_OPTIONS: &[ContextRow] = &[
         THREAD_PRIORITY,
         "SOCKET_LIMIT",
         "r",
-        "The most that MAX_SOCKETS can be.",
+        "How many sockets libzmq has in mind at most; MAX_SOCKETS may be more.",
     ),
     row(
         THREAD_PRIORITY,
@@ -195,7 +195,7 @@ impl ContextOptions {
     pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
         match id {
             IO_THREADS => self.io_threads = number(id, value, 0, 1024)? as usize,
-            MAX_SOCKETS => self.max_sockets = number(id, value, 1, SOCKET_LIMIT)? as usize,
+            MAX_SOCKETS => self.max_sockets = number(id, value, 1, i32::MAX.into())? as usize,
             THREAD_PRIORITY => self.thread_priority = optional(id, value)?,
             THREAD_SCHED_POLICY => self.thread_sched_policy = optional(id, value)?,
             MAX_MSGSZ => self.max_msgsz = number(id, value, 0, i32::MAX.into())? as i32,

@@ -1,6 +1,7 @@
 //! Options that concern routing: the socket hands them to its pattern at once.
 
 use bytes::Bytes;
+use zeroxide_proto::socket_type::SocketType;
 
 use super::{OptionRow, Value};
 use crate::error::Result;
@@ -45,9 +46,10 @@ pub enum PatternOption {
     StreamNotify(bool),
 }
 
-/// What a pattern is to be told when an option is set, or `None` for an option that does not concern it.
-pub fn pattern_option(id: i32, value: &Value) -> Option<Result<PatternOption>> {
+/// What the pattern of a socket of this type is to be told when an option is set, or `None` for an option that does not
+/// concern it.
+pub fn pattern_option(socket: SocketType, id: i32, value: &Value) -> Option<Result<PatternOption>> {
     let row = OptionRow::find(id).ok()?;
-    let make = row.access.pattern()?;
+    let make = row.access.pattern(socket)?;
     Some(row.check(value).map(|()| make(value)))
 }

@@ -119,19 +119,26 @@ impl Security {
         if self.mechanism != SecurityMechanism::Curve {
             return Ok(());
         }
-        let missing = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
+        let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
         let Some(secret) = &self.secret_key else {
-            return missing("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
+            return wrong("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
         };
         if !self.as_server && self.server_key.is_none() {
-            return missing(
+            return wrong(
                 "CURVE needs to know its role: set CURVE_SERVER, or CURVE_SERVERKEY to connect to a server",
             );
         }
-        if self.public_key.is_none() {
-            self.public_key = Some(curve::public_key(secret));
+        let public = curve::public_key(secret);
+        match self.public_key {
+            // A server tells its public key to nobody: whatever is said here makes no difference.
+            Some(said) if said != public && !self.as_server => {
+                wrong("CURVE_PUBLICKEY does not belong to CURVE_SECRETKEY")
+            }
+            _ => {
+                self.public_key = Some(public);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Tells an engine all of it.
@@ -150,7 +157,6 @@ impl Security {
             ],
             SecurityMechanism::Curve => {
                 let keys = [
-                    key(curve::PUBLIC_KEY, &self.public_key),
                     key(curve::SECRET_KEY, &self.secret_key),
                     key(curve::SERVER_KEY, &self.server_key),
                 ];

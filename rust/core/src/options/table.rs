@@ -27,6 +27,8 @@ pub(super) struct Access {
     read: Option<Read>,
     write: Option<Write>,
     pattern: Option<fn(&Value) -> PatternOption>,
+    /// The types whose pattern is told; empty = all that have the option.
+    heeded_by: &'static [SocketType],
     /// Why a known option is not there.
     refused: Option<&'static str>,
 }
@@ -89,8 +91,10 @@ impl Access {
         Ok(())
     }
 
-    pub(super) fn pattern(&self) -> Option<fn(&Value) -> PatternOption> {
-        self.pattern
+    /// What to make of a value for the pattern of a socket of this type, if it is to be told.
+    pub(super) fn pattern(&self, socket: SocketType) -> Option<fn(&Value) -> PatternOption> {
+        let heeds = self.heeded_by.is_empty() || self.heeded_by.contains(&socket);
+        self.pattern.filter(|_| heeds)
     }
 }
 
@@ -189,7 +193,7 @@ options_table! {
         .int(|o| o.tcp_keepalive.map_or(-1, i64::from), |o, v| o.tcp_keepalive = (v >= 0).then_some(v == 1)),
     35 TCP_KEEPALIVE_CNT: Int, "How many unanswered probes end a connection; -1 = the system's default."
         .range(-1, 127)
-        .int(|o| o.tcp_keepalive_cnt.map_or(-1, i64::from), |o, v| o.tcp_keepalive_cnt = (v > 0).then_some(v as u32)),
+        .int(|o| o.tcp_keepalive_cnt.map_or(-1, i64::from), |o, v| o.tcp_keepalive_cnt = u32::try_from(v).ok()),
     36 TCP_KEEPALIVE_IDLE: Int, "Silence before the first probe, in seconds; -1 = the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_idle), |o, v| o.tcp_keepalive_idle = idle(v)),
@@ -208,7 +212,7 @@ options_table! {
         .aliases(&["DELAY_ATTACH_ON_CONNECT"])
         .int(|o| o.immediate.into(), |o, v| o.immediate = v == 1),
     40 XPUB_VERBOSE: Bool, "Pass on every subscription, not only the first of a topic."
-        .of(&[Xpub])
+        .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubVerbose(flag(v))),
     41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; a STREAM socket is the newer way."
         .of(&[Router])
@@ -305,8 +309,8 @@ options_table! {
     73 STREAM_NOTIFY: Bool, "Deliver an empty message when a peer comes and when it goes."
         .of(&[Stream])
         .pattern(|v| PatternOption::StreamNotify(flag(v))),
-    74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends."
-        .of(&[Pub, Xpub, Sub])
+    74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends. Types that match nothing keep it."
+        .heeded_by(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
@@ -320,7 +324,7 @@ options_table! {
         .range(0, INT)
         .int(|o| millis(o.heartbeat_timeout, -1), |o, v| o.heartbeat_timeout = Some(span(v))),
     78 XPUB_VERBOSER: Bool, "Pass on every subscription and every unsubscription."
-        .of(&[Xpub])
+        .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubVerboser(flag(v))),
     79 CONNECT_TIMEOUT: Int, "The limit of one connection attempt, in ms; 0 = the system's."
         .range(0, INT)
@@ -423,6 +427,7 @@ const fn row(id: i32, name: &'static str, kind: Kind, doc: &'static str) -> Opti
             read: None,
             write: None,
             pattern: None,
+            heeded_by: &[],
             refused: None,
         },
     }
@@ -436,6 +441,12 @@ impl OptionRow {
 
     const fn of(mut self, sockets: &'static [SocketType]) -> OptionRow {
         self.sockets = sockets;
+        self
+    }
+
+    /// Of all types, but only these patterns are told.
+    const fn heeded_by(mut self, sockets: &'static [SocketType]) -> OptionRow {
+        self.access.heeded_by = sockets;
         self
     }
 
@@ -566,7 +577,6 @@ fn seconds(span: Option<Duration>) -> i64 {
     span.map_or(-1, |span| span.as_secs() as i64)
 }
 
-/// Seconds that the kernel is told only when they are more than none.
 fn idle(seconds: i64) -> Option<Duration> {
-    (seconds > 0).then(|| Duration::from_secs(seconds.unsigned_abs()))
+    u64::try_from(seconds).ok().map(Duration::from_secs)
 }

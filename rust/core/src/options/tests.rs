@@ -225,24 +225,24 @@ fn durations_keep_their_special_values() {
 #[test]
 fn routing_options_go_to_the_pattern_of_their_socket_only() {
     assert_eq!(
-        pattern_option(id("SUBSCRIBE"), &Value::from("news"))
+        pattern_option(SocketType::Sub, id("SUBSCRIBE"), &Value::from("news"))
             .unwrap()
             .unwrap(),
         PatternOption::Subscribe(Bytes::from_static(b"news"))
     );
     assert_eq!(
-        pattern_option(id("FAIL_UNROUTABLE"), &Value::Int(1))
+        pattern_option(SocketType::Router, id("FAIL_UNROUTABLE"), &Value::Int(1))
             .unwrap()
             .unwrap(),
         PatternOption::RouterMandatory(true)
     );
     assert!(
-        pattern_option(id("ROUTER_MANDATORY"), &Value::Int(2))
+        pattern_option(SocketType::Router, id("ROUTER_MANDATORY"), &Value::Int(2))
             .unwrap()
             .is_err()
     );
-    assert!(pattern_option(id("SNDHWM"), &Value::Int(2)).is_none());
-    assert!(pattern_option(12345, &Value::Int(2)).is_none());
+    assert!(pattern_option(SocketType::Sub, id("SNDHWM"), &Value::Int(2)).is_none());
+    assert!(pattern_option(SocketType::Sub, 12345, &Value::Int(2)).is_none());
     let error = options(SocketType::Pub)
         .set(id("SUBSCRIBE"), &Value::from("x"))
         .unwrap_err();
@@ -253,6 +253,18 @@ fn routing_options_go_to_the_pattern_of_their_socket_only() {
     options(SocketType::Sub)
         .set(id("SUBSCRIBE"), &Value::from(""))
         .unwrap();
+}
+
+#[test]
+fn matching_can_be_inverted_where_nothing_matches() {
+    for socket in SocketType::ALL {
+        let mut options = options(*socket);
+        options.set(id("INVERT_MATCHING"), &Value::Int(1)).unwrap();
+        assert_eq!(options.get(id("INVERT_MATCHING")).unwrap(), Value::Int(1));
+        let told = pattern_option(*socket, id("INVERT_MATCHING"), &Value::Int(1)).is_some();
+        let matches = matches!(socket, SocketType::Pub | SocketType::Xpub | SocketType::Sub);
+        assert_eq!(told, matches, "{socket}");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub(super) const HANDLER: PipeId = PipeId(1);
 /// Linux errnos that monitor events carry.
 const EFAULT: u64 = 14;
 const EINVAL: u64 = 22;
+const EPIPE: u64 = 32;
 const ETIMEDOUT: u64 = 110;
 
 /// What a connection knows about its admission.
@@ -126,6 +127,7 @@ impl Session {
             }
             CloseReason::HandshakeTimeout => (EventKind::HandshakeFailedNoDetail, ETIMEDOUT),
             CloseReason::NobodyToAsk(_) => (EventKind::HandshakeFailedNoDetail, EFAULT),
+            CloseReason::PeerClosed => (EventKind::HandshakeFailedNoDetail, EPIPE),
             CloseReason::Misconfigured { .. } => (EventKind::HandshakeFailedNoDetail, EINVAL),
             _ => (EventKind::HandshakeFailedNoDetail, 0),
         };

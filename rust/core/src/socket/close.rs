@@ -26,6 +26,7 @@ impl Core {
             }
             self.process(&mut state);
             self.leave_all(&mut state);
+            state.returned.clear();
             // Whatever came in by another way, such as a pipe of a context that has been shut down.
             for id in state.pipes.ids() {
                 let linger = state.options.linger;

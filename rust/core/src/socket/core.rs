@@ -1,6 +1,6 @@
 //! The inside of a socket: its state under the lock, and its mailbox.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::result;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
@@ -65,9 +65,19 @@ pub(super) struct State {
     pub(super) totals: Totals,
     /// Pipes of peers that are gone, with something left to receive.
     unread: HashSet<PipeId>,
+    /// Received, and given back because it reached nobody; first in line.
+    pub(super) returned: VecDeque<(Message, Option<Arc<PeerInfo>>)>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
+}
+
+/// Where a message came from.
+pub(super) enum Source {
+    /// Just now out of a pipe.
+    Pipe(Option<PipeId>),
+    /// From this peer, some time ago.
+    Peer(Option<Arc<PeerInfo>>),
 }
 
 enum Post {
@@ -133,6 +143,7 @@ impl Core {
                 origins: HashMap::new(),
                 totals: Totals::default(),
                 unread: HashSet::new(),
+                returned: VecDeque::new(),
                 out_event: true,
                 guard: None,
             }),
@@ -405,9 +416,7 @@ impl Core {
         if !self.spec.can_send {
             return (0, Some(Rejected::new(first, ErrorKind::NotSupported)));
         }
-        if !self.mailbox.is_empty() {
-            self.process(state);
-        }
+        self.begin_run(state);
         let mut sent = 0;
         let mut next = Some(first);
         let mut failed = None;
@@ -421,21 +430,40 @@ impl Core {
             }
             next = rest.next();
         }
-        self.settle(state);
-        self.end_turn(sent > 0);
-        self.level(state);
+        self.end_run(state, sent > 0);
         (sent, failed)
     }
 
+    /// Before several messages are sent or received.
+    pub(super) fn begin_run(&self, state: &mut State) {
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+    }
+
+    /// After them: publishes what was written.
+    pub(super) fn end_run(&self, state: &mut State, done: bool) {
+        self.settle(state);
+        self.end_turn(done);
+        self.level(state);
+    }
+
     #[inline]
-    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Option<PipeId>)> {
+    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Source)> {
         if !self.spec.can_recv {
             return Err(Error::new(ErrorKind::NotSupported));
         }
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let result = state.pattern.recv(&mut state.pipes);
+        if let Some((message, peer)) = state.returned.pop_front() {
+            self.level(state);
+            return Ok((message, Source::Peer(peer)));
+        }
+        let result = state
+            .pattern
+            .recv(&mut state.pipes)
+            .map(|(message, id)| (message, Source::Pipe(id)));
         self.settle(state);
         self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
@@ -452,15 +480,21 @@ impl Core {
         }
     }
 
-    /// Who is behind a pipe.
-    pub(super) fn peer_of(state: &mut State, id: Option<PipeId>) -> Option<Arc<PeerInfo>> {
-        state.pipes.get(id?).and_then(|pipe| pipe.peer())
+    /// Who a message is from.
+    pub(super) fn peer_of(state: &mut State, source: Source) -> Option<Arc<PeerInfo>> {
+        match source {
+            Source::Pipe(id) => state.pipes.get(id?).and_then(|pipe| pipe.peer()),
+            Source::Peer(peer) => peer,
+        }
     }
 
     /// Receives without waiting until `batch` has `max` messages.
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
-        if !self.mailbox.is_empty() {
-            self.process(state);
+        self.begin_run(state);
+        while batch.len() < max
+            && let Some((message, _)) = state.returned.pop_front()
+        {
+            batch.push(message);
         }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
@@ -468,22 +502,42 @@ impl Core {
                 Err(_) => break,
             }
         }
-        self.settle(state);
-        self.end_turn(!batch.is_empty());
-        self.level(state);
+        self.end_run(state, !batch.is_empty());
     }
 
+    /// Puts messages that were received, but reached nobody, before those that are still to be received.
+    pub(super) fn give_back_now(
+        &self,
+        state: &mut State,
+        messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
+    ) {
+        for returned in messages.into_iter().rev() {
+            state.returned.push_front(returned);
+        }
+        self.level(state);
+        self.signal.wake();
+    }
+
+    /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let readable = state.pattern.can_recv(&mut state.pipes) || self.parts.rcvmore();
+        let readable = !state.returned.is_empty()
+            || state.pattern.can_recv(&mut state.pipes)
+            || self.parts.rcvmore();
         let writable = state.pattern.can_send(&mut state.pipes) && self.check_turn().is_ok();
         let events = Events {
             readable: self.spec.can_recv && readable,
             writable: self.spec.can_send && writable,
         };
         self.settle(state);
+        events
+    }
+
+    /// What the socket is ready for, told to whoever watches the descriptor.
+    pub(super) fn tell_events(&self, state: &mut State) -> Events {
+        let events = self.events_now(state);
         state.out_event = false;
         self.level(state);
         events
@@ -497,6 +551,7 @@ impl Core {
         loop {
             let ready = self.check_open().is_err()
                 || self.parts.is_anybody_receiving()
+                || !state.returned.is_empty()
                 || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
                 || (state.out_event
                     && self.spec.can_send

@@ -131,6 +131,16 @@ impl Parts {
         first
     }
 
+    /// Puts parts before those that are left for this thread.
+    pub(super) fn put_back(&self, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+        self.with(|mine| {
+            for part in parts.into_iter().rev() {
+                mine.incoming.push_front(part);
+            }
+            mine.peer = peer;
+        });
+    }
+
     /// Whether parts are left for this thread.
     pub(super) fn rcvmore(&self) -> bool {
         !self.nobody() && self.with(|mine| !mine.incoming.is_empty())

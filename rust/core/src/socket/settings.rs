@@ -16,7 +16,7 @@ impl Socket {
         let mut state = core.lock_open()?;
         core.process(&mut state);
         state.options.set(id, value)?;
-        if let Some(option) = pattern_option(id, value) {
+        if let Some(option) = pattern_option(core.spec().socket_type, id, value) {
             let option = option?;
             let state = &mut *state;
             state.pattern.set(&mut state.pipes, &option)?;
@@ -59,6 +59,23 @@ impl Socket {
         // Calls that are blocked may be able to go on.
         core.signal.wake();
         Ok(())
+    }
+
+    /// Receives messages whose first part begins with `topic` as well; an empty one begins them all. For SUB, and for
+    /// XPUB with XPUB_MANUAL, where it concerns the peer whose subscription was received last.
+    ///
+    /// # Errors
+    /// `Invalid` for other types; `Terminated`, `NotSocket`.
+    pub fn subscribe(&self, topic: impl AsRef<[u8]>) -> Result<()> {
+        self.set_option(ids::SUBSCRIBE, &Value::from(topic.as_ref()))
+    }
+
+    /// Takes one [`subscribe`](Self::subscribe) of the same topic back.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    pub fn unsubscribe(&self, topic: impl AsRef<[u8]>) -> Result<()> {
+        self.set_option(ids::UNSUBSCRIBE, &Value::from(topic.as_ref()))
     }
 
     /// The value of an option by its number in `zmq.h`.

@@ -340,15 +340,19 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Zeros are kept for who reads them back; the kernel takes none.
 fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
     let mut parameters = TcpKeepalive::new();
-    if let Some(idle) = options.tcp_keepalive_idle {
+    if let Some(idle) = options.tcp_keepalive_idle.filter(|idle| !idle.is_zero()) {
         parameters = parameters.with_time(idle);
     }
-    if let Some(interval) = options.tcp_keepalive_intvl {
+    if let Some(interval) = options
+        .tcp_keepalive_intvl
+        .filter(|interval| !interval.is_zero())
+    {
         parameters = parameters.with_interval(interval);
     }
-    if let Some(count) = options.tcp_keepalive_cnt {
+    if let Some(count) = options.tcp_keepalive_cnt.filter(|count| *count > 0) {
         parameters = parameters.with_retries(count);
     }
     SockRef::from(socket).set_tcp_keepalive(&parameters)

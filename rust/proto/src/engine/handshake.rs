@@ -97,6 +97,7 @@ impl Engine {
             as_server: self.config.as_server,
             authenticate: self.config.authenticate,
             properties: &properties,
+            random: self.config.random,
             peer,
         };
         let mechanism = (ours.start)(&self.config.mechanism, local)?;

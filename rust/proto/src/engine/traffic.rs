@@ -6,7 +6,7 @@ use crate::command::{self, MAX_COMMAND};
 use crate::decoder::{Limits, Meter};
 use crate::error::CloseReason;
 use crate::frame::{Frame, Kind};
-use crate::mechanisms::Cipher;
+use crate::mechanisms::{Cipher, Content};
 use crate::socket_type::SocketType;
 
 /// What traffic has to remember.
@@ -82,16 +82,12 @@ impl Traffic {
 impl Engine {
     pub(super) fn poll_traffic(&mut self) -> Option<Event> {
         loop {
-            let accepted = match self.decoder.decode() {
-                Ok(Some(frame)) => {
-                    if frame.kind() == Kind::Data
-                        && !self.traffic.publishes
-                        && self.traffic.cipher.is_none()
-                    {
-                        return Some(Event::Frame(frame));
-                    }
-                    self.accept(frame)
-                }
+            let decoded = match &mut self.traffic.cipher {
+                None => self.decoder.decode(),
+                Some(cipher) => self.decoder.decode_wrapped(&mut **cipher),
+            };
+            let accepted = match decoded {
+                Ok(Some(frame)) => self.accept(frame),
                 Ok(None) => {
                     self.dry = true;
                     if !self.eof {
@@ -113,22 +109,23 @@ impl Engine {
     }
 
     /// A frame on its way to the application, or `None` when it was for us.
+    #[inline]
     fn accept(&mut self, frame: Frame) -> Result<Option<Frame>, CloseReason> {
+        let traffic = &mut self.traffic;
+        let data = frame.kind() == Kind::Data;
         let mut in_message = self.decoder.in_message();
-        let mut frame = frame;
-        if let Some(cipher) = &mut self.traffic.cipher {
-            frame = cipher.open(frame)?;
-            in_message = self.traffic.opened.in_message();
-            if frame.kind() == Kind::Data {
+        if traffic.cipher.is_some() {
+            in_message = traffic.opened.in_message();
+            if data {
                 let size = frame.len() as u64;
-                self.traffic.opened.check(size, &limits(&self.config))?;
-                self.traffic.opened.count(size, frame.more());
+                traffic.opened.check(size, &limits(&self.config))?;
+                traffic.opened.count(size, frame.more());
             }
         }
-        if frame.kind() == Kind::Command {
+        if !data {
             return self.handle_command(frame, in_message);
         }
-        if self.traffic.publishes {
+        if traffic.publishes {
             return Ok(Some(self.read_upstream(frame)));
         }
         Ok(Some(frame))
@@ -229,8 +226,8 @@ impl Engine {
                 }
                 let more = frame.more();
                 match &mut self.traffic.cipher {
-                    None => self.encoder.put_data(frame, more, more),
-                    Some(cipher) => self.encoder.put_data(cipher.seal(frame), false, more),
+                    None => self.encoder.put_data(frame),
+                    Some(cipher) => self.encoder.put_wrapped_data(&mut **cipher, &frame),
                 }
                 if !more && self.traffic.owes() {
                     self.send_owed();
@@ -262,21 +259,28 @@ impl Engine {
     fn send_subscription(&mut self, byte: u8, topic: Frame) {
         match &mut self.traffic.cipher {
             None => self.encoder.put_control(&[byte], topic),
-            Some(cipher) => {
-                let plain = Frame::from([&[byte], &topic[..]].concat());
-                self.encoder.put_control(&[], cipher.seal(plain));
-            }
+            Some(cipher) => self
+                .encoder
+                .put_wrapped(&mut **cipher, control(false, &[byte], &topic)),
         }
     }
 
     fn send_command(&mut self, name: &[u8], data: Frame) {
         match &mut self.traffic.cipher {
             None => self.encoder.put_command(name, data),
-            Some(cipher) => {
-                let plain = Frame::with_kind(Kind::Command, &[name, &data[..]].concat());
-                self.encoder.put_control(&[], cipher.seal(plain));
-            }
+            Some(cipher) => self
+                .encoder
+                .put_wrapped(&mut **cipher, control(true, name, &data)),
         }
+    }
+}
+
+fn control<'a>(command: bool, prefix: &'a [u8], body: &'a [u8]) -> Content<'a> {
+    Content {
+        command,
+        more: false,
+        prefix,
+        body,
     }
 }
 

@@ -14,18 +14,18 @@
 //!   then no message passes in either direction;
 //! * return a [`Cipher`] with them when messages are to be wrapped.
 
+pub mod curve;
 pub mod null;
 pub mod plain;
 
 use crate::command;
 use crate::error::{CloseReason, ProtocolError};
-use crate::frame::Frame;
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::fmt;
 
 /// Every mechanism.
-pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN];
+pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN, &curve::CURVE];
 
 /// What a mechanism is, apart from any connection.
 pub struct MechanismSpec {
@@ -92,8 +92,18 @@ pub struct Local<'a> {
     pub authenticate: bool,
     /// Our properties, ready to follow the name of a READY or INITIATE.
     pub properties: &'a [u8],
+    /// Where keys and nonces come from.
+    pub random: Random,
     /// The peer, as far as the greeting shows it.
     pub peer: Greeted,
+}
+
+/// Fills the whole of a buffer with bytes that nobody can guess; false if there are none to be had.
+pub type Random = fn(&mut [u8]) -> bool;
+
+/// The operating system's random bytes.
+pub fn system_random(bytes: &mut [u8]) -> bool {
+    getrandom::fill(bytes).is_ok()
 }
 
 /// What the greeting shows of a peer.
@@ -185,12 +195,37 @@ pub trait Mechanism: Send {
 
 /// Wraps frames after the handshake.
 pub trait Cipher: Send {
-    /// The most bytes that wrapping adds to a frame.
+    /// By how many bytes a wrapped frame is longer than its content.
     fn overhead(&self) -> usize;
 
-    /// Turns a frame (data, or a command with its name) into what travels as a data frame.
-    fn seal(&mut self, frame: Frame) -> Frame;
+    /// Appends to `out` the body of the data frame that travels in place of this content:
+    /// [`overhead`](Cipher::overhead) bytes more than there are in it.
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>);
 
-    /// Turns what came as a data frame back into a frame with its kind and `more` flag.
-    fn open(&mut self, frame: Frame) -> Result<Frame, ProtocolError>;
+    /// Opens, in place, the body of a frame that came.
+    fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError>;
+}
+
+/// A frame to be wrapped: the bytes of `prefix`, then those of `body`.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// Whether it is a command; a part of a message otherwise.
+    pub command: bool,
+    /// Whether the message goes on.
+    pub more: bool,
+    /// The name of a command, or nothing.
+    pub prefix: &'a [u8],
+    /// The rest.
+    pub body: &'a [u8],
+}
+
+/// What was wrapped: the bytes from `start` to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Where the content begins.
+    pub start: usize,
+    /// Whether it is a command; a part of a message otherwise.
+    pub command: bool,
+    /// Whether the message goes on.
+    pub more: bool,
 }

@@ -112,6 +112,7 @@ mod tests {
             as_server: false,
             authenticate,
             properties: PROPERTIES,
+            random: crate::mechanisms::system_random,
             peer: Greeted {
                 minor: 1,
                 libzmq: true,

@@ -14,7 +14,7 @@ use crate::error::raise;
 use crate::frame::Frame;
 
 /// The number of RCVTIMEO.
-const RCVTIMEO: i32 = 27;
+pub(crate) const RCVTIMEO: i32 = 27;
 
 impl Socket {
     #[inline]

@@ -13,7 +13,7 @@ use crate::frame::{Frame, tracker_for};
 use crate::install::installed;
 
 /// The number of SNDTIMEO.
-const SNDTIMEO: i32 = 28;
+pub(crate) const SNDTIMEO: i32 = 28;
 
 impl Socket {
     #[inline]
@@ -53,19 +53,7 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         reclaim();
         let core = self.core()?;
-        let mut frames = Vec::with_capacity(expected(parts));
-        let mut trackers = Vec::new();
-        for (index, part) in parts.try_iter()?.enumerate() {
-            let part = part?;
-            let (frame, tracker) = self
-                .take(py, &part, copy, track)
-                .map_err(|error| in_part(py, index, &part, error))?;
-            frames.push(frame);
-            trackers.extend(tracker);
-        }
-        if frames.is_empty() {
-            return Err(PyIndexError::new_err("a message has at least one part"));
-        }
+        let (mut frames, tracker) = self.take_parts(py, parts, copy, track)?;
         if flags & SNDMORE != 0 || core.is_sending_parts() {
             let last = if flags & SNDMORE == 0 {
                 frames.pop()
@@ -82,7 +70,44 @@ impl Socket {
         } else {
             self.send_whole(py, Message::from_frames(frames), flags)?;
         }
-        merge_trackers(py, trackers, track)
+        Ok(tracker)
+    }
+
+    /// The parts of a message, and what the send of them returns.
+    pub(crate) fn take_parts(
+        &self,
+        py: Python<'_>,
+        parts: &Bound<'_, PyAny>,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<(Vec<CoreFrame>, Option<Py<PyAny>>)> {
+        let mut frames = Vec::with_capacity(expected(parts));
+        let mut trackers = Vec::new();
+        for (index, part) in parts.try_iter()?.enumerate() {
+            let part = part?;
+            let (frame, tracker) = self
+                .take(py, &part, copy, track)
+                .map_err(|error| in_part(py, index, &part, error))?;
+            frames.push(frame);
+            trackers.extend(tracker);
+        }
+        if frames.is_empty() {
+            return Err(PyIndexError::new_err("a message has at least one part"));
+        }
+        Ok((frames, merge_trackers(py, trackers, track)?))
+    }
+
+    /// The messages of a batch.
+    pub(crate) fn take_messages(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Message>> {
+        let mut batch = Vec::with_capacity(expected(messages));
+        for message in messages.try_iter()? {
+            batch.push(self.take_message(py, &message?)?);
+        }
+        Ok(batch)
     }
 
     pub(super) fn send_many(
@@ -93,10 +118,7 @@ impl Socket {
     ) -> PyResult<usize> {
         reclaim();
         let core = self.core()?;
-        let mut batch = Vec::with_capacity(expected(messages));
-        for message in messages.try_iter()? {
-            batch.push(self.take_message(py, &message?)?);
-        }
+        let batch = self.take_messages(py, messages)?;
         let total = batch.len();
         let mut messages = batch.into_iter();
         let ((mut sent, failed), wakes) =
@@ -225,7 +247,7 @@ impl Socket {
     }
 
     /// A part as the core takes it, with the tracker that the send returns for it.
-    fn take(
+    pub(crate) fn take(
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
@@ -278,7 +300,7 @@ fn expected(items: &Bound<'_, PyAny>) -> usize {
 }
 
 /// What draft sockets would take.
-pub(super) fn no_drafts() -> PyErr {
+pub(crate) fn no_drafts() -> PyErr {
     PyRuntimeError::new_err("routing_id and group belong to draft sockets, which are not built in")
 }
 

@@ -1,0 +1,82 @@
+"""Contexts and sockets as decorators: made for each call of a function, closed after it.
+
+    from zeroxide.decorators import context, socket
+
+    @context()
+    @socket(zmq.PUSH)
+    def work(ctx, push):
+        ...
+
+What is made comes behind the caller's positional arguments, or under a name:
+``@socket("push", zmq.PUSH)``, ``@socket(zmq.PUSH, name="push")``.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, TypeVar
+
+from .context import Context
+
+__all__ = ("context", "socket")
+
+_R = TypeVar("_R")
+_Decorator = Callable[[Callable[..., _R]], Callable[..., _R]]
+# Given the arguments of a call, makes what is to be passed on.
+_Maker = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[Any]]
+
+
+def context(*args: Any, **kwargs: Any) -> _Decorator[Any]:
+    """Passes a new context to the function, and destroys it afterwards.
+
+    Arguments other than the name are those of `Context`.
+    """
+    name, args, kwargs = _name_of(args, kwargs)
+    return _decorator(name, lambda _args, _kwargs: Context(*args, **kwargs))
+
+
+def socket(*args: Any, context_name: str = "context", **kwargs: Any) -> _Decorator[Any]:
+    """Passes a new socket to the function, and closes it afterwards.
+
+    Its context is the one passed as `context_name`, or else the first among the
+    positional arguments, or else ``Context.instance()``. Arguments other than the names
+    are those of `Context.socket`.
+    """
+    name, args, kwargs = _name_of(args, kwargs)
+
+    def make(call_args: tuple[Any, ...], call_kwargs: dict[str, Any]) -> Any:
+        candidates = [call_kwargs.get(context_name), *call_args]
+        found = next((item for item in candidates if isinstance(item, Context)), None)
+        return (found or Context.instance()).socket(*args, **kwargs)
+
+    return _decorator(name, make)
+
+
+def _name_of(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str | None, tuple[Any, ...], dict[str, Any]]:
+    """Takes the name out of a decorator's arguments."""
+    if isinstance(kwargs.get("name"), str):
+        kwargs = dict(kwargs)
+        return kwargs.pop("name"), args, kwargs
+    if args and isinstance(args[0], str):
+        return args[0], args[1:], kwargs
+    return None, args, kwargs
+
+
+def _decorator(name: str | None, make: _Maker) -> _Decorator[Any]:
+    def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> _R:
+            with make(args, kwargs) as made:
+                if name is None:
+                    return function(*args, made, **kwargs)
+                if name in kwargs:
+                    raise TypeError(
+                        f"{function.__name__}() got multiple values for argument {name!r}"
+                    )
+                return function(*args, **kwargs, **{name: made})
+
+        return call
+
+    return decorate

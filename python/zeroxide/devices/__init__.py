@@ -1,0 +1,27 @@
+"""Passing messages on in the background: in threads and processes of their own."""
+
+from ..constants import DeviceType
+from ..proxy import proxy
+from .basedevice import Device, ProcessDevice, ThreadDevice
+from .monitoredqueue import monitored_queue
+from .monitoredqueuedevice import MonitoredQueue, ProcessMonitoredQueue, ThreadMonitoredQueue
+from .proxydevice import ProcessProxy, Proxy, ThreadProxy
+from .proxysteerabledevice import ProcessProxySteerable, ProxySteerable, ThreadProxySteerable
+
+__all__ = [
+    "Device",
+    "DeviceType",
+    "MonitoredQueue",
+    "ProcessDevice",
+    "ProcessMonitoredQueue",
+    "ProcessProxy",
+    "ProcessProxySteerable",
+    "Proxy",
+    "ProxySteerable",
+    "ThreadDevice",
+    "ThreadMonitoredQueue",
+    "ThreadProxy",
+    "ThreadProxySteerable",
+    "monitored_queue",
+    "proxy",
+]

@@ -1,0 +1,205 @@
+"""The device: two sockets, made and served where it runs."""
+
+import threading
+from collections.abc import Callable
+from multiprocessing import Process
+from threading import Thread
+from typing import Any, ClassVar
+
+from ..constants import ETERM, PUSH, DeviceType, Errno
+from ..context import Context
+from ..error import ZMQBindError, ZMQError
+from ..proxy import proxy
+from ..socket import Socket
+from .side import Side
+
+__all__ = ["BackgroundDevice", "Device", "ProcessDevice", "ThreadDevice"]
+
+
+class Device:
+    """Passes messages on between two sockets; ``start()`` does so until the context ends.
+
+    It is given socket types instead of sockets, and told where to bind and connect them.
+    With a negative `out_type`, one socket is both ends. `device_type` makes no
+    difference; the socket types say it all.
+    """
+
+    # What makes the context where the device runs; a class or instance may replace it.
+    context_factory: Callable[[], Context[Any]] = Context.instance
+
+    # Whether the thread or process ends with the program.
+    daemon: bool
+    # Whether it has run to its end.
+    done: bool
+
+    def __init__(
+        self,
+        device_type: int = DeviceType.QUEUE,
+        in_type: int | None = None,
+        out_type: int | None = None,
+    ) -> None:
+        if in_type is None:
+            raise TypeError("in_type must be specified")
+        if out_type is None:
+            raise TypeError("out_type must be specified")
+        self.device_type = device_type
+        self.in_type = in_type
+        self.out_type = out_type
+        self.daemon = True
+        self.done = False
+        self._in = Side(in_type)
+        self._out = Side(out_type)
+        self._reserved: set[str] = set()
+        self._sockets: list[Socket[Any]] = []
+        self._over = threading.Event()
+
+    # ---- the socket that messages come from -----------------------------------------
+
+    def bind_in(self, addr: str) -> None:
+        """Binds the in-socket to `addr` once the device runs."""
+        self._in.binds.append(addr)
+
+    def bind_in_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+        """Binds the in-socket to a free port of ``tcp://interface`` and returns it.
+
+        Further arguments are those of `Socket.bind_to_random_port`.
+        """
+        return self._bind_to_random_port(self._in, addr, *args, **kwargs)
+
+    def connect_in(self, addr: str) -> None:
+        """Connects the in-socket to `addr` once the device runs."""
+        self._in.connects.append(addr)
+
+    def setsockopt_in(self, opt: int, value: Any) -> None:
+        """Sets an option of the in-socket before it is bound or connected."""
+        self._in.options.append((opt, value))
+
+    # ---- the socket that they go to -------------------------------------------------
+
+    def bind_out(self, addr: str) -> None:
+        """Binds the out-socket to `addr` once the device runs."""
+        self._out.binds.append(addr)
+
+    def bind_out_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+        """Binds the out-socket to a free port of ``tcp://interface`` and returns it."""
+        return self._bind_to_random_port(self._out, addr, *args, **kwargs)
+
+    def connect_out(self, addr: str) -> None:
+        """Connects the out-socket to `addr` once the device runs."""
+        self._out.connects.append(addr)
+
+    def setsockopt_out(self, opt: int, value: Any) -> None:
+        """Sets an option of the out-socket before it is bound or connected."""
+        self._out.options.append((opt, value))
+
+    def _bind_to_random_port(self, side: Side, addr: str, *args: int, **kwargs: int) -> int:
+        """Finds a port that is free now: the socket that will have it does not exist yet."""
+        with Context() as context, context.socket(PUSH) as probe:
+            for _ in range(5):
+                port = probe.bind_to_random_port(addr, *args, **kwargs)
+                if f"{addr}:{port}" not in self._reserved:
+                    break
+            else:
+                raise ZMQBindError(f"no free port for {addr} besides those already reserved")
+        self._reserved.add(f"{addr}:{port}")
+        side.binds.append(f"{addr}:{port}")
+        return port
+
+    # ---- running --------------------------------------------------------------------
+
+    def _setup_sockets(self) -> tuple[Socket[Any], ...]:
+        """Makes the sockets, where the device runs."""
+        self._context = self.context_factory()
+        ins = self._in.make(self._context)
+        self._sockets.append(ins)
+        outs = ins
+        if self.out_type >= 0:
+            outs = self._out.make(self._context)
+            self._sockets.append(outs)
+        ends = ((self._in, ins), (self._out, outs))
+        for side, socket in ends:
+            side.set_options(socket)
+        for side, socket in ends:
+            side.bind(socket)
+        for side, socket in ends:
+            side.connect(socket)
+        return ins, outs
+
+    def _setup_side(self, side: Side) -> Socket[Any]:
+        """Makes one more socket than the two."""
+        socket = side.make(self._context)
+        self._sockets.append(socket)
+        side.set_options(socket)
+        side.bind(socket)
+        side.connect(socket)
+        return socket
+
+    def _close_sockets(self) -> None:
+        for socket in self._sockets:
+            socket.close()
+
+    def run_device(self) -> None:
+        """Makes the sockets and serves them until the context ends."""
+        ins, outs = self._setup_sockets()
+        proxy(ins, outs)
+
+    def run(self) -> None:
+        """`run_device`, for which the end of the context is a good end."""
+        try:
+            self.run_device()
+        except ZMQError as error:
+            if error.errno not in (ETERM, Errno.ENOTSOCK):
+                raise
+        finally:
+            self.done = True
+            self._over.set()
+            self._close_sockets()
+
+    def start(self) -> None:
+        """Runs here, or wherever the kind of device says."""
+        self.run()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits until it is over, at most `timeout` seconds."""
+        self._over.wait(timeout)
+
+
+class BackgroundDevice(Device):
+    """A device that runs somewhere else; `start` returns at once."""
+
+    # What it runs in, once started.
+    launcher: Any = None
+    _launch_class: ClassVar[Any] = None
+
+    def start(self) -> None:
+        """Starts the thread or process."""
+        self.launcher = self._launch_class(target=self.run)
+        self.launcher.daemon = self.daemon
+        self.launcher.start()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits for the thread or process to end, at most `timeout` seconds."""
+        self.launcher.join(timeout=timeout)
+
+
+class ThreadDevice(BackgroundDevice):
+    """A device in a thread."""
+
+    _launch_class = Thread
+
+
+class ProcessDevice(BackgroundDevice):
+    """A device in a process, with a context of its own."""
+
+    _launch_class = Process
+    context_factory = Context
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For processes that are not forked: neither can be sent there nor is needed.
+        state = self.__dict__.copy()
+        state.pop("launcher", None)
+        del state["_over"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _over=threading.Event())

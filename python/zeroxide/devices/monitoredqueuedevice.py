@@ -1,0 +1,48 @@
+"""Devices around `monitored_queue`."""
+
+from ..constants import PUB
+from .monitoredqueue import monitored_queue
+from .proxydevice import ProcessProxy, Proxy, ProxyBase, ThreadProxy
+
+__all__ = [
+    "MonitoredQueue",
+    "MonitoredQueueBase",
+    "ProcessMonitoredQueue",
+    "ThreadMonitoredQueue",
+]
+
+
+class MonitoredQueueBase(ProxyBase):
+    """Adds the prefixes by which the monitor tells the directions apart."""
+
+    def __init__(
+        self,
+        in_type: int,
+        out_type: int,
+        mon_type: int = PUB,
+        in_prefix: bytes = b"in",
+        out_prefix: bytes = b"out",
+    ) -> None:
+        super().__init__(in_type=in_type, out_type=out_type, mon_type=mon_type)
+        self._in_prefix = in_prefix
+        self._out_prefix = out_prefix
+
+    def run_device(self) -> None:
+        """Makes the sockets and serves them until the context ends."""
+        ins, outs, mons = self._setup_sockets()
+        monitored_queue(ins, outs, mons, self._in_prefix, self._out_prefix)
+
+
+class MonitoredQueue(MonitoredQueueBase, Proxy):
+    """`monitored_queue` as a device: a proxy, also between two ROUTER sockets.
+
+    The monitor gets every message behind a frame that says which socket it came from.
+    """
+
+
+class ThreadMonitoredQueue(MonitoredQueueBase, ThreadProxy):
+    """A `MonitoredQueue` in a thread."""
+
+
+class ProcessMonitoredQueue(MonitoredQueueBase, ProcessProxy):
+    """A `MonitoredQueue` in a process."""

@@ -1,0 +1,59 @@
+"""Devices that show everything that passes to a third socket."""
+
+from typing import Any
+
+from ..constants import PUB
+from ..proxy import proxy
+from ..socket import Socket
+from .basedevice import Device, ProcessDevice, ThreadDevice
+from .side import Side
+
+__all__ = ["ProcessProxy", "Proxy", "ProxyBase", "ThreadProxy"]
+
+
+class ProxyBase(Device):
+    """Adds the monitor socket, which gets a copy of every message."""
+
+    def __init__(self, in_type: int, out_type: int, mon_type: int = PUB) -> None:
+        super().__init__(in_type=in_type, out_type=out_type)
+        self.mon_type = mon_type
+        self._mon = Side(mon_type)
+
+    def bind_mon(self, addr: str) -> None:
+        """Binds the monitor socket to `addr` once the device runs."""
+        self._mon.binds.append(addr)
+
+    def bind_mon_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+        """Binds the monitor socket to a free port of ``tcp://interface`` and returns it."""
+        return self._bind_to_random_port(self._mon, addr, *args, **kwargs)
+
+    def connect_mon(self, addr: str) -> None:
+        """Connects the monitor socket to `addr` once the device runs."""
+        self._mon.connects.append(addr)
+
+    def setsockopt_mon(self, opt: int, value: Any) -> None:
+        """Sets an option of the monitor socket before it is bound or connected."""
+        self._mon.options.append((opt, value))
+
+    def _setup_sockets(self) -> tuple[Socket[Any], ...]:
+        return (*super()._setup_sockets(), self._setup_side(self._mon))
+
+    def run_device(self) -> None:
+        """Makes the sockets and serves them until the context ends."""
+        ins, outs, mons = self._setup_sockets()
+        proxy(ins, outs, mons)
+
+
+class Proxy(ProxyBase, Device):
+    """`zeroxide.proxy` as a device; the monitor socket had best be a PUB.
+
+    Any other that has no peer to send to, or a slow one, holds the messages up.
+    """
+
+
+class ThreadProxy(ProxyBase, ThreadDevice):
+    """A `Proxy` in a thread."""
+
+
+class ProcessProxy(ProxyBase, ProcessDevice):
+    """A `Proxy` in a process."""

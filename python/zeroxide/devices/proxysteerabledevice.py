@@ -1,0 +1,69 @@
+"""Proxies that take orders."""
+
+from typing import Any
+
+from ..constants import PUB
+from ..proxy import proxy_steerable
+from ..socket import Socket
+from .proxydevice import ProcessProxy, Proxy, ProxyBase, ThreadProxy
+from .side import Side
+
+__all__ = [
+    "ProcessProxySteerable",
+    "ProxySteerable",
+    "ProxySteerableBase",
+    "ThreadProxySteerable",
+]
+
+
+class ProxySteerableBase(ProxyBase):
+    """Adds the control socket, from which orders come: see `zeroxide.proxy_steerable`."""
+
+    def __init__(
+        self,
+        in_type: int,
+        out_type: int,
+        mon_type: int = PUB,
+        ctrl_type: int | None = None,
+    ) -> None:
+        super().__init__(in_type=in_type, out_type=out_type, mon_type=mon_type)
+        if ctrl_type is None:
+            raise TypeError("ctrl_type must be specified")
+        self.ctrl_type = ctrl_type
+        self._ctrl = Side(ctrl_type)
+
+    def bind_ctrl(self, addr: str) -> None:
+        """Binds the control socket to `addr` once the device runs."""
+        self._ctrl.binds.append(addr)
+
+    def bind_ctrl_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+        """Binds the control socket to a free port of ``tcp://interface`` and returns it."""
+        return self._bind_to_random_port(self._ctrl, addr, *args, **kwargs)
+
+    def connect_ctrl(self, addr: str) -> None:
+        """Connects the control socket to `addr` once the device runs."""
+        self._ctrl.connects.append(addr)
+
+    def setsockopt_ctrl(self, opt: int, value: Any) -> None:
+        """Sets an option of the control socket before it is bound or connected."""
+        self._ctrl.options.append((opt, value))
+
+    def _setup_sockets(self) -> tuple[Socket[Any], ...]:
+        return (*super()._setup_sockets(), self._setup_side(self._ctrl))
+
+    def run_device(self) -> None:
+        """Makes the sockets and serves them until TERMINATE or the context's end."""
+        ins, outs, mons, ctrls = self._setup_sockets()
+        proxy_steerable(ins, outs, mons, ctrls)
+
+
+class ProxySteerable(ProxySteerableBase, Proxy):
+    """`zeroxide.proxy_steerable` as a device."""
+
+
+class ThreadProxySteerable(ProxySteerableBase, ThreadProxy):
+    """A `ProxySteerable` in a thread."""
+
+
+class ProcessProxySteerable(ProxySteerableBase, ProcessProxy):
+    """A `ProxySteerable` in a process."""

@@ -1,0 +1,1 @@
+"""Logging over PUB sockets: `zeroxide.log.handlers`, and ``python -m zeroxide.log``."""

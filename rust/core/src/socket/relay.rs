@@ -1,0 +1,150 @@
+//! Passing a run of messages from one socket to another, under the locks of both: published once, woken once.
+
+use std::ptr;
+
+use zeroxide_proto::message::Message;
+
+use super::Socket;
+use super::core::{Core, State};
+use crate::error::{ErrorKind, Result};
+use crate::patterns::Rejected;
+
+/// What a run of messages came to.
+#[derive(Default)]
+pub(crate) struct Relayed {
+    /// How many were delivered.
+    pub(crate) messages: u64,
+    /// Bytes of them.
+    pub(crate) bytes: u64,
+    /// One that was received and has to wait for its receiver.
+    pub(crate) stuck: Option<Message>,
+}
+
+impl Socket {
+    /// Passes up to `max` messages on to `to`, each after `look` has seen and perhaps changed it, for as long as there
+    /// are some and room for them. Never waits for a peer.
+    ///
+    /// # Errors
+    /// `Terminated` and `NotSocket` of either socket.
+    pub(crate) fn relay(
+        &self,
+        to: &Socket,
+        max: usize,
+        look: &mut dyn FnMut(&mut Message),
+    ) -> Result<Relayed> {
+        let (source, target) = (self.core(), to.core());
+        let mut relay = Relay {
+            source,
+            target,
+            max,
+            look,
+            done: Relayed::default(),
+        };
+        if ptr::eq(source, target) {
+            let mut state = source.lock_open()?;
+            source.begin_run(&mut state);
+            let result = relay.echo(&mut state);
+            source.end_run(&mut state, relay.done.messages > 0);
+            return result.map(|()| relay.done);
+        }
+        // Always in the same order: another thread may be relaying the other way.
+        let (mut from, mut into);
+        if ptr::from_ref(source) < ptr::from_ref(target) {
+            from = source.lock_open()?;
+            into = target.lock_open()?;
+        } else {
+            into = target.lock_open()?;
+            from = source.lock_open()?;
+        }
+        source.begin_run(&mut from);
+        target.begin_run(&mut into);
+        let result = relay.run(&mut from, &mut into);
+        let moved = relay.done.messages > 0;
+        source.end_run(&mut from, moved);
+        target.end_run(&mut into, moved);
+        result.map(|()| relay.done)
+    }
+}
+
+struct Relay<'a> {
+    source: &'a Core,
+    target: &'a Core,
+    max: usize,
+    look: &'a mut dyn FnMut(&mut Message),
+    done: Relayed,
+}
+
+impl Relay<'_> {
+    fn run(&mut self, from: &mut State, into: &mut State) -> Result<()> {
+        while self.wants_more() && self.target.sends_now(into) {
+            let Some(message) = self.next(from)? else {
+                break;
+            };
+            self.pass(into, message)?;
+        }
+        Ok(())
+    }
+
+    /// Both ends are one socket, which may be able to send only because it has received.
+    fn echo(&mut self, state: &mut State) -> Result<()> {
+        while self.wants_more() {
+            let Some(message) = self.next(state)? else {
+                break;
+            };
+            self.pass(state, message)?;
+        }
+        Ok(())
+    }
+
+    fn wants_more(&mut self) -> bool {
+        let more = self.max > 0 && self.done.stuck.is_none();
+        self.max = self.max.saturating_sub(1);
+        more
+    }
+
+    fn next(&mut self, from: &mut State) -> Result<Option<Message>> {
+        if !self.source.spec().can_recv {
+            return Ok(None);
+        }
+        let received = match from.returned.pop_front() {
+            Some((message, _)) => Ok(message),
+            None => from
+                .pattern
+                .recv(&mut from.pipes)
+                .map(|(message, _)| message),
+        };
+        match received {
+            Ok(mut message) => {
+                (self.look)(&mut message);
+                Ok(Some(message))
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Fsm) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn pass(&mut self, into: &mut State, message: Message) -> Result<()> {
+        let size = message.size() as u64;
+        match into.pattern.send(&mut into.pipes, message) {
+            Ok(()) => {
+                self.done.messages += 1;
+                self.done.bytes += size;
+            }
+            Err(Rejected { message, error }) => match error.kind() {
+                ErrorKind::Again => self.done.stuck = Some(message),
+                // A pattern that refuses this one message (an unknown routing id) has counted it.
+                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
+                _ => return Err(error),
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    fn sends_now(&self, state: &mut State) -> bool {
+        self.spec().can_send
+            && self.check_turn().is_ok()
+            && state.pattern.can_send(&mut state.pipes)
+    }
+}

@@ -1,0 +1,116 @@
+//! MESSAGE: every frame after the handshake, in a box of its own.
+
+use super::boxes::{self, BoxKey};
+use crate::command;
+use crate::error::ProtocolError;
+use crate::mechanisms::{Cipher, Content, Opened};
+
+const MESSAGE: &[u8; 8] = b"\x07MESSAGE";
+/// Name, nonce, tag, flags.
+const OVERHEAD: usize = 8 + 8 + boxes::OVERHEAD + 1;
+/// Where the box begins.
+const BOX: usize = 16;
+
+const MORE: u8 = 0x01;
+const COMMAND: u8 = 0x02;
+
+/// The messages of a connection in both directions.
+pub(super) struct Messages {
+    sealing: BoxKey,
+    opening: BoxKey,
+    /// The numbers of the last command sent and received.
+    sent: u64,
+    received: u64,
+}
+
+impl Messages {
+    /// Goes on counting after the handshake's last commands.
+    pub(super) fn new(shared: &[u8; 32], server: bool, sent: u64, received: u64) -> Messages {
+        let (from_client, from_server) = (b"CurveZMQMESSAGEC", b"CurveZMQMESSAGES");
+        let (ours, theirs) = if server {
+            (from_server, from_client)
+        } else {
+            (from_client, from_server)
+        };
+        Messages {
+            sealing: BoxKey::new(shared, ours),
+            opening: BoxKey::new(shared, theirs),
+            sent,
+            received,
+        }
+    }
+}
+
+impl Cipher for Messages {
+    fn overhead(&self) -> usize {
+        OVERHEAD
+    }
+
+    fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) {
+        self.sent += 1;
+        let number = self.sent.to_be_bytes();
+        let flags = if content.more { MORE } else { 0 } | if content.command { COMMAND } else { 0 };
+        let start = out.len();
+        let mut header = [0; OVERHEAD];
+        header[..8].copy_from_slice(MESSAGE);
+        header[8..BOX].copy_from_slice(&number);
+        header[OVERHEAD - 1] = flags;
+        out.extend_from_slice(&header);
+        out.extend_from_slice(content.prefix);
+        out.extend_from_slice(content.body);
+        let sealed = &mut out[start + BOX..];
+        let (tag, data) = sealed.split_at_mut(boxes::OVERHEAD);
+        tag.copy_from_slice(&self.sealing.seal(number, data));
+    }
+
+    fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
+        let Some((name, rest)) = body.split_first_chunk_mut() else {
+            return Err(not_a_message(body));
+        };
+        if name != MESSAGE {
+            return Err(not_a_message(body));
+        }
+        let Some((number, rest)) = rest.split_first_chunk_mut::<8>() else {
+            return Err(malformed("shorter than its nonce"));
+        };
+        let Some((tag, data)) = rest.split_first_chunk_mut() else {
+            return Err(malformed("shorter than its tag"));
+        };
+        if data.is_empty() {
+            return Err(malformed("without flags"));
+        }
+        let got = u64::from_be_bytes(*number);
+        let expected = self.received.saturating_add(1);
+        if got != expected || got == self.received {
+            return Err(ProtocolError::Sequence { expected, got });
+        }
+        if !self.opening.open(*number, tag, data) {
+            return Err(ProtocolError::Cryptographic("MESSAGE"));
+        }
+        self.received = got;
+        let flags = data[0];
+        if flags > COMMAND {
+            return Err(malformed("flags without a meaning"));
+        }
+        Ok(Opened {
+            start: OVERHEAD,
+            more: flags == MORE,
+            command: flags == COMMAND,
+        })
+    }
+}
+
+fn malformed(problem: &'static str) -> ProtocolError {
+    ProtocolError::Malformed {
+        command: "MESSAGE",
+        problem,
+    }
+}
+
+/// What to say of something that is not even called MESSAGE: it may be a command, or anything in clear.
+fn not_a_message(body: &[u8]) -> ProtocolError {
+    match command::split(body) {
+        Ok((name, _)) => command::unexpected("MESSAGE", name),
+        Err(error) => error,
+    }
+}

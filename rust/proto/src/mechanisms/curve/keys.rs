@@ -1,0 +1,68 @@
+//! Keys: made, turned into their other half, and agreed upon.
+
+use super::salsa20;
+use crate::mechanisms::Random;
+use std::fmt;
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
+
+/// Bytes in a key of either kind.
+pub const KEY: usize = 32;
+
+/// A public key and the secret one it belongs to.
+#[derive(Clone)]
+pub struct KeyPair {
+    /// The half to give away.
+    pub public: [u8; KEY],
+    /// The half to keep. Overwritten when it is dropped.
+    pub secret: Zeroizing<[u8; KEY]>,
+}
+
+impl KeyPair {
+    /// The pair that a secret key is half of.
+    pub fn from_secret(secret: [u8; KEY]) -> KeyPair {
+        KeyPair {
+            public: public_key(&secret),
+            secret: Zeroizing::new(secret),
+        }
+    }
+}
+
+/// The public half only.
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPair")
+            .field("public", &self.public)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A new pair of keys; `None` if there are no random bytes to be had.
+///
+/// ```
+/// use zeroxide_proto::mechanisms::{curve, system_random};
+/// use zeroxide_proto::z85;
+///
+/// let keys = curve::keypair(system_random).expect("random bytes");
+/// assert_eq!(z85::encode(&keys.public)?.len(), 40);
+/// assert_eq!(curve::public_key(&keys.secret), keys.public);
+/// # Ok::<(), z85::Z85Error>(())
+/// ```
+pub fn keypair(random: Random) -> Option<KeyPair> {
+    let mut secret = Zeroizing::new([0; KEY]);
+    random(&mut *secret).then(|| KeyPair::from_secret(*secret))
+}
+
+/// The public key that belongs to a secret one.
+pub fn public_key(secret: &[u8; KEY]) -> [u8; KEY] {
+    PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
+}
+
+/// What the owners of both pairs, and nobody else, can seal boxes with. `None` for a public key that gives the
+/// same result with every secret one.
+pub(super) fn agree(ours: &[u8; KEY], theirs: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
+    let point = StaticSecret::from(*ours).diffie_hellman(&PublicKey::from(*theirs));
+    point
+        .was_contributory()
+        .then(|| Zeroizing::new(salsa20::hsalsa20(point.as_bytes(), &[0; 16])))
+}

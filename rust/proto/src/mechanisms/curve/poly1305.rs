@@ -1,0 +1,162 @@
+//! Poly1305: sixteen bytes that only somebody with the key can have made.
+//!
+//! The number under construction is kept in limbs of 44, 44 and 42 bits, so that products of limbs fit 128 bits
+//! with room for their sums.
+
+use zeroize::Zeroize;
+
+/// Bytes in a tag, and in a block.
+pub(super) const TAG: usize = 16;
+
+/// Bytes in a key.
+pub(super) const KEY: usize = 32;
+
+const LIMB: u64 = (1 << 44) - 1;
+const LAST: u64 = (1 << 42) - 1;
+/// The bit that tells where a block ends, in the last limb of a whole block.
+const WHOLE: u64 = 1 << 40;
+
+/// The tag of `data`. A key must never be used twice.
+pub(super) fn tag(key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
+    let (low, high) = halves(key);
+    let mut r = [
+        low as u64 & 0xffc_0fff_ffff,
+        (low >> 44) as u64 & 0xfff_ffc0_ffff,
+        (low >> 88) as u64 & 0x00f_ffff_fc0f,
+    ];
+    let mut h = [0; 3];
+    let (blocks, rest) = data.as_chunks::<TAG>();
+    for block in blocks {
+        h = absorb(h, r, u128::from_le_bytes(*block), WHOLE);
+    }
+    if !rest.is_empty() {
+        let mut block = [0; TAG];
+        block[..rest.len()].copy_from_slice(rest);
+        block[rest.len()] = 1;
+        h = absorb(h, r, u128::from_le_bytes(block), 0);
+    }
+    r.zeroize();
+    reduce(h).wrapping_add(high).to_le_bytes()
+}
+
+fn halves(key: &[u8; KEY]) -> (u128, u128) {
+    let halves = key.as_chunks().0;
+    (
+        u128::from_le_bytes(halves[0]),
+        u128::from_le_bytes(halves[1]),
+    )
+}
+
+/// Adds a block, then multiplies by `r`, modulo 2^130 - 5. Limbs stay a bit or two wider than they should be.
+#[inline(always)]
+fn absorb([h0, h1, h2]: [u64; 3], [r0, r1, r2]: [u64; 3], block: u128, end: u64) -> [u64; 3] {
+    let h0 = h0 + (block as u64 & LIMB);
+    let h1 = h1 + ((block >> 44) as u64 & LIMB);
+    let h2 = h2 + ((block >> 88) as u64 | end);
+    // What goes over the top comes back times five; times four besides, as the last limb has two bits less.
+    let (s1, s2) = (r1 * 20, r2 * 20);
+    let product = |a, b| u128::from(a) * u128::from(b);
+    let d0 = product(h0, r0) + product(h1, s2) + product(h2, s1);
+    let d1 = product(h0, r1) + product(h1, r0) + product(h2, s2) + (d0 >> 44);
+    let d2 = product(h0, r2) + product(h1, r1) + product(h2, r0) + (d1 >> 44);
+    let h0 = (d0 as u64 & LIMB) + (d2 >> 42) as u64 * 5;
+    let h1 = (d1 as u64 & LIMB) + (h0 >> 44);
+    [h0 & LIMB, h1, d2 as u64 & LAST]
+}
+
+/// The number that the limbs stand for, modulo 2^130 - 5, and of that the lower 128 bits.
+fn reduce([h0, h1, h2]: [u64; 3]) -> u128 {
+    let (mut h0, mut h1, mut h2) = (h0, h1, h2);
+    // Twice around, because the first carry out of the top may set off another.
+    for _ in 0..2 {
+        h1 += h0 >> 44;
+        h0 &= LIMB;
+        h2 += h1 >> 44;
+        h1 &= LIMB;
+        h0 += (h2 >> 42) * 5;
+        h2 &= LAST;
+    }
+    h1 += h0 >> 44;
+    h0 &= LIMB;
+    // The same, less the modulus: right if that does not go below zero. Chosen without a branch.
+    let g0 = h0 + 5;
+    let g1 = h1 + (g0 >> 44);
+    let g2 = h2.wrapping_add(g1 >> 44).wrapping_sub(1 << 42);
+    let below = (g2 >> 63).wrapping_neg();
+    let pick = |h: u64, g: u64, limb: u64| u128::from((h & below) | (g & !below & limb));
+    let (h0, h1, h2) = (pick(h0, g0, LIMB), pick(h1, g1, LIMB), pick(h2, g2, LAST));
+    h0 | h1 << 44 | h2 << 88
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text
+            .bytes()
+            .filter_map(|digit| char::from(digit).to_digit(16))
+            .map(|digit| digit as u8)
+            .collect();
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    }
+
+    fn key(text: &str) -> [u8; 32] {
+        let mut key = [0; 32];
+        let bytes = hex(text);
+        key[..bytes.len()].copy_from_slice(&bytes);
+        key
+    }
+
+    /// RFC 8439, section 2.5.2 and appendix A.3: the ordinary case, and those where carries run far.
+    #[test]
+    fn tags_are_those_of_rfc_8439() {
+        let ones = "ff".repeat(16);
+        let cases = [
+            (
+                "85d6be7857556d337f4452fe42d506a8 0103808afb0db2fd4abff6af4149f51b",
+                "43727970746f6772617068696320466f72756d2052657365617263682047726f7570",
+                "a8061dc1305136c6c22b8baf0c0127a9",
+            ),
+            ("02", &ones, "03000000000000000000000000000000"),
+            (
+                &["02", &"00".repeat(15), &ones].concat(),
+                &["02", &"00".repeat(15)].concat(),
+                "03000000000000000000000000000000",
+            ),
+            (
+                "01",
+                &[&ones, "f0", &"ff".repeat(15), "11", &"00".repeat(15)].concat(),
+                "05000000000000000000000000000000",
+            ),
+            (
+                "01",
+                &[&ones, "fb", &"fe".repeat(15), &"01".repeat(16)].concat(),
+                "00000000000000000000000000000000",
+            ),
+            (
+                "02",
+                &["fd", &"ff".repeat(15)].concat(),
+                "faffffffffffffffffffffffffffffff",
+            ),
+            (
+                "0100000000000000 04",
+                "e33594d7505e43b90000000000000000 3394d7505e4379cd0100000000000000
+                 00000000000000000000000000000000 01000000000000000000000000000000",
+                "14000000000000005500000000000000",
+            ),
+            (
+                "0100000000000000 04",
+                "e33594d7505e43b90000000000000000 3394d7505e4379cd0100000000000000
+                 00000000000000000000000000000000",
+                "13000000000000000000000000000000",
+            ),
+        ];
+        for (secret, data, expected) in cases {
+            assert_eq!(tag(&key(secret), &hex(data)), hex(expected)[..], "{data}");
+        }
+    }
+}

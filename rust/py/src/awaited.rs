@@ -1,0 +1,12 @@
+//! Calls that return futures, for asyncio and the loops built like it.
+//!
+//! A call tries at once, and returns a [`Ready`](ready::Ready) if that was enough: no loop, no `asyncio.Future`, no
+//! Python code. Otherwise it joins the [`Lane`](lane::Lane) of the loop it was made in: the queue of the calls that wait
+//! there, served in order whenever something happens to the socket. However many messages a burst brings, the loop wakes
+//! once for it.
+
+pub(crate) mod form;
+pub(crate) mod lane;
+pub(crate) mod ready;
+pub(crate) mod socket;
+pub(crate) mod watcher;

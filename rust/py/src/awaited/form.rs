@@ -1,0 +1,318 @@
+//! What a call wants: a part, a message, many, or to send some.
+
+use std::sync::Arc;
+use std::vec;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use zeroxide::{
+    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PeerInfo, SendError,
+    Socket as CoreSocket, Wait, deferring_wakes,
+};
+
+use crate::buffer;
+use crate::error::raise;
+use crate::frame::Frame;
+
+type Peer = Option<Arc<PeerInfo>>;
+
+/// What to receive, and as what.
+pub(crate) enum Form {
+    /// `recv`.
+    Part { copy: bool, track: bool },
+    /// `recv_multipart`.
+    Whole { copy: bool, track: bool },
+    /// `recv_into`.
+    Into { buffer: Py<PyAny>, nbytes: usize },
+    /// `recv_batch`.
+    Batch { max: usize, multipart: bool },
+    /// `async for`: a message of one part is its bytes.
+    Each,
+}
+
+/// What was received for a call, in case that it cannot be delivered.
+#[derive(Default)]
+pub(crate) struct Kept {
+    parts: Vec<CoreFrame>,
+    peer: Peer,
+    messages: Vec<(Message, Peer)>,
+}
+
+impl Kept {
+    /// Puts it back in front of what is still to be received.
+    pub(crate) fn give_back(self, core: &CoreSocket) {
+        if !self.parts.is_empty() {
+            core.give_back_parts(self.parts, self.peer);
+        }
+        if !self.messages.is_empty() {
+            core.give_back(self.messages);
+        }
+    }
+}
+
+impl Form {
+    /// Receives, if that is possible now; None = it would have to wait. What is received is remembered in `kept`.
+    pub(crate) fn take<'py>(
+        &self,
+        py: Python<'py>,
+        core: &CoreSocket,
+        kept: Option<&mut Kept>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        buffer::reclaim();
+        if let Some((first, peer)) = core.next_part() {
+            return self.take_rest(py, core, first, peer, kept).map(Some);
+        }
+        if let Form::Batch { max, multipart } = *self {
+            return take_batch(py, core, max, multipart, kept);
+        }
+        let Some((message, peer)) = receive(py, core)? else {
+            return Ok(None);
+        };
+        let single = message.len() == 1;
+        let in_parts = !single && self.is_for_a_part();
+        if let Some(kept) = kept {
+            if in_parts {
+                kept.parts.push(message.head().clone());
+                kept.peer = peer.clone();
+            } else {
+                kept.messages.push((message.clone(), peer.clone()));
+            }
+        }
+        let value = match *self {
+            Form::Part { copy: true, .. } if single => bytes(py, message.head()),
+            Form::Part { copy: true, .. } => bytes(py, &core.begin_parts(message, peer)),
+            Form::Part { track, .. } => {
+                let frame = core.begin_parts(message, peer.clone());
+                Bound::new(py, Frame::received(py, frame, in_parts, peer, track))?.into_any()
+            }
+            Form::Into { ref buffer, nbytes } => {
+                let frame = core.begin_parts(message, peer);
+                buffer::fill(buffer.bind(py), nbytes, frame.as_slice())?;
+                frame.len().into_pyobject(py)?.into_any()
+            }
+            Form::Each if single => bytes(py, message.head()),
+            Form::Whole { copy: false, track } => {
+                frames(py, message.into_iter(), &peer, track)?.into_any()
+            }
+            Form::Whole { .. } | Form::Each | Form::Batch { .. } => {
+                list_of_bytes(py, message.iter())?.into_any()
+            }
+        };
+        Ok(Some(value))
+    }
+
+    fn is_for_a_part(&self) -> bool {
+        matches!(self, Form::Part { .. } | Form::Into { .. })
+    }
+
+    /// Goes on with the message that this thread is in.
+    fn take_rest<'py>(
+        &self,
+        py: Python<'py>,
+        core: &CoreSocket,
+        first: CoreFrame,
+        peer: Peer,
+        kept: Option<&mut Kept>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut parts = vec![first];
+        if !self.is_for_a_part() {
+            while let Some((part, _)) = core.next_part() {
+                parts.push(part);
+            }
+        }
+        if let Some(kept) = kept {
+            kept.parts.clone_from(&parts);
+            kept.peer.clone_from(&peer);
+        }
+        match *self {
+            Form::Part { copy: true, .. } => Ok(bytes(py, &parts[0])),
+            Form::Part { track, .. } => {
+                let more = core.rcvmore();
+                let part = parts.swap_remove(0);
+                Ok(Bound::new(py, Frame::received(py, part, more, peer, track))?.into_any())
+            }
+            Form::Into { ref buffer, nbytes } => {
+                buffer::fill(buffer.bind(py), nbytes, parts[0].as_slice())?;
+                Ok(parts[0].len().into_pyobject(py)?.into_any())
+            }
+            Form::Whole { copy: false, track } => {
+                Ok(frames(py, parts.into_iter(), &peer, track)?.into_any())
+            }
+            Form::Whole { .. } => Ok(list_of_bytes(py, parts.iter())?.into_any()),
+            Form::Each if parts.len() == 1 => Ok(bytes(py, &parts[0])),
+            Form::Each => Ok(list_of_bytes(py, parts.iter())?.into_any()),
+            Form::Batch { multipart, .. } => {
+                let item = if multipart || parts.len() > 1 {
+                    list_of_bytes(py, parts.iter())?.into_any()
+                } else {
+                    bytes(py, &parts[0])
+                };
+                Ok(PyList::new(py, [item])?.into_any())
+            }
+        }
+    }
+}
+
+fn take_batch<'py>(
+    py: Python<'py>,
+    core: &CoreSocket,
+    max: usize,
+    multipart: bool,
+    kept: Option<&mut Kept>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let batch = match py.detach(|| core.recv_batch(max, Wait::Dont)) {
+        Ok(batch) => batch,
+        Err(error) if must_wait(&error) => return Ok(None),
+        Err(error) => return Err(raise(error)),
+    };
+    let mut items = Vec::with_capacity(batch.len());
+    for message in &batch {
+        items.push(if multipart || message.len() > 1 {
+            list_of_bytes(py, message.iter())?.into_any()
+        } else {
+            bytes(py, message.head())
+        });
+    }
+    if let Some(kept) = kept {
+        kept.messages = batch.into_iter().map(|message| (message, None)).collect();
+    }
+    Ok(Some(PyList::new(py, items)?.into_any()))
+}
+
+/// One message, if there is one.
+fn receive(py: Python<'_>, core: &CoreSocket) -> PyResult<Option<(Message, Peer)>> {
+    let received = match core.try_recv_from() {
+        Attempt::Done(received) => Ok(received),
+        Attempt::WouldBlock(()) => return Ok(None),
+        Attempt::Failed(error) => Err(error),
+        Attempt::Contended(()) => py.detach(|| core.recv_from(Wait::Dont)),
+    };
+    match received {
+        Ok(received) => Ok(Some(received)),
+        Err(error) if must_wait(&error) => Ok(None),
+        Err(error) => Err(raise(error)),
+    }
+}
+
+/// Whether receiving is only a matter of time. So is it of a REQ socket before the request is sent: another task may
+/// send it while this one waits.
+pub(crate) fn must_wait(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Again | ErrorKind::Fsm)
+}
+
+/// Sends without waiting; a message that would have to wait comes back.
+pub(crate) fn send_now(
+    py: Python<'_>,
+    core: &CoreSocket,
+    message: Message,
+) -> PyResult<Option<Message>> {
+    // A thread of this program that the message wakes will want the GIL.
+    let (attempt, wakes) = deferring_wakes(|| core.try_send(message));
+    if !wakes.is_empty() {
+        py.detach(|| drop(wakes));
+    }
+    let failed = match attempt {
+        Attempt::Done(()) => return Ok(None),
+        Attempt::WouldBlock(message) => return Ok(Some(message)),
+        Attempt::Failed(error) => return Err(raise(error)),
+        Attempt::Contended(message) => py.detach(|| core.send(message, Wait::Dont)),
+    };
+    match failed {
+        Ok(()) => Ok(None),
+        Err(failed) if failed.error.kind() == ErrorKind::Again => Ok(Some(failed.message)),
+        Err(failed) => Err(raise(failed.error)),
+    }
+}
+
+/// What waits to be sent.
+pub(crate) enum Outgoing {
+    /// `send` and `send_multipart`: the message and what the call returns.
+    One(Option<Message>, Py<PyAny>),
+    /// `send_batch`: the next message, those behind it, and how many went.
+    Many(Option<Message>, vec::IntoIter<Message>, usize),
+}
+
+impl Outgoing {
+    /// Sends as much as is possible now; the result of the call once all is sent.
+    pub(crate) fn push(
+        &mut self,
+        py: Python<'_>,
+        core: &CoreSocket,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        match self {
+            Outgoing::One(pending, result) => {
+                if let Some(message) = pending.take() {
+                    *pending = send_now(py, core, message)?;
+                }
+                Ok(pending.is_none().then(|| result.clone_ref(py)))
+            }
+            Outgoing::Many(pending, rest, sent) => {
+                if let Some(message) = pending.take() {
+                    *pending = send_now(py, core, message)?;
+                    if pending.is_some() {
+                        return Ok(None);
+                    }
+                    *sent += 1;
+                }
+                let ((count, failed), wakes) =
+                    deferring_wakes(|| core.send_batch(&mut *rest, Wait::Dont));
+                if !wakes.is_empty() {
+                    py.detach(|| drop(wakes));
+                }
+                *sent += count;
+                match failed {
+                    Some(SendError { message, error }) if error.kind() == ErrorKind::Again => {
+                        *pending = Some(message);
+                        Ok(None)
+                    }
+                    Some(failed) if *sent == 0 => Err(raise(failed.error)),
+                    _ => Ok(Some(count_object(py, *sent)?)),
+                }
+            }
+        }
+    }
+
+    /// The result of the call when its time is over, unless nothing was sent at all.
+    pub(crate) fn so_far(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self {
+            Outgoing::Many(_, _, sent) if *sent > 0 => count_object(py, *sent).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn count_object(py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {
+    Ok(count.into_pyobject(py)?.into_any().unbind())
+}
+
+#[inline]
+pub(crate) fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> Bound<'py, PyAny> {
+    PyBytes::new(py, frame.as_slice()).into_any()
+}
+
+fn list_of_bytes<'a, 'py>(
+    py: Python<'py>,
+    frames: impl Iterator<Item = &'a CoreFrame>,
+) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(
+        py,
+        frames
+            .map(|frame| PyBytes::new(py, frame.as_slice()))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn frames<'py>(
+    py: Python<'py>,
+    parts: impl ExactSizeIterator<Item = CoreFrame>,
+    peer: &Peer,
+    track: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let last = parts.len() - 1;
+    for (index, part) in parts.enumerate() {
+        let frame = Frame::received(py, part, index < last, peer.clone(), track);
+        list.append(Bound::new(py, frame)?)?;
+    }
+    Ok(list)
+}

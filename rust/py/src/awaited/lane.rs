@@ -1,0 +1,724 @@
+//! The queue of the calls that one event loop has waiting for one socket.
+//!
+//! A lane belongs to the thread that its loop runs in; only closing comes from elsewhere. Nothing that may run Python code
+//! happens under its lock: a callback may make the next call.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyException, PyRuntimeError, PyStopAsyncIteration};
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, intern};
+use zeroxide::{Error, ErrorKind, Socket as CoreSocket, Watcher};
+
+use super::form::{Form, Kept, Outgoing};
+use super::ready::running_loop;
+use crate::error::raise;
+
+/// How many calls wait, in all lanes of a socket.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(super) receivers: AtomicUsize,
+    pub(super) senders: AtomicUsize,
+}
+
+/// A call that waits for a message.
+struct Receiver {
+    future: Py<PyAny>,
+    form: Form,
+    /// What makes the result of what was received, one after the other.
+    loads: Vec<Py<PyAny>>,
+    deadline: Option<Instant>,
+}
+
+/// A call that waits to send.
+struct Sender {
+    future: Py<PyAny>,
+    outgoing: Outgoing,
+    deadline: Option<Instant>,
+}
+
+/// A call that waits for events.
+struct Poll {
+    future: Py<PyAny>,
+    mask: i16,
+    deadline: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Queues {
+    receivers: VecDeque<Receiver>,
+    senders: VecDeque<Sender>,
+    polls: Vec<Poll>,
+    /// The socket, which lives for as long as somebody waits.
+    holder: Option<Py<PyAny>>,
+    /// The next time to look for calls that waited long enough.
+    timer: Option<(Instant, Py<PyAny>)>,
+    /// The loop watches the descriptor.
+    joined: bool,
+    /// Somebody is at work on the queues, and whether there is more to do by now.
+    serving: bool,
+    again: bool,
+    /// At this length the queues are searched for calls that were cancelled.
+    sweep_at: usize,
+}
+
+impl Queues {
+    fn len(&self) -> usize {
+        self.receivers.len() + self.senders.len() + self.polls.len()
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let receivers = self.receivers.iter().filter_map(|call| call.deadline);
+        let senders = self.senders.iter().filter_map(|call| call.deadline);
+        let polls = self.polls.iter().filter_map(|call| call.deadline);
+        receivers.chain(senders).chain(polls).min()
+    }
+}
+
+/// See the module text.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Lane {
+    core: CoreSocket,
+    watcher: Watcher,
+    event_loop: Py<PyAny>,
+    /// The arguments to make a future with.
+    arguments: Py<PyDict>,
+    /// Futures that know how to give a message back, and others.
+    receiving: Py<PyAny>,
+    other: Py<PyAny>,
+    counts: Arc<Counts>,
+    queues: Mutex<Queues>,
+}
+
+const SWEEP_MIN: usize = 64;
+
+/// Timers may be a little early.
+const GRAIN: Duration = Duration::from_millis(1);
+
+impl Lane {
+    pub(super) fn new(
+        py: Python<'_>,
+        core: &CoreSocket,
+        event_loop: Py<PyAny>,
+        receiving: Py<PyAny>,
+        other: Py<PyAny>,
+        counts: Arc<Counts>,
+    ) -> PyResult<Lane> {
+        let arguments = PyDict::new(py);
+        arguments.set_item("loop", &event_loop)?;
+        Ok(Lane {
+            core: core.clone(),
+            watcher: Watcher::new(core).map_err(raise)?,
+            event_loop,
+            arguments: arguments.unbind(),
+            receiving,
+            other,
+            counts,
+            queues: Mutex::new(Queues {
+                sweep_at: SWEEP_MIN,
+                ..Queues::default()
+            }),
+        })
+    }
+
+    pub(super) fn is_of(&self, event_loop: &Bound<'_, PyAny>) -> bool {
+        self.event_loop.is(event_loop)
+    }
+
+    pub(super) fn is_closed(&self, py: Python<'_>) -> bool {
+        let closed = self.event_loop.call_method0(py, intern!(py, "is_closed"));
+        closed.is_ok_and(|closed| closed.is_truthy(py).unwrap_or(false))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn future<'py>(&self, py: Python<'py>, class: &Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        class
+            .bind(py)
+            .call(PyTuple::empty(py), Some(self.arguments.bind(py)))
+    }
+
+    // ---- joining -----------------------------------------------------------------------------------------------------
+
+    /// Waits for a message; the future may be done already when this returns.
+    pub(super) fn receive<'py>(
+        slf: &Bound<'py, Lane>,
+        holder: &Bound<'py, PyAny>,
+        form: Form,
+        deadline: Option<Instant>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lane = slf.get();
+        let future = lane.future(slf.py(), &lane.receiving)?;
+        lane.lock().receivers.push_back(Receiver {
+            future: future.clone().unbind(),
+            form,
+            loads: Vec::new(),
+            deadline,
+        });
+        lane.counts.receivers.fetch_add(1, Ordering::Relaxed);
+        Lane::wait(slf, holder, deadline)?;
+        Ok(future)
+    }
+
+    /// Waits until everything is sent.
+    pub(super) fn send<'py>(
+        slf: &Bound<'py, Lane>,
+        holder: &Bound<'py, PyAny>,
+        outgoing: Outgoing,
+        deadline: Option<Instant>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lane = slf.get();
+        let future = lane.future(slf.py(), &lane.other)?;
+        lane.lock().senders.push_back(Sender {
+            future: future.clone().unbind(),
+            outgoing,
+            deadline,
+        });
+        lane.counts.senders.fetch_add(1, Ordering::Relaxed);
+        Lane::wait(slf, holder, deadline)?;
+        Ok(future)
+    }
+
+    /// Waits for one of the events in `mask`.
+    pub(super) fn poll<'py>(
+        slf: &Bound<'py, Lane>,
+        holder: &Bound<'py, PyAny>,
+        mask: i16,
+        deadline: Option<Instant>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lane = slf.get();
+        let future = lane.future(slf.py(), &lane.other)?;
+        lane.lock().polls.push(Poll {
+            future: future.clone().unbind(),
+            mask,
+            deadline,
+        });
+        Lane::wait(slf, holder, deadline)?;
+        Ok(future)
+    }
+
+    /// `load` makes the result of what `future` receives, if it still waits here.
+    pub(super) fn load(&self, future: &Bound<'_, PyAny>, load: &Bound<'_, PyAny>) -> bool {
+        let mut queues = self.lock();
+        // It was made a moment ago.
+        let mut newest = queues.receivers.iter_mut().rev();
+        match newest.find(|call| call.future.is(future)) {
+            Some(call) => {
+                call.loads.push(load.clone().unbind());
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn wait(
+        slf: &Bound<'_, Lane>,
+        holder: &Bound<'_, PyAny>,
+        deadline: Option<Instant>,
+    ) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        let (join, sweep) = {
+            let mut queues = lane.lock();
+            if queues.holder.is_none() {
+                queues.holder = Some(holder.clone().unbind());
+            }
+            let sweep = queues.len() >= queues.sweep_at;
+            (!mem::replace(&mut queues.joined, true), sweep)
+        };
+        if sweep {
+            lane.sweep(py);
+        }
+        if join {
+            let on_ready = slf.getattr(intern!(py, "_on_ready"))?;
+            let event_loop = lane.event_loop.bind(py);
+            let joined = event_loop.call_method1("add_reader", (lane.watcher.fd(), on_ready));
+            if let Err(error) = joined {
+                lane.lock().joined = false;
+                lane.forsake(py);
+                return Err(error);
+            }
+        }
+        if let Some(deadline) = deadline {
+            Lane::wake_at(slf, deadline)?;
+        }
+        lane.watcher.watch();
+        Lane::serve(slf)
+    }
+
+    /// Forgets calls that were cancelled. Only those at the front are noticed otherwise.
+    fn sweep(&self, py: Python<'_>) {
+        let (receivers, senders, polls) = {
+            let mut queues = self.lock();
+            if queues.serving {
+                return;
+            }
+            (
+                mem::take(&mut queues.receivers),
+                mem::take(&mut queues.senders),
+                mem::take(&mut queues.polls),
+            )
+        };
+        let (had_receivers, had_senders) = (receivers.len(), senders.len());
+        let (mut receivers, gone_receivers): (VecDeque<_>, VecDeque<_>) = receivers
+            .into_iter()
+            .partition(|call| !is_done(py, &call.future));
+        let (mut senders, gone_senders): (VecDeque<_>, VecDeque<_>) = senders
+            .into_iter()
+            .partition(|call| !is_done(py, &call.future));
+        let (mut polls, gone_polls): (Vec<_>, Vec<_>) = polls
+            .into_iter()
+            .partition(|call| !is_done(py, &call.future));
+        self.count_off(had_receivers - receivers.len(), had_senders - senders.len());
+        {
+            let mut queues = self.lock();
+            receivers.append(&mut queues.receivers);
+            senders.append(&mut queues.senders);
+            polls.append(&mut queues.polls);
+            queues.receivers = receivers;
+            queues.senders = senders;
+            queues.polls = polls;
+            queues.sweep_at = SWEEP_MIN.max(queues.len() * 2);
+        }
+        // Dropped without the lock.
+        drop((gone_receivers, gone_senders, gone_polls));
+    }
+
+    fn count_off(&self, receivers: usize, senders: usize) {
+        self.counts
+            .receivers
+            .fetch_sub(receivers, Ordering::Relaxed);
+        self.counts.senders.fetch_sub(senders, Ordering::Relaxed);
+    }
+
+    // ---- serving -----------------------------------------------------------------------------------------------------
+
+    /// Gives the calls that wait what there is for them.
+    fn serve(slf: &Bound<'_, Lane>) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        {
+            let mut queues = lane.lock();
+            if mem::replace(&mut queues.serving, true) {
+                // This was called by something that the work in progress called.
+                queues.again = true;
+                return Ok(());
+            }
+        }
+        let open = loop {
+            let open = lane.serve_all(py);
+            if !matches!(open, Ok(true)) || !mem::take(&mut lane.lock().again) {
+                break open;
+            }
+        };
+        let holder = {
+            let mut queues = lane.lock();
+            queues.serving = false;
+            if queues.len() == 0 {
+                queues.holder.take()
+            } else {
+                None
+            }
+        };
+        if holder.is_some() {
+            lane.watcher.rest();
+        }
+        match open {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                lane.forsake(py);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// False when the socket is closed.
+    fn serve_all(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.serve_receivers(py)? && self.serve_senders(py)? && self.serve_polls(py)?)
+    }
+
+    fn serve_receivers(&self, py: Python<'_>) -> PyResult<bool> {
+        loop {
+            let Some(call) = self.lock().receivers.pop_front() else {
+                return Ok(true);
+            };
+            if is_done(py, &call.future) {
+                self.count_off(1, 0);
+                continue;
+            }
+            let mut kept = Kept::default();
+            match call.form.take(py, &self.core, Some(&mut kept)) {
+                Ok(None) => {
+                    self.lock().receivers.push_front(call);
+                    return Ok(true);
+                }
+                Ok(Some(value)) => {
+                    self.count_off(1, 0);
+                    self.deliver(py, call, value, kept)?;
+                }
+                Err(error) if self.core.is_closed() => {
+                    self.lock().receivers.push_front(call);
+                    drop(error);
+                    return Ok(false);
+                }
+                Err(error) => {
+                    self.count_off(1, 0);
+                    fail(py, &call.future, error)?;
+                }
+            }
+        }
+    }
+
+    fn deliver(
+        &self,
+        py: Python<'_>,
+        call: Receiver,
+        value: Bound<'_, PyAny>,
+        kept: Kept,
+    ) -> PyResult<()> {
+        let mut value = value;
+        for load in &call.loads {
+            match load.bind(py).call1((value,)) {
+                Ok(loaded) => value = loaded,
+                Err(error) => return fail(py, &call.future, error),
+            }
+        }
+        let future = call.future.bind(py);
+        let undo = Undo {
+            core: self.core.clone(),
+            kept: Mutex::new(Some(kept)),
+        };
+        let undo = Bound::new(py, undo)?;
+        // Futures of a program's own making need not have room for it.
+        let _ = future.setattr(intern!(py, "_undo"), &undo);
+        if let Err(error) = future.call_method1(intern!(py, "set_result"), (value,)) {
+            undo.get().give_back();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn serve_senders(&self, py: Python<'_>) -> PyResult<bool> {
+        loop {
+            let Some(mut call) = self.lock().senders.pop_front() else {
+                return Ok(true);
+            };
+            if is_done(py, &call.future) {
+                self.count_off(0, 1);
+                continue;
+            }
+            match call.outgoing.push(py, &self.core) {
+                Ok(None) => {
+                    self.lock().senders.push_front(call);
+                    return Ok(true);
+                }
+                Ok(Some(result)) => {
+                    self.count_off(0, 1);
+                    succeed(py, &call.future, result.into_bound(py))?;
+                }
+                Err(error) if self.core.is_closed() => {
+                    self.lock().senders.push_front(call);
+                    drop(error);
+                    return Ok(false);
+                }
+                Err(error) => {
+                    self.count_off(0, 1);
+                    fail(py, &call.future, error)?;
+                }
+            }
+        }
+    }
+
+    fn serve_polls(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.lock().polls.is_empty() {
+            return Ok(true);
+        }
+        let ready = match py.detach(|| self.core.readiness()) {
+            Ok(ready) => i16::from(ready.readable) | i16::from(ready.writable) << 1,
+            Err(_) if self.core.is_closed() => return Ok(false),
+            Err(error) => {
+                let polls = mem::take(&mut self.lock().polls);
+                for call in polls {
+                    if !is_done(py, &call.future) {
+                        fail(py, &call.future, raise(error.clone()))?;
+                    }
+                }
+                return Ok(true);
+            }
+        };
+        let polls = mem::take(&mut self.lock().polls);
+        let (hit, mut missed): (Vec<_>, Vec<_>) =
+            polls.into_iter().partition(|call| call.mask & ready != 0);
+        {
+            let mut queues = self.lock();
+            missed.append(&mut queues.polls);
+            queues.polls = missed;
+        }
+        for call in hit {
+            if !is_done(py, &call.future) {
+                let events = (call.mask & ready).into_pyobject(py)?.into_any();
+                succeed(py, &call.future, events)?;
+            }
+        }
+        Ok(true)
+    }
+
+    // ---- time --------------------------------------------------------------------------------------------------------
+
+    /// Has the loop look for calls that waited long enough at `deadline`, or earlier.
+    fn wake_at(slf: &Bound<'_, Lane>, deadline: Instant) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        let late = {
+            let mut queues = lane.lock();
+            match &queues.timer {
+                Some((at, _)) if *at <= deadline => return Ok(()),
+                _ => queues.timer.take(),
+            }
+        };
+        if let Some((_, timer)) = late {
+            timer.call_method0(py, "cancel")?;
+        }
+        let delay = deadline.saturating_duration_since(Instant::now());
+        let on_timer = slf.getattr(intern!(py, "_on_timer"))?;
+        let timer = lane.event_loop.call_method1(
+            py,
+            intern!(py, "call_later"),
+            (delay.as_secs_f64(), on_timer),
+        )?;
+        lane.lock().timer = Some((deadline, timer));
+        Ok(())
+    }
+
+    /// Takes out the calls that waited long enough.
+    fn expired(&self) -> (VecDeque<Receiver>, VecDeque<Sender>, Vec<Poll>) {
+        let now = Instant::now() + GRAIN;
+        let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
+        let mut queues = self.lock();
+        let (receivers, waiting) = mem::take(&mut queues.receivers)
+            .into_iter()
+            .partition(|call| over(call.deadline));
+        queues.receivers = waiting;
+        let (senders, waiting) = mem::take(&mut queues.senders)
+            .into_iter()
+            .partition(|call| over(call.deadline));
+        queues.senders = waiting;
+        let (polls, waiting) = mem::take(&mut queues.polls)
+            .into_iter()
+            .partition(|call| over(call.deadline));
+        queues.polls = waiting;
+        (receivers, senders, polls)
+    }
+
+    // ---- the end -----------------------------------------------------------------------------------------------------
+
+    /// Cancels what waits and leaves the loop, from whatever thread.
+    pub(super) fn abandon(slf: &Bound<'_, Lane>) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        let event_loop = lane.event_loop.bind(py);
+        let elsewhere = !lane.is_closed(py)
+            && event_loop.call_method0("is_running")?.is_truthy()?
+            && !running_loop(py)?.is(event_loop);
+        if !elsewhere {
+            lane.forsake(py);
+            return Ok(());
+        }
+        let forsake = slf.getattr("_forsake")?;
+        match event_loop.call_method1("call_soon_threadsafe", (forsake,)) {
+            // It was closed just now.
+            Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    fn forsake(&self, py: Python<'_>) {
+        let (receivers, senders, polls, timer, joined, holder) = {
+            let mut queues = self.lock();
+            (
+                mem::take(&mut queues.receivers),
+                mem::take(&mut queues.senders),
+                mem::take(&mut queues.polls),
+                queues.timer.take(),
+                mem::take(&mut queues.joined),
+                queues.holder.take(),
+            )
+        };
+        self.count_off(receivers.len(), senders.len());
+        self.watcher.rest();
+        // While a loop is taken down it may refuse; there is nobody left to tell then.
+        if joined && !self.is_closed(py) {
+            let event_loop = self.event_loop.bind(py);
+            let _ = event_loop.call_method1("remove_reader", (self.watcher.fd(),));
+        }
+        if let Some((_, timer)) = timer {
+            let _ = timer.call_method0(py, "cancel");
+        }
+        for call in receivers {
+            if matches!(call.form, Form::Each) {
+                let _ = fail(py, &call.future, PyStopAsyncIteration::new_err(()));
+            } else {
+                cancel(py, &call.future);
+            }
+        }
+        for call in senders {
+            cancel(py, &call.future);
+        }
+        for call in polls {
+            cancel(py, &call.future);
+        }
+        drop(holder);
+    }
+}
+
+#[pymethods]
+impl Lane {
+    /// Something happened to the socket.
+    fn _on_ready(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.get().watcher.clear();
+        Lane::serve(slf)
+    }
+
+    /// Some calls may have waited long enough.
+    fn _on_timer(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        lane.lock().timer = None;
+        let (receivers, senders, polls) = lane.expired();
+        lane.count_off(receivers.len(), senders.len());
+        let again = || raise(Error::new(ErrorKind::Again));
+        for call in receivers {
+            if !is_done(py, &call.future) {
+                fail(py, &call.future, again())?;
+            }
+        }
+        for call in senders {
+            if is_done(py, &call.future) {
+                continue;
+            }
+            match call.outgoing.so_far(py)? {
+                Some(sent) => succeed(py, &call.future, sent.into_bound(py))?,
+                None => fail(py, &call.future, again())?,
+            }
+        }
+        for call in polls {
+            if !is_done(py, &call.future) {
+                succeed(py, &call.future, 0i16.into_pyobject(py)?.into_any())?;
+            }
+        }
+        let next = lane.lock().next_deadline();
+        if let Some(next) = next {
+            Lane::wake_at(slf, next)?;
+        }
+        Lane::serve(slf)
+    }
+
+    /// The socket is closed.
+    #[pyo3(name = "_forsake")]
+    fn forsake_here(&self, py: Python<'_>) {
+        self.forsake(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        visit.call(&self.arguments)?;
+        visit.call(&self.receiving)?;
+        visit.call(&self.other)?;
+        // If the lock is held, the lane is in use, and what it holds must not look like garbage.
+        let Ok(queues) = self.queues.try_lock() else {
+            return Ok(());
+        };
+        for call in &queues.receivers {
+            visit.call(&call.future)?;
+            for load in &call.loads {
+                visit.call(load)?;
+            }
+        }
+        for call in &queues.senders {
+            visit.call(&call.future)?;
+        }
+        for call in &queues.polls {
+            visit.call(&call.future)?;
+        }
+        if let Some(holder) = &queues.holder {
+            visit.call(holder)?;
+        }
+        if let Some((_, timer)) = &queues.timer {
+            visit.call(timer)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let garbage = self.queues.try_lock().map(|mut queues| {
+            (
+                mem::take(&mut queues.receivers),
+                mem::take(&mut queues.senders),
+                mem::take(&mut queues.polls),
+                queues.holder.take(),
+                queues.timer.take(),
+            )
+        });
+        drop(garbage);
+    }
+}
+
+/// Takes back what a future received, for when nobody will ever ask it for the result.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Undo {
+    core: CoreSocket,
+    kept: Mutex<Option<Kept>>,
+}
+
+#[pymethods]
+impl Undo {
+    /// Puts the message back in front of those that are still to be received; once.
+    fn give_back(&self) {
+        let kept = self
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(kept) = kept {
+            kept.give_back(&self.core);
+        }
+    }
+}
+
+/// Anything but a clear no counts as done: such a future is of no use here.
+fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
+    match future.call_method0(py, intern!(py, "done")) {
+        Ok(done) => done.is_truthy(py).unwrap_or(true),
+        Err(_) => true,
+    }
+}
+
+fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {
+    future.call_method1(py, intern!(py, "set_result"), (value,))?;
+    Ok(())
+}
+
+/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop.
+fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult<()> {
+    if !error.is_instance_of::<PyException>(py) {
+        return Err(error);
+    }
+    let given = future.call_method1(py, intern!(py, "set_exception"), (error.into_value(py),));
+    match given {
+        // A StopIteration, which futures cannot carry.
+        Err(refusal) => {
+            future.call_method1(py, intern!(py, "set_exception"), (refusal.into_value(py),))?;
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn cancel(py: Python<'_>, future: &Py<PyAny>) {
+    // Its loop may be closed, and refuse to run the callbacks.
+    let _ = future.call_method0(py, intern!(py, "cancel"));
+}

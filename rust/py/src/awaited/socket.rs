@@ -1,0 +1,526 @@
+//! The socket whose calls return futures.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::{PyTraverseError, intern};
+use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
+
+use super::form::{Form, Outgoing, bytes, must_wait, send_now};
+use super::lane::{Counts, Lane};
+use super::ready::{Ready, running_loop};
+use crate::blocking::deadline_in;
+use crate::buffer::{self, reclaim};
+use crate::error::{Failure, raise};
+use crate::socket::{DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, millis, no_drafts, truth};
+
+/// A handle of a socket whose calls return futures. `python/zeroxide/_future.py` makes the class people use of it.
+#[pyclass(extends = Socket, subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct AsyncSocket {
+    /// One for each loop that had to wait.
+    lanes: Mutex<Vec<Py<Lane>>>,
+    counts: Arc<Counts>,
+    /// Results that are there at once need not be in a future of the program's own class.
+    quick: AtomicBool,
+}
+
+impl AsyncSocket {
+    fn base<'a>(slf: &'a Bound<'_, Self>) -> &'a Socket {
+        slf.as_super().get()
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Vec<Py<Lane>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A result that was there at once.
+    #[inline]
+    fn done<'py>(slf: &Bound<'py, Self>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().quick.load(Ordering::Relaxed) {
+            return Ready::wrap(slf.py(), value.unbind());
+        }
+        let future = slf.call_method0(intern!(slf.py(), "_Future"))?;
+        future.call_method1(intern!(slf.py(), "set_result"), (value,))?;
+        Ok(future)
+    }
+
+    /// A future that failed at once.
+    #[cold]
+    fn failed<'py>(slf: &Bound<'py, Self>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let future = slf.call_method0(intern!(py, "_Future"))?;
+        future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?;
+        Ok(future)
+    }
+
+    /// The lane of the loop that is in use.
+    fn lane<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Lane>> {
+        let (py, this) = (slf.py(), slf.get());
+        let running = running_loop(py)?;
+        if let Some(lane) = this.find(py, &running) {
+            return Ok(lane);
+        }
+        let event_loop = slf.call_method0(intern!(py, "_event_loop"))?;
+        if let Some(lane) = this.find(py, &event_loop) {
+            return Ok(lane);
+        }
+        let lane = Lane::new(
+            py,
+            AsyncSocket::base(slf).core()?,
+            event_loop.unbind(),
+            slf.getattr(intern!(py, "_Receiving"))?.unbind(),
+            slf.getattr(intern!(py, "_Future"))?.unbind(),
+            this.counts.clone(),
+        )?;
+        let lane = Bound::new(py, lane)?;
+        // Loops that were closed meanwhile will not serve anybody any more.
+        let (mut lanes, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut *this.lanes())
+            .into_iter()
+            .partition(|lane: &Py<Lane>| !lane.get().is_closed(py));
+        lanes.push(lane.clone().unbind());
+        this.lanes().append(&mut lanes);
+        for lane in closed {
+            Lane::abandon(lane.bind(py))?;
+        }
+        Ok(lane)
+    }
+
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        event_loop: &Bound<'py, PyAny>,
+    ) -> Option<Bound<'py, Lane>> {
+        let lanes = self.lanes();
+        let lane = lanes.iter().find(|lane| lane.get().is_of(event_loop))?;
+        Some(lane.bind(py).clone())
+    }
+
+    // ---- receiving ---------------------------------------------------------------------------------------------------
+
+    fn receive<'py>(
+        slf: &Bound<'py, Self>,
+        form: Form,
+        flags: i32,
+        timeout: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let core = AsyncSocket::base(slf).core()?;
+        // Whoever waits is first.
+        if this.counts.receivers.load(Ordering::Relaxed) == 0 {
+            match form.take(py, core, None) {
+                Ok(Some(value)) => return AsyncSocket::done(slf, value),
+                Ok(None) => {}
+                Err(error) => return AsyncSocket::failed(slf, error),
+            }
+        }
+        AsyncSocket::wait_to_receive(slf, core, form, flags, timeout)
+    }
+
+    #[cold]
+    fn wait_to_receive<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        form: Form,
+        flags: i32,
+        timeout: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if flags & DONTWAIT != 0 || timeout == Some(0) {
+            return AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again)));
+        }
+        let deadline = AsyncSocket::deadline(core, timeout, RCVTIMEO)?;
+        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, deadline)
+    }
+
+    fn deadline(core: &CoreSocket, timeout: Option<i64>, option: i32) -> PyResult<Option<Instant>> {
+        Ok(deadline_in(match timeout {
+            Some(millis) => millis,
+            None => core.get_int(option).map_err(raise)?,
+        }))
+    }
+
+    // ---- sending -----------------------------------------------------------------------------------------------------
+
+    /// Sends a whole message, or waits until it can be sent.
+    fn send_message<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        message: Message,
+        flags: i32,
+        result: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let pending = if this.counts.senders.load(Ordering::Relaxed) == 0 {
+            match send_now(py, core, message) {
+                Ok(None) => return AsyncSocket::done(slf, result),
+                Ok(Some(message)) => message,
+                Err(error) => return AsyncSocket::failed(slf, error),
+            }
+        } else {
+            message
+        };
+        let outgoing = Outgoing::One(Some(pending), result.unbind());
+        AsyncSocket::wait_to_send(slf, core, outgoing, flags)
+    }
+
+    #[cold]
+    fn wait_to_send<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        outgoing: Outgoing,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if flags & DONTWAIT != 0 {
+            return match outgoing.so_far(slf.py())? {
+                Some(sent) => AsyncSocket::done(slf, sent.into_bound(slf.py())),
+                None => AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again))),
+            };
+        }
+        let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;
+        Lane::send(&AsyncSocket::lane(slf)?, slf, outgoing, deadline)
+    }
+
+    /// Sends the last part of a message that this thread has begun.
+    fn finish_parts<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        last: zeroxide::Frame,
+        flags: i32,
+        result: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match core.send_part(last, false, Wait::Dont) {
+            Ok(()) => AsyncSocket::done(slf, result),
+            Err(failed) if failed.error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {
+                let last = failed.message.into_iter().next().unwrap_or_default();
+                let message = core.take_gathered(last);
+                AsyncSocket::send_message(slf, core, message, flags, result)
+            }
+            Err(failed) => AsyncSocket::failed(slf, raise(failed.error)),
+        }
+    }
+
+    fn try_send<'py>(
+        slf: &Bound<'py, Self>,
+        data: &Bound<'py, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let py = slf.py();
+        let base = AsyncSocket::base(slf);
+        let core = base.core()?;
+        let (frame, tracker) = if copy && data.is_exact_instance_of::<PyBytes>() {
+            (buffer::copied(data)?, None)
+        } else {
+            base.take(py, data, copy, track)?
+        };
+        let result = tracker.unwrap_or_else(|| py.None()).into_bound(py);
+        if flags & SNDMORE != 0 {
+            core.send_part(frame, true, Wait::Dont)
+                .map_err(|failed| raise(failed.error))?;
+            return AsyncSocket::done(slf, result);
+        }
+        if core.is_sending_parts() {
+            return AsyncSocket::finish_parts(slf, core, frame, flags, result);
+        }
+        AsyncSocket::send_message(slf, core, Message::single(frame), flags, result)
+    }
+
+    fn try_send_multipart<'py>(
+        slf: &Bound<'py, Self>,
+        parts: &Bound<'py, PyAny>,
+        flags: i32,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let py = slf.py();
+        let base = AsyncSocket::base(slf);
+        let core = base.core()?;
+        let (mut frames, tracker) = base.take_parts(py, parts, copy, track)?;
+        let result = tracker.unwrap_or_else(|| py.None()).into_bound(py);
+        if flags & SNDMORE == 0 && !core.is_sending_parts() {
+            let message = Message::from_frames(frames);
+            return AsyncSocket::send_message(slf, core, message, flags, result);
+        }
+        let last = if flags & SNDMORE == 0 {
+            frames.pop()
+        } else {
+            None
+        };
+        for frame in frames {
+            core.send_part(frame, true, Wait::Dont)
+                .map_err(|failed| raise(failed.error))?;
+        }
+        match last {
+            Some(last) => AsyncSocket::finish_parts(slf, core, last, flags, result),
+            None => AsyncSocket::done(slf, result),
+        }
+    }
+
+    fn try_send_batch<'py>(
+        slf: &Bound<'py, Self>,
+        messages: &Bound<'py, PyAny>,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let (py, this) = (slf.py(), slf.get());
+        let base = AsyncSocket::base(slf);
+        let core = base.core()?;
+        let mut messages = base.take_messages(py, messages)?.into_iter();
+        let first = messages.next();
+        if first.is_none() {
+            return AsyncSocket::done(slf, 0usize.into_pyobject(py)?.into_any());
+        }
+        let mut outgoing = Outgoing::Many(first, messages, 0);
+        if this.counts.senders.load(Ordering::Relaxed) == 0
+            && let Some(sent) = outgoing.push(py, core)?
+        {
+            return AsyncSocket::done(slf, sent.into_bound(py));
+        }
+        AsyncSocket::wait_to_send(slf, core, outgoing, flags)
+    }
+}
+
+#[pymethods]
+impl AsyncSocket {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyClassInitializer<AsyncSocket> {
+        PyClassInitializer::from(Socket::unopened()).add_subclass(AsyncSocket {
+            lanes: Mutex::default(),
+            counts: Arc::default(),
+            quick: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether results that are there at once may come as `Ready`.
+    fn _be_quick(&self, quick: bool) {
+        self.quick.store(quick, Ordering::Relaxed);
+    }
+
+    /// Receives one part.
+    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    fn recv<'py>(
+        slf: &Bound<'py, Self>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        let form = Form::Part { copy, track };
+        let this = slf.get();
+        if copy && this.counts.receivers.load(Ordering::Relaxed) == 0 {
+            reclaim();
+            let core = AsyncSocket::base(slf).core()?;
+            if let Some((frame, _)) = core.next_part() {
+                return AsyncSocket::done(slf, bytes(slf.py(), &frame));
+            }
+            match core.try_recv() {
+                Attempt::Done(message) if message.len() == 1 => {
+                    return AsyncSocket::done(slf, bytes(slf.py(), message.head()));
+                }
+                Attempt::Done(message) => {
+                    let first = core.begin_parts(message, None);
+                    return AsyncSocket::done(slf, bytes(slf.py(), &first));
+                }
+                Attempt::Failed(error) if !must_wait(&error) => {
+                    return AsyncSocket::failed(slf, raise(error));
+                }
+                Attempt::WouldBlock(()) | Attempt::Failed(_) => {
+                    return AsyncSocket::wait_to_receive(slf, core, form, flags, None);
+                }
+                Attempt::Contended(()) => {}
+            }
+        }
+        AsyncSocket::receive(slf, form, flags, None)
+    }
+
+    /// Receives a whole message.
+    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    fn recv_multipart<'py>(
+        slf: &Bound<'py, Self>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        AsyncSocket::receive(slf, Form::Whole { copy, track }, flags, None)
+    }
+
+    /// Receives one part into a writable buffer; the result is the part's size.
+    #[pyo3(signature = (buffer, /, *, nbytes=0, flags=0))]
+    fn recv_into<'py>(
+        slf: &Bound<'py, Self>,
+        buffer: &Bound<'py, PyAny>,
+        nbytes: i64,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let nbytes = match buffer::check_fill(buffer, nbytes) {
+            Ok(nbytes) => nbytes,
+            Err(error) => return AsyncSocket::failed(slf, error),
+        };
+        let buffer = buffer.clone().unbind();
+        AsyncSocket::receive(slf, Form::Into { buffer, nbytes }, flags, None)
+    }
+
+    /// Waits for a message; the result is a list of it and those that are there already.
+    #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
+    fn recv_batch<'py>(
+        slf: &Bound<'py, Self>,
+        max_messages: i64,
+        timeout: Option<f64>,
+        flags: i32,
+        multipart: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let max = match usize::try_from(max_messages) {
+            Ok(max) if max > 0 => max,
+            _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
+        };
+        let timeout = timeout.map(|timeout| millis(Some(timeout)));
+        AsyncSocket::receive(slf, Form::Batch { max, multipart }, flags, timeout)
+    }
+
+    /// The socket itself: `async for` receives messages until the socket is closed.
+    fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// Receives a message: its bytes if it has one part, else a list.
+    fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if AsyncSocket::base(slf).is_closed() {
+            return Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()));
+        }
+        AsyncSocket::receive(slf, Form::Each, 0, None)
+    }
+
+    /// Sends one part; the message goes with the part that has no SNDMORE.
+    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
+    fn send<'py>(
+        slf: &Bound<'py, Self>,
+        data: &Bound<'py, PyAny>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+        routing_id: Option<&Bound<'py, PyAny>>,
+        group: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if routing_id.is_some() || group.is_some() {
+            return AsyncSocket::failed(slf, no_drafts());
+        }
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        AsyncSocket::try_send(slf, data, flags, copy, track)
+            .or_else(|error| AsyncSocket::failed(slf, error))
+    }
+
+    /// Sends a message of several parts.
+    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None))]
+    fn send_multipart<'py>(
+        slf: &Bound<'py, Self>,
+        msg_parts: &Bound<'py, PyAny>,
+        flags: i32,
+        copy: Option<&Bound<'py, PyAny>>,
+        track: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (copy, track) = (truth(copy, true)?, truth(track, false)?);
+        AsyncSocket::try_send_multipart(slf, msg_parts, flags, copy, track)
+            .or_else(|error| AsyncSocket::failed(slf, error))
+    }
+
+    /// Sends many messages; the result is how many were taken.
+    #[pyo3(signature = (messages, flags=0))]
+    fn send_batch<'py>(
+        slf: &Bound<'py, Self>,
+        messages: &Bound<'py, PyAny>,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        AsyncSocket::try_send_batch(slf, messages, flags)
+            .or_else(|error| AsyncSocket::failed(slf, error))
+    }
+
+    /// Waits until the socket is ready for one of `flags`; the result says for which.
+    #[pyo3(signature = (timeout=None, flags=1))]
+    fn poll<'py>(
+        slf: &Bound<'py, Self>,
+        timeout: Option<f64>,
+        flags: i16,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reclaim();
+        let py = slf.py();
+        let base = AsyncSocket::base(slf);
+        if base.is_closed() {
+            return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into());
+        }
+        let core = base.core()?;
+        let ready = match py.detach(|| core.readiness()) {
+            Ok(ready) => (i16::from(ready.readable) | i16::from(ready.writable) << 1) & flags,
+            Err(error) => return AsyncSocket::failed(slf, raise(error)),
+        };
+        let millis = millis(timeout);
+        if ready != 0 || millis == 0 {
+            return AsyncSocket::done(slf, ready.into_pyobject(py)?.into_any());
+        }
+        Lane::poll(&AsyncSocket::lane(slf)?, slf, flags, deadline_in(millis))
+    }
+
+    /// A future of what `load` makes of the result of `recvd`.
+    fn _deserialize<'py>(
+        slf: &Bound<'py, Self>,
+        recvd: &Bound<'py, PyAny>,
+        load: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Ok(ready) = recvd.cast::<Ready>() {
+            return match load.call1((ready.get().value(py),)) {
+                Ok(value) => AsyncSocket::done(slf, value),
+                Err(error) => AsyncSocket::failed(slf, error),
+            };
+        }
+        let lanes: Vec<Py<Lane>> = {
+            let lanes = slf.get().lanes();
+            lanes.iter().map(|lane| lane.clone_ref(py)).collect()
+        };
+        if lanes.iter().any(|lane| lane.get().load(recvd, load)) {
+            return Ok(recvd.clone());
+        }
+        slf.call_method1(intern!(py, "_chain"), (recvd, load))
+    }
+
+    /// Cancels what waits, in all loops, and leaves them.
+    fn _abandon(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let lanes = std::mem::take(&mut *slf.get().lanes());
+        for lane in lanes {
+            Lane::abandon(lane.bind(slf.py()))?;
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(lanes) = self.lanes.try_lock() {
+            for lane in lanes.iter() {
+                visit.call(lane)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let lanes = self
+            .lanes
+            .try_lock()
+            .map(|mut lanes| std::mem::take(&mut *lanes));
+        drop(lanes);
+    }
+}

@@ -1,0 +1,106 @@
+"""What the pages of the documentation show is true: their Python runs, and prints what they say it prints.
+
+All ```python blocks of a page run from top to bottom in one process, and share their names. A ```text block with
+`title="prints"` right behind one is what it prints. A block that cannot run by itself has a line above it that says why:
+`<!-- not run: needs a second machine -->`; it must still be Python. Programs that a page takes from a file
+(`--8<-- "examples/..."`) have tests of their own.
+"""
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PATIENCE = 60
+
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^\n]+ -->\n+)?"
+    r"^(?P<indent> *)```python[^\n]*\n(?P<code>.*?)^(?P=indent)```\n"
+    r'(?:\n*(?P=indent)```text title="prints"\n(?P<prints>.*?)^(?P=indent)```\n)?',
+    re.DOTALL | re.MULTILINE,
+)
+
+RUNNER = """
+import contextlib, io, json, sys, traceback
+names = {"__name__": "__main__"}
+for number, (line, code, expected) in enumerate(json.load(sys.stdin)):
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\\n" * line + code, sys.argv[1], "exec"), names)
+    except BaseException:
+        traceback.print_exc()
+        sys.exit(f"the block in line {line} of {sys.argv[1]} fails")
+    if expected is not None and printed.getvalue() != expected:
+        sys.exit(f"the block in line {line} of {sys.argv[1]} prints\\n{printed.getvalue()}and not\\n{expected}")
+"""
+
+
+def blocks(page: Path) -> list[tuple[bool, int, str, str | None]]:
+    """Whether to run it, the line of its first line, its code and what it prints, for each block."""
+    found = []
+    text = page.read_text()
+    for block in BLOCK.finditer(text):
+        indent = re.compile(f"^{block['indent']}", re.MULTILINE)
+        code = indent.sub("", block["code"])
+        if "--8<--" in code:
+            continue
+        prints = None if block["prints"] is None else indent.sub("", block["prints"])
+        line = text.count("\n", 0, block.start("code"))
+        found.append((block["skip"] is None, line, code, prints))
+    return found
+
+
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_page(page: Path) -> None:
+    for _, line, code, _ in blocks(page):
+        compile("\n" * line + code, str(page), "exec")
+    to_run = [block[1:] for block in blocks(page) if block[0]]
+    process = subprocess.run(
+        [sys.executable, "-W", "error::SyntaxWarning", "-c", RUNNER, str(page)],
+        input=json.dumps(to_run),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+
+
+def test_every_python_block_is_looked_at() -> None:
+    """A fence that the pattern above does not see would be a snippet nobody ran."""
+    for page in DOCS.rglob("*.md"):
+        fences = re.findall(r"^ *```(?:python|py\b|\{)", page.read_text(), re.MULTILINE)
+        assert len(fences) == len(BLOCK.findall(page.read_text())), page
+
+
+def test_every_reason_has_a_cure(zmq, context) -> None:
+    """The page on messages that go missing knows every counter, and none that is not there."""
+    with context.socket(zmq.PUB) as socket:
+        stats = socket.stats()
+    page = (DOCS / "missing.md").read_text()
+    told = set(re.findall(r"^### `(\w+)`", page, re.MULTILINE))
+    assert told == {*stats["dropped"], "no_subscriber"}
+
+
+def test_every_socket_type_has_a_page(zmq) -> None:
+    pages = {page.stem for page in (DOCS / "sockets").glob("*.md")} - {"index"}
+    assert pages == {kind.name.lower() for kind in zmq.SocketType if kind.value <= zmq.STREAM}
+
+
+def test_errors_are_under_their_texts(zmq) -> None:
+    page = (DOCS / "faq.md").read_text()
+    for text, code in re.findall(r"^### (.+)\n\n(?:`[\w.]+`, )?`(E[A-Z]+)`", page, re.MULTILINE):
+        assert zmq.strerror(getattr(zmq, code, None) or getattr(errno, code)).startswith(text), code

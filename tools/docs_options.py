@@ -1,0 +1,69 @@
+"""A hook for mkdocs: puts the table of options into docs/options.md, straight from the rows that the core reads.
+
+So the page cannot disagree with `rust/core/src/options/table.rs` and `context.rs`.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+OPTIONS = Path(__file__).resolve().parent.parent / "rust" / "core" / "src" / "options"
+
+TEXT = r'"((?:[^"\\]|\\.)*)"'
+SOCKET_ROW = re.compile(
+    rf"^    (\d+) ([A-Z0-9_]+): (\w+),\s*{TEXT}(.*?)(?=^    \d+ [A-Z]|^}})",
+    re.DOTALL | re.MULTILINE,
+)
+CONTEXT_ROW = re.compile(rf'"([A-Z0-9_]+)",\s*"(r|w|rw)",\s*{TEXT}')
+
+TYPES = {
+    "Bool": "0 or 1",
+    "Int": "number",
+    "Int64": "number",
+    "Uint64": "number",
+    "Str": "text",
+    "Bytes": "bytes",
+    "Fd": "descriptor",
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs for each page."""
+    if "<!-- socket options -->" not in markdown:
+        return markdown
+    there, absent = socket_options()
+    return (
+        markdown.replace("<!-- socket options -->", there)
+        .replace("<!-- absent options -->", absent)
+        .replace("<!-- context options -->", context_options())
+    )
+
+
+def socket_options() -> tuple[str, str]:
+    """The table of those that are there, and the names of those that are known and refused."""
+    source = (OPTIONS / "table.rs").read_text()
+    found = SOCKET_ROW.findall(source[source.index("options_table! {") :])
+    if len(found) < 80:
+        raise ValueError(f"{OPTIONS}/table.rs has another form now: {len(found)} rows understood")
+    rows = ["| option | takes | for | |", "| --- | --- | --- | --- |"]
+    absent = []
+    for _, name, kind, text, settings in sorted(found, key=lambda row: row[1]):
+        if ".refused(" in settings:
+            absent.append(f"`{name}`")
+            continue
+        limited = re.search(r"\.of\(&\[(.*?)\]\)", settings)
+        sockets = limited[1].upper() if limited else "all"
+        aliases = re.search(r"\.aliases\(&\[(.*?)\]\)", settings)
+        also = " Also " + aliases[1].replace('"', "`") + "." if aliases else ""
+        rows.append(f"| `{name}` | {TYPES[kind]} | {sockets} | {text}{also} |")
+    return "\n".join(rows), ", ".join(absent)
+
+
+def context_options() -> str:
+    found = CONTEXT_ROW.findall((OPTIONS / "context.rs").read_text())
+    if len(found) < 10:
+        raise ValueError(f"{OPTIONS}/context.rs has another form now: {len(found)} rows understood")
+    rows = ["| option | | |", "| --- | --- | --- |"]
+    ways = {"r": "read", "w": "set", "rw": "read, set"}
+    rows += [f"| `{name}` | {ways[way]} | {text} |" for name, way, text in found]
+    return "\n".join(rows)
