@@ -57,7 +57,9 @@ fn handler(
             let body = frames.split_off(if socket_type == SocketType::Rep { 0 } else { 2 });
             let Some(reply) = answer(body) else { break };
             frames.extend(reply);
-            socket.send(Message::from_frames(frames), Wait::Forever).unwrap();
+            socket
+                .send(Message::from_frames(frames), Wait::Forever)
+                .unwrap();
         }
         socket.close(None);
     })
@@ -70,7 +72,11 @@ fn reply(request: &[Frame], status: &str, user: &str, metadata: &[u8]) -> Option
 }
 
 /// A server of its type, and where it is.
-fn server(context: &Context, socket_type: SocketType, options: &[(i32, Value)]) -> (Socket, String) {
+fn server(
+    context: &Context,
+    socket_type: SocketType,
+    options: &[(i32, Value)],
+) -> (Socket, String) {
     let socket = context.socket(socket_type).unwrap();
     for (id, value) in options {
         socket.set_option(*id, value).unwrap();
@@ -157,7 +163,11 @@ fn an_answer_that_is_none_is_refused() {
     let answers: [(&str, fn(&mut Vec<Frame>), u32); 6] = [
         ("short", |reply| drop(reply.pop()), 0x2000_0001),
         ("id", |reply| reply[1] = Frame::from("no"), 0x2000_0002),
-        ("version", |reply| reply[0] = Frame::from("2.0"), 0x2000_0003),
+        (
+            "version",
+            |reply| reply[0] = Frame::from("2.0"),
+            0x2000_0003,
+        ),
         ("status", |reply| reply[2] = Frame::from("999"), 0x2000_0004),
         ("metadata", |reply| reply[5] = Frame::from("x"), 0x2000_0005),
         ("long", |reply| reply.push(Frame::new()), 0x2000_0001),
@@ -173,7 +183,11 @@ fn an_answer_that_is_none_is_refused() {
         let monitor = Monitor::new(&context, &pull);
         let push = client(&context, SocketType::Push, &endpoint);
         let event = monitor.next();
-        assert_eq!(event, (EventKind::HandshakeFailedProtocol as u16, code), "{what}");
+        assert_eq!(
+            event,
+            (EventKind::HandshakeFailedProtocol as u16, code),
+            "{what}"
+        );
         push.close(None);
         context.shutdown();
         asked.join().unwrap();
@@ -201,13 +215,20 @@ fn without_a_handler_the_mechanism_decides() {
     let _push = client(&context, SocketType::Push, &endpoint);
     monitor.expect(EventKind::HandshakeSucceeded, 0);
 
-    let enforced = [domain()[0].clone(), (ids::ZAP_ENFORCE_DOMAIN, Value::Int(1))];
+    let enforced = [
+        domain()[0].clone(),
+        (ids::ZAP_ENFORCE_DOMAIN, Value::Int(1)),
+    ];
     let (pull, endpoint) = server(&context, SocketType::Pull, &enforced);
     let monitor = Monitor::new(&context, &pull);
     let _push = client(&context, SocketType::Push, &endpoint);
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
 
-    let (pull, endpoint) = server(&context, SocketType::Pull, &[(ids::PLAIN_SERVER, Value::Int(1))]);
+    let (pull, endpoint) = server(
+        &context,
+        SocketType::Pull,
+        &[(ids::PLAIN_SERVER, Value::Int(1))],
+    );
     let monitor = Monitor::new(&context, &pull);
     let _push = plain_client(&context, &endpoint, "user", "password");
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
@@ -224,7 +245,9 @@ fn a_handler_that_goes_takes_its_questions_with_it() {
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
     dying.join().unwrap();
     // The next one is asked when the peer comes again.
-    let asked = handler(&context, SocketType::Rep, |request| reply(&request, "200", "", b""));
+    let asked = handler(&context, SocketType::Rep, |request| {
+        reply(&request, "200", "", b"")
+    });
     while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
     push.send(message([b"made it"]), Wait::Forever).unwrap();
     assert_eq!(text(&pull.recv(Wait::Forever).unwrap()), "made it");
@@ -261,7 +284,9 @@ fn questions_of_peers_that_went_do_not_pile_up() {
         let mut peer = raw::dial(&endpoint);
         std::io::Write::write_all(&mut peer, &raw::greeting()).unwrap();
     }
-    common::until(|| idle.stats().unwrap().queued_in == 0 && idle.stats().unwrap().peers.is_empty());
+    common::until(|| {
+        idle.stats().unwrap().queued_in == 0 && idle.stats().unwrap().peers.is_empty()
+    });
     drop(pull);
 }
 

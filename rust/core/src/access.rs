@@ -27,7 +27,12 @@ pub type Key = [u8; 32];
 /// # Errors
 /// `Invalid`, without showing the key.
 pub fn parse_key(text: &[u8]) -> Result<Key> {
-    let malformed = |why: String| Error::with(ErrorKind::Invalid, format!("a CURVE key is 32 bytes or 40 characters of Z85: {why}"));
+    let malformed = |why: String| {
+        Error::with(
+            ErrorKind::Invalid,
+            format!("a CURVE key is 32 bytes or 40 characters of Z85: {why}"),
+        )
+    };
     let decoded = match text {
         [digits @ .., 0] if digits.len() == 40 => z85::decode(digits),
         digits if digits.len() == 40 => z85::decode(digits),
@@ -435,7 +440,9 @@ impl<K: Eq + Hash + Clone, V: Clone> Roster<K, V> {
 }
 
 fn is_live(connection: &Weak<dyn Admitted>) -> bool {
-    connection.upgrade().is_some_and(|connection| !connection.is_over())
+    connection
+        .upgrade()
+        .is_some_and(|connection| !connection.is_over())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

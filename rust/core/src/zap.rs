@@ -199,9 +199,15 @@ mod tests {
         let metadata = b"\x05X-Age\0\0\0\x0242";
         let answer = reply([b"", b"1.0", b"7", b"200", b"OK", b"alice", metadata]).unwrap();
         assert_eq!(answer.verdict.user_id, "alice");
-        assert_eq!(answer.verdict.metadata, [("X-Age".to_owned(), Bytes::from("42"))]);
+        assert_eq!(
+            answer.verdict.metadata,
+            [("X-Age".to_owned(), Bytes::from("42"))]
+        );
         let answer = reply([b"", b"1.0", b"7", b"400", b"No access", b"", b""]).unwrap();
-        assert_eq!((answer.verdict.status, &answer.text[..]), (400, "No access"));
+        assert_eq!(
+            (answer.verdict.status, &answer.text[..]),
+            (400, "No access")
+        );
     }
 
     #[test]

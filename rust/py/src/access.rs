@@ -30,10 +30,7 @@ pub(crate) fn curve_public<'py>(secret_key: &Bound<'py, PyAny>) -> PyResult<Boun
         }
     };
     match secret {
-        Ok(secret) if length == 40 => Ok(text(
-            secret_key.py(),
-            &zeroxide::curve_public(&secret),
-        )),
+        Ok(secret) if length == 40 => Ok(text(secret_key.py(), &zeroxide::curve_public(&secret))),
         _ => Err(PyValueError::new_err(
             "a secret key is 40 characters of Z85",
         )),

@@ -30,7 +30,10 @@ pub(super) fn read(folder: &Path) -> Result<Vec<(Key, String)>> {
             let text = format!("{} is no certificate: {why}", path.display());
             Error::with(ErrorKind::Invalid, text)
         })?;
-        let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let stem = || {
+            path.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+        };
         found.push((key, name.or_else(stem).unwrap_or_default()));
     }
     Ok(found)
@@ -76,7 +79,12 @@ mod tests {
         assert_eq!(parse(&curve), Ok((key, None)));
         let named = format!("# name = x\nmetadata\n\tname = \"bob = 1\"\n{curve}");
         assert_eq!(parse(&named), Ok((key, Some("bob = 1".to_owned()))));
-        for wrong in ["", "metadata\n", "curve\n public-key = \"short\"\n", &format!("public-key = {KEY}")] {
+        for wrong in [
+            "",
+            "metadata\n",
+            "curve\n public-key = \"short\"\n",
+            &format!("public-key = {KEY}"),
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -72,8 +72,17 @@ fn a_user_needs_the_password() {
     let users = Passwords::new();
     users.add("bob", "builder");
     let gate = Gate::Users(users.clone());
-    assert_eq!(ask(&gate, "PLAIN", &[b"bob", b"builder"]), (200, "bob".to_owned()));
-    for (user, password) in [("bob", ""), ("bob", "builde"), ("bob", "builderr"), ("rob", ""), ("", "")] {
+    assert_eq!(
+        ask(&gate, "PLAIN", &[b"bob", b"builder"]),
+        (200, "bob".to_owned())
+    );
+    for (user, password) in [
+        ("bob", ""),
+        ("bob", "builde"),
+        ("bob", "builderr"),
+        ("rob", ""),
+        ("", ""),
+    ] {
         let credentials: &[&[u8]] = &[user.as_bytes(), password.as_bytes()];
         assert_eq!(ask(&gate, "PLAIN", credentials).0, 400);
     }
@@ -95,8 +104,12 @@ fn those_who_were_taken_off_can_be_disconnected() {
     assert_eq!(allowed.disconnect_strangers(), 0);
     allowed.remove(&[1; 32]);
     assert_eq!(allowed.disconnect_strangers(), 1);
-    let revoked = |(connection, _): &(Arc<Connection>, _)| connection.revoked.load(Ordering::Relaxed);
-    assert_eq!((revoked(&first), revoked(&second), revoked(&over)), (1, 0, 0));
+    let revoked =
+        |(connection, _): &(Arc<Connection>, _)| connection.revoked.load(Ordering::Relaxed);
+    assert_eq!(
+        (revoked(&first), revoked(&second), revoked(&over)),
+        (1, 0, 0)
+    );
 }
 
 #[test]
@@ -118,6 +131,9 @@ fn keys_are_raw_or_z85() {
     for wrong in [&b""[..], &[7; 31], &[7; 33], &[b'"'; 40], &[b'a'; 41]] {
         let error = parse_key(wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert!(error.to_string().contains("32 bytes or 40 characters"), "{error}");
+        assert!(
+            error.to_string().contains("32 bytes or 40 characters"),
+            "{error}"
+        );
     }
 }

@@ -83,7 +83,11 @@ impl Security {
 
     /// A server option was written: lowering it goes back to NULL, as in libzmq.
     pub(super) fn set_server(&mut self, mechanism: SecurityMechanism, on: bool) {
-        let mechanism = if on { mechanism } else { SecurityMechanism::Null };
+        let mechanism = if on {
+            mechanism
+        } else {
+            SecurityMechanism::Null
+        };
         self.set_role(mechanism, on);
     }
 

@@ -57,7 +57,9 @@ impl Access {
             Some(Read::Int(read)) => Ok(Value::Int(read(options))),
             Some(Read::Bytes(read)) => Ok(Value::from(read(options))),
             Some(Read::Key(read)) => Ok(Value::Bytes(
-                read(options).as_ref().map_or(Vec::new(), |key| key_text(key).into_bytes()),
+                read(options)
+                    .as_ref()
+                    .map_or(Vec::new(), |key| key_text(key).into_bytes()),
             )),
             Some(Read::Socket) => Err(row.invalid(format_args!("is known to the socket alone"))),
             None => Err(row.invalid(format_args!("{}", self.refused.unwrap_or("cannot be read")))),
@@ -519,7 +521,11 @@ impl OptionRow {
     }
 
     /// A key, which is read as text; empty if there is none.
-    const fn key(self, read: fn(&Options) -> &Option<Key>, write: fn(&mut Options, Key)) -> OptionRow {
+    const fn key(
+        self,
+        read: fn(&Options) -> &Option<Key>,
+        write: fn(&mut Options, Key),
+    ) -> OptionRow {
         self.reads(Read::Key(read)).writes(Write::Key(write))
     }
 

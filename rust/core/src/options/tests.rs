@@ -334,9 +334,19 @@ fn keys_are_read_as_text() {
     let secret = id("CURVE_SECRETKEY");
     assert_eq!(options.get(secret).unwrap(), Value::from(""));
     options.set(secret, &Value::Bytes(vec![0; 32])).unwrap();
-    assert_eq!(options.get(secret).unwrap(), Value::from("0".repeat(40).as_str()));
-    let error = options.set(secret, &Value::Bytes(vec![b'x'; 31])).unwrap_err();
-    assert!(error.to_string().contains("CURVE_SECRETKEY: a CURVE key is 32 bytes or 40"), "{error}");
+    assert_eq!(
+        options.get(secret).unwrap(),
+        Value::from("0".repeat(40).as_str())
+    );
+    let error = options
+        .set(secret, &Value::Bytes(vec![b'x'; 31]))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("CURVE_SECRETKEY: a CURVE key is 32 bytes or 40"),
+        "{error}"
+    );
     assert!(!format!("{options:?}").contains("0000"));
 }
 
@@ -346,7 +356,9 @@ fn a_mechanism_without_its_keys_is_told_in_time() {
     options.security.complete().unwrap();
     options.set(id("CURVE_SERVER"), &Value::Int(1)).unwrap();
     assert!(options.security.complete().is_err());
-    options.set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32])).unwrap();
+    options
+        .set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32]))
+        .unwrap();
     options.security.complete().unwrap();
     assert!(options.security.public_key.is_some());
     options.security.as_server = false;

@@ -94,7 +94,10 @@ impl Session {
                 up.admission.refusal = (verdict.status != 200).then(|| {
                     let address = up.stream.peer_address();
                     let (address, status) = (named(&address), verdict.status);
-                    format!("the ZAP handler refuses {address} with {status}: {}", answer.text)
+                    format!(
+                        "the ZAP handler refuses {address} with {status}: {}",
+                        answer.text
+                    )
                 });
                 up.engine.handle_verdict(verdict, now);
             }

@@ -259,7 +259,8 @@ fn vouch(info: &mut PeerInfo, address: &str, authenticated: bool) {
         let ours = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case(said);
         !known.iter().any(ours)
     });
-    let own = known.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+    let own =
+        known.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     info.properties.extend(own);
 }
 
