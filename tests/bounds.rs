@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use common::{SocketExt, Watchdog, address, alone, free_tcp_endpoint, message, socket, until};
@@ -161,4 +162,30 @@ fn what_nothing_connects_again_can_be_connected_again() {
     until(|| dealer.disconnect(&endpoint).is_err());
     drop(dealer);
     context.term().unwrap();
+}
+
+#[test]
+fn what_waits_to_be_received_can_be_limited_in_bytes() {
+    let _watchdog = Watchdog::new("what_waits_to_be_received_can_be_limited_in_bytes");
+    const SIZE: usize = 100_000;
+    const COUNT: usize = 200;
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.int(ids::RCVHWM_BYTES, 10 * SIZE as i64);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let push = socket(&context, Push);
+    push.connect(&endpoint).unwrap();
+    let sender = thread::spawn(move || {
+        for _ in 0..COUNT {
+            push.send(vec![0; SIZE].into(), Wait::Forever).unwrap();
+        }
+        push
+    });
+    let queued = || pull.stats().unwrap().queued_in;
+    until(|| queued() == 10);
+    for _ in 0..COUNT {
+        assert!(queued() <= 10, "{} wait", queued());
+        assert_eq!(pull.recv(Wait::Forever).unwrap().size(), SIZE);
+    }
+    drop(sender.join().unwrap());
 }

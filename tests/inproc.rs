@@ -1,7 +1,13 @@
 //! Sockets of one context over inproc.
 
+mod common;
+
 use std::thread;
-use zeroxide::{Context, Frame, Message, SocketType, Value, Wait};
+
+use common::{Monitor, SocketExt, inproc_name, socket};
+use zeroxide::{
+    Context, DropReason, ErrorKind, EventKind, Frame, Message, Socket, SocketType, Value, Wait, ids,
+};
 
 fn text(m: &Message) -> String {
     String::from_utf8_lossy(m.head().as_slice()).into_owned()
@@ -43,4 +49,99 @@ fn connect_before_bind() {
     let _ = Value::Int(0);
     drop((push, pull));
     context.term().unwrap();
+}
+
+/// Sends until it would have to wait.
+fn fill(push: &Socket) -> usize {
+    let mut count = 0;
+    while push.send("0123456789".into(), Wait::Dont).is_ok() {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn high_water_marks_of_both_sides_count_whenever_they_are_set() {
+    let context = Context::new();
+    for bind_first in [true, false] {
+        let endpoint = inproc_name();
+        let (push, pull) = (
+            socket(&context, SocketType::Push),
+            socket(&context, SocketType::Pull),
+        );
+        push.int(ids::SNDHWM, 2);
+        pull.int(ids::RCVHWM, 3);
+        if bind_first {
+            pull.bind(&endpoint).unwrap();
+            push.connect(&endpoint).unwrap();
+        } else {
+            push.connect(&endpoint).unwrap();
+            assert_eq!(fill(&push), 2, "its own, until somebody binds");
+            pull.bind(&endpoint).unwrap();
+            for _ in 0..2 {
+                pull.take();
+            }
+        }
+        assert_eq!(fill(&push), 5);
+        push.int(ids::SNDHWM, 12);
+        assert_eq!(fill(&push), 10);
+        pull.int(ids::RCVHWM, 33);
+        assert_eq!(fill(&push), 30);
+        push.int(ids::SNDHWM, 0);
+        for _ in 0..1000 {
+            push.send("x".into(), Wait::Dont).unwrap();
+        }
+        push.int(ids::SNDHWM, 1);
+        assert_eq!(fill(&push), 0);
+    }
+}
+
+#[test]
+fn bytes_that_wait_can_be_limited() {
+    let context = Context::new();
+    let endpoint = inproc_name();
+    let (push, pull) = (
+        socket(&context, SocketType::Push),
+        socket(&context, SocketType::Pull),
+    );
+    pull.int(ids::RCVHWM_BYTES, 100);
+    pull.bind(&endpoint).unwrap();
+    push.connect(&endpoint).unwrap();
+    assert_eq!(fill(&push), 10);
+    push.int(ids::SNDHWM_BYTES, 50);
+    assert_eq!(fill(&push), 5);
+    pull.int(ids::RCVHWM_BYTES, 0);
+    push.int(ids::SNDHWM_BYTES, 0);
+    assert_eq!(fill(&push), 2000 - 15);
+}
+
+#[test]
+fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
+    let context = Context::new();
+    let endpoint = inproc_name();
+    let (push, publisher) = (
+        socket(&context, SocketType::Push),
+        socket(&context, SocketType::Pub),
+    );
+    let monitors = [&push, &publisher].map(|socket| Monitor::of(&context, socket));
+    push.connect(&endpoint).unwrap();
+    push.put("to whom?");
+    publisher.bind(&endpoint).unwrap();
+    for monitor in monitors {
+        let seen = monitor.wait_for(EventKind::HandshakeFailedProtocol);
+        assert_eq!((seen.value, seen.endpoint), (0x1000_0018, endpoint.clone()));
+    }
+    assert_eq!(
+        push.send("nobody".into(), Wait::Dont)
+            .unwrap_err()
+            .error
+            .kind(),
+        ErrorKind::Again
+    );
+    assert_eq!(push.dropped(DropReason::PeerGone), 1);
+    let late = socket(&context, SocketType::Push);
+    assert_eq!(
+        late.connect(&endpoint).unwrap_err().kind(),
+        ErrorKind::IncompatibleProtocol
+    );
 }

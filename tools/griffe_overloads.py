@@ -18,5 +18,5 @@ class Overloads(griffe.Extension):
         for name, overloads in list(obj.overloads.items()):
             if name not in obj.members and overloads:
                 function = overloads[-1]
-                function.overloads = list(overloads)
+                function.overloads = overloads[:-1]
                 obj.set_member(name, function)

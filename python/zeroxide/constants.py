@@ -238,6 +238,8 @@ class SocketOption(_IntEnum):
     NORM_PUSH = 124
     # only here
     MAX_SUBSCRIPTIONS = 1001
+    SNDHWM_BYTES = 1002, _OptType.int64
+    RCVHWM_BYTES = 1003, _OptType.int64
 
 
 class MessageOption(_IntEnum):
@@ -558,6 +560,8 @@ NORM_NUM_PARITY = SocketOption.NORM_NUM_PARITY
 NORM_NUM_AUTOPARITY = SocketOption.NORM_NUM_AUTOPARITY
 NORM_PUSH = SocketOption.NORM_PUSH
 MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
+SNDHWM_BYTES = SocketOption.SNDHWM_BYTES
+RCVHWM_BYTES = SocketOption.RCVHWM_BYTES
 
 MORE = MessageOption.MORE
 SRCFD = MessageOption.SRCFD

@@ -184,6 +184,8 @@ class OptionAttributes(_native.Socket):
     norm_num_autoparity = _int("NORM_NUM_AUTOPARITY")
     norm_push = _int("NORM_PUSH")
     max_subscriptions = _int("MAX_SUBSCRIPTIONS")
+    sndhwm_bytes = _int("SNDHWM_BYTES")
+    rcvhwm_bytes = _int("RCVHWM_BYTES")
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key.lower() in ("subscribe", "unsubscribe"):

@@ -2,16 +2,18 @@
 //!
 //! A pipe joins a socket to a session, or two sockets over inproc. Each direction is one lock-free queue of frames;
 //! whole messages only become visible with their last frame, so a reader never sees a torn one. The high-water mark
-//! counts whole messages. The writer that meets it stays ineligible until the reader has read down to the low-water
-//! mark, `(hwm + 1) / 2`.
+//! counts whole messages, and their bytes if asked to. The writer that meets it stays ineligible until the reader has
+//! read down to the low-water mark, which is half of it.
 //!
 //! A pipe does not know who owns its ends. When a sleeping reader must look again, room came back, or an end closed,
 //! the owner of the far end is told through [`PipeOwner`]; what it does with that (a command, an eventfd, a direct
 //! write to the wire) is its own business. This is what keeps pipe, mailbox and socket from knowing each other in a
 //! circle.
 
+mod limit;
+
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +22,9 @@ use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::spsc::{self, Consumer, Producer};
+
+use self::limit::InForce;
+pub use self::limit::Limit;
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -60,8 +65,10 @@ pub trait PipeOwner: Send + Sync {
 /// What one end brings to a new pipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PipeConfig {
-    /// Outbound limit in whole messages; 0 = none.
-    pub hwm_out: usize,
+    /// What this end wants to be the limit of what it writes, and of what it reads.
+    pub limit_out: Option<Limit>,
+    /// See `limit_out`.
+    pub limit_in: Option<Limit>,
     /// Keep only the newest outbound message.
     pub conflate: bool,
 }
@@ -77,8 +84,9 @@ pub struct Pipe {
     read: u64,
     bytes_written: u64,
     bytes_read: u64,
-    /// `read` when the far writer's doorbell was last looked at.
+    /// `read` and `bytes_read` when the far writer's doorbell was last looked at.
     read_checked: u64,
+    bytes_checked: u64,
     /// The far reader's count when last looked at: looked at again only when it seems that there is no room, so that
     /// the line it lies on is not fetched for each message.
     far_read: u64,
@@ -98,12 +106,14 @@ struct Shared {
 #[repr(align(128))]
 struct End {
     owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
-    /// Limit on what this end may have outstanding; live-changeable from either side.
-    hwm: AtomicUsize,
+    /// What this end may have outstanding; live-changeable from either side.
+    limit: InForce,
     /// Whole messages this end has written, kept ones of a conflating pipe only.
     written: AtomicU64,
     /// Whole messages this end has read. Both counts have one writer: this end.
     read: AtomicU64,
+    /// The bytes of those.
+    bytes_read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
     /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
@@ -132,12 +142,13 @@ struct Slot {
 }
 
 impl End {
-    fn new(config: PipeConfig) -> End {
+    fn new(config: PipeConfig, far: PipeConfig) -> End {
         End {
             owner: OnceLock::new(),
-            hwm: AtomicUsize::new(config.hwm_out),
+            limit: InForce::new(config.limit_out, far.limit_in),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
             wants_room: Doorbell::new(),
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
@@ -169,7 +180,7 @@ impl Pipe {
         let (tx_a, rx_b) = spsc::channel();
         let (tx_b, rx_a) = spsc::channel();
         let shared = Arc::new(Shared {
-            ends: [End::new(a), End::new(b)],
+            ends: [End::new(a, b), End::new(b, a)],
         });
         (
             Pipe::end(tx_a, rx_a, shared.clone(), 0),
@@ -188,6 +199,7 @@ impl Pipe {
             bytes_written: 0,
             bytes_read: 0,
             read_checked: 0,
+            bytes_checked: 0,
             far_read: 0,
             full: false,
             open_frames: 0,
@@ -224,7 +236,10 @@ impl Pipe {
         if self.own().slot.is_some() {
             return true;
         }
-        let hwm = self.own().hwm.load(Ordering::Relaxed) as u64;
+        if self.own().limit.bytes() != 0 {
+            return self.check_write_bytes();
+        }
+        let hwm = self.own().limit.messages();
         if hwm == 0 {
             return true;
         }
@@ -243,6 +258,39 @@ impl Pipe {
             return true;
         }
         self.wait_for_room(hwm)
+    }
+
+    /// As [`check_write`](Self::check_write), where bytes count.
+    #[inline(never)]
+    fn check_write_bytes(&mut self) -> bool {
+        if self.has_room() {
+            self.full = false;
+            return true;
+        }
+        self.full = true;
+        self.own().wants_room.arm();
+        // As in `wait_for_room`.
+        fence(Ordering::SeqCst);
+        if self.has_room() {
+            self.own().wants_room.disarm();
+            self.full = false;
+            return true;
+        }
+        false
+    }
+
+    /// Whether what is outstanding is below the high-water mark, or after it was met down at the low-water mark.
+    fn has_room(&mut self) -> bool {
+        self.far_read = self.far().read.load(Ordering::Acquire);
+        let queued = self.written - self.far_read;
+        let queued_bytes = self.bytes_written - self.far().bytes_read.load(Ordering::Relaxed);
+        let (messages, bytes) = (self.own().limit.messages(), self.own().limit.bytes());
+        let below = |queued: u64, mark: u64| match (mark, self.full) {
+            (0, _) => true,
+            (_, false) => queued < mark,
+            (_, true) => queued <= mark / 2,
+        };
+        below(queued, messages) && below(queued_bytes, bytes)
     }
 
     #[cold]
@@ -434,9 +482,15 @@ impl Pipe {
     #[inline]
     fn count_read(&mut self) {
         self.read += 1;
-        self.own().read.store(self.read, Ordering::Release);
-        let hwm = self.far().hwm.load(Ordering::Relaxed) as u64;
-        if hwm != 0 && self.read - self.read_checked >= hwm.div_ceil(2) {
+        // Whether or not there is a limit of bytes: one that is set later counts what waits then.
+        let own = self.own();
+        own.bytes_read.store(self.bytes_read, Ordering::Relaxed);
+        own.read.store(self.read, Ordering::Release);
+        let limit = &self.far().limit;
+        let (messages, bytes) = (limit.messages(), limit.bytes());
+        if (messages != 0 && self.read - self.read_checked >= messages.div_ceil(2))
+            || (bytes != 0 && self.bytes_read - self.bytes_checked >= bytes.div_ceil(2))
+        {
             self.publish_read();
         }
     }
@@ -447,6 +501,7 @@ impl Pipe {
             return;
         }
         self.read_checked = self.read;
+        self.bytes_checked = self.bytes_read;
         // Pairs with the fence in `wait_for_room`.
         fence(Ordering::SeqCst);
         if self.far().wants_room.ring() {
@@ -542,15 +597,15 @@ impl Pipe {
         self.far().notify(PipeEvent::Disconnected);
     }
 
-    /// Changes the outbound limit of this end.
-    pub fn set_hwm_out(&self, hwm: usize) {
-        self.own().hwm.store(hwm, Ordering::Relaxed);
+    /// Changes what this end wants to be the limit of what it writes.
+    pub fn set_limit_out(&mut self, limit: Limit) {
+        self.full = false;
+        self.own().limit.set(limit::End::Writer, limit);
     }
 
-    /// Changes the outbound limit of the far end, which is the inbound limit of this one. A writer that waits is told
-    /// to look again.
-    pub fn set_hwm_in(&self, hwm: usize) {
-        self.far().hwm.store(hwm, Ordering::Relaxed);
+    /// Changes what this end wants to be the limit of what it reads. A writer that waits is told to look again.
+    pub fn set_limit_in(&self, limit: Limit) {
+        self.far().limit.set(limit::End::Reader, limit);
         if self.far().wants_room.ring() {
             self.far().notify(PipeEvent::Writable);
         }

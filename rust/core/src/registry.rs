@@ -16,7 +16,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
 use crate::options::ContextOptions;
-use crate::pipe::Pipe;
+use crate::pipe::{Limit, Pipe};
 use crate::port::SocketPort;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
@@ -60,8 +60,8 @@ struct IoThread {
 pub(crate) struct Bound {
     pub(crate) port: Arc<dyn SocketPort>,
     pub(crate) socket_type: SocketType,
-    pub(crate) sndhwm: usize,
-    pub(crate) rcvhwm: usize,
+    /// What the binder allows for what it sends, and for what it receives.
+    pub(crate) limits: (Limit, Limit),
     /// Whether the binder conflates what it sends, and what it receives.
     pub(crate) conflate: (bool, bool),
     pub(crate) routing_id: bytes::Bytes,
@@ -72,9 +72,9 @@ pub(crate) struct Bound {
 /// A pipe end that waits for its name to be bound.
 pub(crate) struct Waiting {
     pub(crate) pipe: Pipe,
+    /// The socket at its other end.
+    pub(crate) port: Arc<dyn SocketPort>,
     pub(crate) socket_type: SocketType,
-    pub(crate) sndhwm: usize,
-    pub(crate) rcvhwm: usize,
 }
 
 /// A socket, as far as its context cares.

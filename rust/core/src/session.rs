@@ -38,7 +38,7 @@ use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::patterns;
-use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
@@ -310,12 +310,13 @@ fn pipe_pair(options: &Options) -> (Pipe, Pipe) {
     let (conflate_out, conflate_in) = patterns::conflation(options);
     Pipe::pair(
         PipeConfig {
-            hwm_out: options.sndhwm,
+            limit_out: Some(Limit::outbound(options)),
+            limit_in: Some(Limit::inbound(options)),
             conflate: conflate_out,
         },
         PipeConfig {
-            hwm_out: options.rcvhwm,
             conflate: conflate_in,
+            ..PipeConfig::default()
         },
     )
 }

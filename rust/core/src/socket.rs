@@ -13,6 +13,7 @@ mod close;
 mod core;
 mod endpoints;
 mod flush;
+mod inproc;
 mod monitoring;
 mod parts;
 mod relay;

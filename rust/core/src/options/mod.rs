@@ -100,6 +100,10 @@ pub struct Options {
     pub sndhwm: usize,
     /// RCVHWM: messages queued per pipe on the way in; 0 = no limit.
     pub rcvhwm: usize,
+    /// SNDHWM_BYTES: bytes queued per pipe on the way out; 0 = no limit.
+    pub sndhwm_bytes: usize,
+    /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
+    pub rcvhwm_bytes: usize,
     /// SNDTIMEO: `None` = for ever.
     pub sndtimeo: Option<Duration>,
     /// RCVTIMEO: `None` = for ever.
@@ -198,6 +202,8 @@ impl Options {
             linger: no_linger.then_some(Duration::ZERO),
             sndhwm: 1000,
             rcvhwm: 1000,
+            sndhwm_bytes: 0,
+            rcvhwm_bytes: 0,
             sndtimeo: None,
             rcvtimeo: None,
             immediate: false,

@@ -403,6 +403,14 @@ options_table! {
         .range(0, INT)
         .pattern(|v| PatternOption::MaxSubscriptions(count(v)))
         .int(|o| o.max_subscriptions as i64, |o, v| o.max_subscriptions = v as usize),
+    1002 SNDHWM_BYTES: Int64, "How many bytes queue per peer on the way out, beside SNDHWM; 0 = no limit."
+        .live()
+        .range(0, i64::MAX)
+        .int(|o| o.sndhwm_bytes as i64, |o, v| o.sndhwm_bytes = v as usize),
+    1003 RCVHWM_BYTES: Int64, "How many bytes queue per peer on the way in, beside RCVHWM; 0 = no limit."
+        .live()
+        .range(0, i64::MAX)
+        .int(|o| o.rcvhwm_bytes as i64, |o, v| o.rcvhwm_bytes = v as usize),
 }
 
 const NO_DRAFT: &str = "is a draft option, not available here";

@@ -16,7 +16,7 @@ use crate::error::ErrorKind;
 use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::{Pattern, PatternSpec, Rejected};
-use crate::pipe::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
 #[derive(Default)]
 struct Inbox(Mutex<VecDeque<(PipeId, PipeEvent)>>);
@@ -90,8 +90,11 @@ impl Rig {
 
     fn attach(&mut self, side: Side) -> PipeId {
         let config = PipeConfig {
-            hwm_out: self.hwm,
-            conflate: false,
+            limit_out: Some(Limit {
+                messages: self.hwm,
+                bytes: 0,
+            }),
+            ..PipeConfig::default()
         };
         let (near, far) = Pipe::pair(config, config);
         let id = self.pipes.insert(near, "test://", side);

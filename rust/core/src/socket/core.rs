@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::Options;
 use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
-use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
+use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
 use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
@@ -317,12 +317,16 @@ impl Core {
     }
 
     /// Takes a pipe in, under the lock.
-    pub(super) fn attach_now(&self, state: &mut State, pipe: Pipe, endpoint: &str, origin: Origin) {
-        if !origin.local {
-            // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
-            pipe.set_hwm_out(state.options.sndhwm);
-            pipe.set_hwm_in(state.options.rcvhwm);
-        }
+    pub(super) fn attach_now(
+        &self,
+        state: &mut State,
+        mut pipe: Pipe,
+        endpoint: &str,
+        origin: Origin,
+    ) {
+        // Whoever made it may have known older marks: they hold for all pipes, whenever they are set.
+        pipe.set_limit_out(Limit::outbound(&state.options));
+        pipe.set_limit_in(Limit::inbound(&state.options));
         let id = state.pipes.insert(pipe, endpoint, origin.side);
         state.origins.insert(id, origin);
         state.out_event = true;

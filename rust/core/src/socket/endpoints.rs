@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use zeroxide_proto::endpoint::Endpoint;
-use zeroxide_proto::engine::PeerInfo;
-use zeroxide_proto::socket_type::SocketType;
 
 use super::Socket;
 use super::core::{Core, State};
+use super::inproc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::listener::{Listener, ListenerSeed};
-use crate::patterns::{self, DropReason, Side};
-use crate::pipe::{Pipe, PipeConfig, PipeId};
+use crate::patterns::{DropReason, Side};
+use crate::pipe::PipeId;
 use crate::port::{Origin, SocketPort};
-use crate::registry::{Bound, Waiting};
 use crate::session::{Seed, Session};
 use crate::transports::{self, Transport};
 
@@ -35,7 +32,7 @@ struct Entry {
     what: What,
 }
 
-enum What {
+pub(super) enum What {
     Listener(Arc<Listener>),
     Session(Arc<Session>),
     BoundName(String),
@@ -43,7 +40,7 @@ enum What {
 }
 
 impl Endpoints {
-    fn source(&mut self) -> u64 {
+    pub(super) fn source(&mut self) -> u64 {
         self.next_source += 1;
         self.next_source
     }
@@ -66,7 +63,7 @@ impl Endpoints {
         });
     }
 
-    fn is_connected(&self, endpoint: &str) -> bool {
+    pub(super) fn is_connected(&self, endpoint: &str) -> bool {
         self.entries
             .iter()
             .any(|entry| entry.is_connect() && entry.given == endpoint)
@@ -127,7 +124,7 @@ impl Core {
     fn bind(&self, text: &str) -> Result<String> {
         self.check_open()?;
         let endpoint = parse(text)?;
-        if endpoint.scheme == INPROC {
+        if endpoint.scheme == inproc::SCHEME {
             return self.bind_name(text, &endpoint.address);
         }
         let transport = self.transport(&endpoint, text, true)?;
@@ -174,7 +171,7 @@ impl Core {
     fn connect(&self, text: &str) -> Result<String> {
         self.check_open()?;
         let endpoint = parse(text)?;
-        if endpoint.scheme == INPROC {
+        if endpoint.scheme == inproc::SCHEME {
             return self.connect_name(text, &endpoint.address);
         }
         let transport = self.transport(&endpoint, text, false)?;
@@ -222,14 +219,15 @@ impl Core {
             self.settle(&mut state);
         }
         session.start();
-        self.note_connect(&mut state, source, text, What::Session(session));
+        self.note(&mut state, source, text, What::Session(session));
         self.level(&mut state);
         drop(state);
         self.signal.wake();
         Ok(text.to_owned())
     }
 
-    fn note_connect(&self, state: &mut State, source: u64, text: &str, what: What) {
+    /// Takes a name that was bound, or an endpoint that is being connected, into the list of the socket's endpoints.
+    pub(super) fn note(&self, state: &mut State, source: u64, text: &str, what: What) {
         text.clone_into(&mut state.options.last_endpoint);
         state.endpoints.entries.push(Entry {
             source,
@@ -308,7 +306,7 @@ impl Core {
         Ok(transport)
     }
 
-    fn port(&self) -> Result<Arc<dyn SocketPort>> {
+    pub(super) fn port(&self) -> Result<Arc<dyn SocketPort>> {
         match self.arc() {
             Some(core) => Ok(core),
             None => Err(Error::new(ErrorKind::NotSocket)),
@@ -319,201 +317,8 @@ impl Core {
         // Set right after construction; the largest number is nobody's.
         self.key.get().copied().unwrap_or(usize::MAX)
     }
-
-    // ---- inproc ----------------------------------------------------------------------------------------------------
-
-    fn own_info(&self, routing_id: &Bytes) -> Arc<PeerInfo> {
-        Arc::new(inproc_peer(self.spec().socket_type, routing_id))
-    }
-
-    fn bind_name(&self, text: &str, name: &str) -> Result<String> {
-        self.check_name(text, name)?;
-        let port = self.port()?;
-        let (waiting, source, options, info) = {
-            let mut state = self.lock_open()?;
-            let source = state.endpoints.source();
-            let bound = Bound {
-                port,
-                socket_type: self.spec().socket_type,
-                sndhwm: state.options.sndhwm,
-                rcvhwm: state.options.rcvhwm,
-                conflate: patterns::conflation(&state.options),
-                routing_id: state.options.routing_id.clone(),
-                owner: self.key(),
-                source,
-            };
-            let waiting = self.registry.bind_name(name, bound)?;
-            text.clone_into(&mut state.options.last_endpoint);
-            let what = What::BoundName(name.to_owned());
-            state.endpoints.entries.push(Entry {
-                source,
-                given: text.to_owned(),
-                resolved: text.to_owned(),
-                what,
-            });
-            let info = self.own_info(&state.options.routing_id);
-            (waiting, source, state.options.clone(), info)
-        };
-        for Waiting {
-            pipe,
-            socket_type,
-            sndhwm,
-            rcvhwm,
-        } in waiting
-        {
-            if !self.spec().socket_type.compatible(socket_type) {
-                continue;
-            }
-            pipe.set_hwm_out(sum(options.sndhwm, rcvhwm));
-            pipe.set_hwm_in(sum(sndhwm, options.rcvhwm));
-            pipe.announce_ready(info.clone());
-            self.attach(
-                pipe,
-                text,
-                Origin {
-                    source,
-                    local: true,
-                    side: Side::Accepting,
-                },
-            );
-        }
-        Ok(text.to_owned())
-    }
-
-    fn connect_name(&self, text: &str, name: &str) -> Result<String> {
-        self.check_name(text, name)?;
-        let mut state = self.lock_open()?;
-        if self.spec().single_connect && state.endpoints.is_connected(text) {
-            return Ok(text.to_owned());
-        }
-        let source = state.endpoints.source();
-        let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
-        let (conflate_out, conflate_in) = patterns::conflation(&state.options);
-        let info = self.own_info(&state.options.routing_id);
-        let socket_type = self.spec().socket_type;
-        let (near, far) = self.registry.connect_name(
-            name,
-            |bound| {
-                if !socket_type.compatible(bound.socket_type) {
-                    return Err(Error::with(
-                        ErrorKind::IncompatibleProtocol,
-                        format!(
-                            "{text} is bound by a {} socket, which {} cannot talk to",
-                            bound.socket_type.name(),
-                            socket_type.name()
-                        ),
-                    ));
-                }
-                let (near, far) = Pipe::pair(
-                    PipeConfig {
-                        hwm_out: sum(sndhwm, bound.rcvhwm),
-                        conflate: conflate_out || bound.conflate.1,
-                    },
-                    PipeConfig {
-                        hwm_out: sum(bound.sndhwm, rcvhwm),
-                        conflate: conflate_in || bound.conflate.0,
-                    },
-                );
-                near.set_far_peer(info.clone());
-                far.set_far_peer(Arc::new(inproc_peer(bound.socket_type, &bound.routing_id)));
-                Ok((near, Some((far, bound.clone()))))
-            },
-            || {
-                let (near, far) = Pipe::pair(
-                    PipeConfig {
-                        hwm_out: sndhwm,
-                        conflate: conflate_out,
-                    },
-                    PipeConfig {
-                        hwm_out: rcvhwm,
-                        conflate: conflate_in,
-                    },
-                );
-                near.set_far_peer(info.clone());
-                (
-                    Waiting {
-                        pipe: far,
-                        socket_type,
-                        sndhwm,
-                        rcvhwm,
-                    },
-                    Ok((near, None)),
-                )
-            },
-        )?;
-        self.attach_now(
-            &mut state,
-            near,
-            text,
-            Origin {
-                source,
-                local: true,
-                side: Side::Connecting,
-            },
-        );
-        self.settle(&mut state);
-        self.note_connect(&mut state, source, text, What::ConnectedName);
-        self.level(&mut state);
-        drop(state);
-        if let Some((far, bound)) = far {
-            let origin = Origin {
-                source: bound.source,
-                local: true,
-                side: Side::Accepting,
-            };
-            bound.port.attach(far, text, origin);
-        }
-        self.signal.wake();
-        Ok(text.to_owned())
-    }
-
-    fn check_name(&self, text: &str, name: &str) -> Result<()> {
-        if self.spec().socket_type == SocketType::Stream {
-            return Err(Error::with(
-                ErrorKind::IncompatibleProtocol,
-                format!("{text}: STREAM speaks raw tcp and ipc only"),
-            ));
-        }
-        if name.is_empty() || name.len() > NAME_MAX {
-            return Err(Error::with(
-                ErrorKind::Invalid,
-                format!("{text}: an inproc name has 1 to {NAME_MAX} bytes"),
-            ));
-        }
-        Ok(())
-    }
 }
-
-const INPROC: &str = "inproc";
-/// The longest inproc name.
-const NAME_MAX: usize = 256;
 
 fn parse(text: &str) -> Result<Endpoint> {
     Endpoint::parse(text).map_err(|error| Error::with(ErrorKind::Invalid, error.to_string()))
-}
-
-/// Over inproc there is one queue where other transports have two, so it gets both limits; none on either side is none.
-fn sum(ours: usize, theirs: usize) -> usize {
-    if ours == 0 || theirs == 0 {
-        0
-    } else {
-        ours.saturating_add(theirs)
-    }
-}
-
-fn inproc_peer(socket_type: SocketType, routing_id: &Bytes) -> PeerInfo {
-    PeerInfo {
-        socket_type: Some(socket_type),
-        routing_id: routing_id.clone(),
-        version: (3, 1),
-        mechanism: "NULL",
-        user_id: None,
-        properties: vec![
-            (
-                "Socket-Type".to_owned(),
-                Bytes::from_static(socket_type.name().as_bytes()),
-            ),
-            ("Identity".to_owned(), routing_id.clone()),
-        ],
-    }
 }

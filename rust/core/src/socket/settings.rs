@@ -1,8 +1,10 @@
 //! Reading and changing a socket's options.
 
 use super::Socket;
+use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{PatternOption, Value, ids, pattern_option};
+use crate::pipe::Limit;
 
 impl Socket {
     /// Changes an option by its number in `zmq.h`. Most concern only what is bound and connected later; those marked
@@ -29,28 +31,8 @@ impl Socket {
             }
         }
         match id {
-            ids::SNDHWM | ids::RCVHWM => {
-                let (sndhwm, rcvhwm) = (state.options.sndhwm, state.options.rcvhwm);
-                for pipe_id in state.pipes.ids() {
-                    if state
-                        .origins
-                        .get(&pipe_id)
-                        .is_some_and(|origin| origin.local)
-                    {
-                        continue;
-                    }
-                    if let Some(pipe) = state.pipes.get(pipe_id) {
-                        if id == ids::SNDHWM {
-                            pipe.set_hwm_out(sndhwm);
-                            // A full pipe may have room now; its reader will not say so.
-                            let state = &mut *state;
-                            state.pattern.writable(&mut state.pipes, pipe_id);
-                        } else {
-                            pipe.set_hwm_in(rcvhwm);
-                        }
-                    }
-                }
-            }
+            ids::SNDHWM | ids::SNDHWM_BYTES => limit_out(&mut state),
+            ids::RCVHWM | ids::RCVHWM_BYTES => limit_in(&mut state),
             _ => {}
         }
         core.settle(&mut state);
@@ -115,6 +97,27 @@ impl Socket {
         match self.get_option(id)? {
             Value::Int(number) => Ok(number),
             Value::Bytes(_) => Err(Error::new(ErrorKind::Invalid)),
+        }
+    }
+}
+
+/// High-water marks hold for pipes that are there, too.
+fn limit_out(state: &mut State) {
+    let limit = Limit::outbound(&state.options);
+    for id in state.pipes.ids() {
+        if let Some(pipe) = state.pipes.get(id) {
+            pipe.set_limit_out(limit);
+            // A full pipe may have room now; its reader will not say so.
+            state.pattern.writable(&mut state.pipes, id);
+        }
+    }
+}
+
+fn limit_in(state: &mut State) {
+    let limit = Limit::inbound(&state.options);
+    for id in state.pipes.ids() {
+        if let Some(pipe) = state.pipes.get(id) {
+            pipe.set_limit_in(limit);
         }
     }
 }

@@ -1,0 +1,208 @@
+//! How much may wait in one direction of a pipe, and who says so.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::options::Options;
+
+/// A high-water mark: so many whole messages, so many bytes; 0 = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Whole messages.
+    pub messages: usize,
+    /// Bytes of their bodies. One message is let in however large it is, if nothing waits before it.
+    pub bytes: usize,
+}
+
+impl Limit {
+    /// What a socket with these options allows for what it sends.
+    pub(crate) fn outbound(options: &Options) -> Limit {
+        Limit {
+            messages: options.sndhwm,
+            bytes: options.sndhwm_bytes,
+        }
+    }
+
+    /// What a socket with these options allows for what it receives.
+    pub(crate) fn inbound(options: &Options) -> Limit {
+        Limit {
+            messages: options.rcvhwm,
+            bytes: options.rcvhwm_bytes,
+        }
+    }
+
+    /// Over inproc there is one queue where other transports have two, so it gets both limits. No limit of messages on
+    /// either side is none, as with libzmq. One of bytes, which nobody has unless it was asked for, always counts.
+    fn and(self, other: Limit) -> Limit {
+        let messages = if self.messages == 0 || other.messages == 0 {
+            0
+        } else {
+            self.messages.saturating_add(other.messages)
+        };
+        Limit {
+            messages,
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+/// The limit of one direction, in force.
+pub(super) struct InForce {
+    /// What the end that writes wants, and the one that reads. The end of a session wants nothing.
+    wanted: Mutex<[Option<Limit>; 2]>,
+    messages: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// Which end of a direction.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Writer,
+    Reader,
+}
+
+impl InForce {
+    pub(super) fn new(writer: Option<Limit>, reader: Option<Limit>) -> InForce {
+        let limit = InForce {
+            wanted: Mutex::new([writer, reader]),
+            messages: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        };
+        limit.change(|_| {});
+        limit
+    }
+
+    /// One end wants something else now.
+    pub(super) fn set(&self, end: End, limit: Limit) {
+        self.change(|wanted| wanted[end as usize] = Some(limit));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut [Option<Limit>; 2])) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut wanted);
+        let now = match *wanted {
+            [Some(writer), Some(reader)] => writer.and(reader),
+            [limit, None] | [None, limit] => limit.unwrap_or_default(),
+        };
+        self.messages.store(now.messages, Ordering::Relaxed);
+        self.bytes.store(now.bytes, Ordering::Relaxed);
+    }
+
+    /// Messages; 0 = no limit.
+    #[inline]
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed) as u64
+    }
+
+    /// Bytes; 0 = no limit.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Pipe, PipeConfig};
+    use super::*;
+    use zeroxide_proto::message::Message;
+
+    fn limit(messages: usize, bytes: usize) -> Option<Limit> {
+        Some(Limit { messages, bytes })
+    }
+
+    /// A pipe whose one direction is limited by both of its ends.
+    fn pair(writer: Option<Limit>, reader: Option<Limit>) -> (Pipe, Pipe) {
+        let near = PipeConfig {
+            limit_out: writer,
+            ..PipeConfig::default()
+        };
+        let far = PipeConfig {
+            limit_in: reader,
+            ..PipeConfig::default()
+        };
+        Pipe::pair(near, far)
+    }
+
+    /// Writes messages of this size until no more goes in.
+    fn fill(pipe: &mut Pipe, size: usize) -> usize {
+        let mut count = 0;
+        while count < 10_000 && pipe.write(Message::from(vec![0; size])).is_ok() {
+            count += 1;
+        }
+        pipe.flush();
+        count
+    }
+
+    fn read(pipe: &mut Pipe, count: usize) {
+        for _ in 0..count {
+            assert!(pipe.check_read());
+            pipe.read().unwrap();
+        }
+    }
+
+    #[test]
+    fn both_ends_add_up_and_no_limit_of_messages_on_either_is_none() {
+        for (writer, reader, expected) in [
+            (limit(2, 0), None, 2),
+            (None, limit(3, 0), 3),
+            (limit(2, 0), limit(3, 0), 5),
+            (limit(0, 0), limit(3, 0), 10_000),
+            (limit(2, 0), limit(0, 0), 10_000),
+            (None, None, 10_000),
+            (limit(0, 40), limit(0, 0), 4),
+            (limit(9, 0), limit(9, 40), 4),
+            (limit(9, 20), limit(9, 40), 6),
+            (limit(3, 40), None, 3),
+        ] {
+            let (mut near, _far) = pair(writer, reader);
+            assert_eq!(fill(&mut near, 10), expected, "{writer:?} {reader:?}");
+        }
+    }
+
+    #[test]
+    fn one_message_fits_however_large_it_is() {
+        let (mut near, mut far) = pair(limit(0, 100), None);
+        assert_eq!(fill(&mut near, 1000), 1);
+        assert!(!near.check_write());
+        read(&mut far, 1);
+        assert_eq!(fill(&mut near, 1), 100);
+    }
+
+    #[test]
+    fn a_full_pipe_opens_again_at_half_of_its_bytes() {
+        let (mut near, mut far) = pair(limit(0, 100), None);
+        assert_eq!(fill(&mut near, 10), 10);
+        for _ in 0..5 {
+            assert!(!near.check_write());
+            read(&mut far, 1);
+        }
+        assert_eq!(fill(&mut near, 10), 5);
+        // The last read of a reader that then sleeps is seen as well.
+        read(&mut far, 10);
+        assert!(!far.check_read());
+        assert_eq!(fill(&mut near, 10), 10);
+    }
+
+    #[test]
+    fn a_limit_may_come_and_go_while_messages_wait() {
+        let (mut near, mut far) = pair(limit(0, 0), None);
+        assert_eq!(fill(&mut near, 10), 10_000);
+        read(&mut far, 9_990);
+        for bytes in [200, 300] {
+            let messages = 0;
+            near.set_limit_out(Limit { messages, bytes });
+            assert_eq!(fill(&mut near, 10), 10, "a hundred bytes more");
+        }
+        let tight = Limit {
+            messages: 1,
+            bytes: 1,
+        };
+        near.set_limit_out(tight);
+        far.set_limit_in(tight);
+        assert_eq!(fill(&mut near, 10), 0);
+        near.set_limit_out(Limit::default());
+        far.set_limit_in(Limit::default());
+        assert_eq!(fill(&mut near, 10), 10_000);
+    }
+}
