@@ -63,10 +63,11 @@ pub(crate) fn key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
 }
 
-/// Pairs of a mapping, or items each with nothing.
-fn entries<'py>(
-    values: &Bound<'py, PyAny>,
-) -> PyResult<Vec<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)>> {
+/// A key of a mapping and its value, or an item and nothing.
+type Entry<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+/// The items of a mapping or of anything else.
+fn entries<'py>(values: &Bound<'py, PyAny>) -> PyResult<Vec<Entry<'py>>> {
     if let Ok(mapping) = values.cast::<PyMapping>() {
         let pair = |item: Bound<'py, PyAny>| {
             let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
