@@ -160,7 +160,8 @@ fn a_refusal_has_a_status() {
 #[test]
 fn an_answer_that_is_none_is_refused() {
     let _dog = Watchdog::new("an_answer_that_is_none_is_refused");
-    let answers: [(&str, fn(&mut Vec<Frame>), u32); 6] = [
+    type Spoil = fn(&mut Vec<Frame>);
+    let answers: [(&str, Spoil, u32); 6] = [
         ("short", |reply| drop(reply.pop()), 0x2000_0001),
         ("id", |reply| reply[1] = Frame::from("no"), 0x2000_0002),
         (

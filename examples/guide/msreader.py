@@ -20,8 +20,7 @@ def main(ventilator: str = "tcp://127.0.0.1:5557", weather: str = "tcp://127.0.0
         updates.subscribe("10001 ")
         updates.connect(weather)
         while True:
-            idle = not drain(tasks, "task") and not drain(updates, "update")
-            if idle:
+            if drain(tasks, "task") + drain(updates, "update") == 0:
                 time.sleep(0.001)
 
 

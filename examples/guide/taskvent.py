@@ -1,7 +1,9 @@
-"""Hands out a hundred tasks of 1 to 100 ms. python examples/guide/taskvent.py [ENDPOINT] [SINK] [TASKS] [LONGEST_MS]
+"""Hands out a hundred tasks of 1 to 100 ms. python examples/guide/taskvent.py
 
-Start the sink and some workers, then press Enter here: whoever is connected by then gets a share. Start it again for
-another batch; workers stay connected, or rather are connected again.
+[ENDPOINT] [SINK] [TASKS] [LONGEST_MS] [WORKERS]
+
+Start the sink and some workers, then press Enter here: whoever is connected by then gets a share. Or say how many
+workers there will be, and it starts by itself. Start it again for another batch: the workers are connected again.
 """
 
 import random
@@ -15,6 +17,7 @@ def main(
     sink: str = "tcp://127.0.0.1:5558",
     tasks: str = "100",
     longest_ms: str = "100",
+    workers_expected: str = "0",
 ) -> None:
     with (
         zmq.Context() as context,
@@ -23,7 +26,10 @@ def main(
     ):
         workers.bind(endpoint)
         start.connect(sink)
-        input("Press Enter when the workers are ready: ")
+        if int(workers_expected):
+            workers.wait_connected(count=int(workers_expected))  # pyzmq can only ask its user
+        else:
+            input("Press Enter when the workers are ready: ")
         start.send(b"0")
         work = [random.randint(1, int(longest_ms)) for _ in range(int(tasks))]
         for milliseconds in work:

@@ -31,6 +31,7 @@ from .error import (
     ZMQError,
     ZMQVersionError,
 )
+from .events import SocketEvent, SocketEvents
 from .frame import Frame, Message
 from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
@@ -73,6 +74,8 @@ __all__ = [
     "Poller",
     "ProactorSelectorThreadWarning",
     "Socket",
+    "SocketEvent",
+    "SocketEvents",
     "Stopwatch",
     "SyncContext",
     "SyncSocket",

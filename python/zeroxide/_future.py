@@ -18,6 +18,7 @@ from . import _native
 from .constants import POLLIN, POLLOUT
 from .poll import Poller, zmq_poll
 from .socket import Socket
+from .waiting import wait_for_peers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class _Returning(asyncio.Future[Any]):
+class _GivesBack(asyncio.Future[Any]):
     """Waits for a message, and gives it back if the task that awaits it is cancelled.
 
     Between the moment when a future gets its result and the moment when the task that
@@ -41,9 +42,11 @@ class _Returning(asyncio.Future[Any]):
     """
 
     # What it takes the place of.
-    _stands_for: ClassVar[Any] = asyncio.Future
+    _stands_for: ClassVar[Any] = None
 
+    # The native code leaves this here with the result.
     _undo: "_native.Undo | None" = None
+    # How many tasks are at `await`.
     _awaited = 0
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -73,6 +76,12 @@ class _Returning(asyncio.Future[Any]):
             # From now on the future is one that was cancelled before it got a result.
             self.__init__(loop=self.get_loop())  # type: ignore[misc]
             self.cancel()
+            # That nobody asked is no news.
+            self.cancelled()
+
+
+class _Returning(_GivesBack):
+    _stands_for = asyncio.Future
 
 
 class _Async:
@@ -283,6 +292,22 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def __del__(self) -> None:
         self._abandon()
         super().__del__()
+
+    async def wait_connected(  # type: ignore[override]
+        self, timeout: float | None = None, count: int = 1
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
+        return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
+
+    async def wait_subscribed(  # type: ignore[override]
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
+
+        def look() -> int:
+            return self.count_subscribed(topic)
+
+        return await wait_for_peers(self, look, count, timeout, "subscribed")
 
     async def __aenter__(self) -> Self:
         return self

@@ -6,9 +6,10 @@ call releases the GIL, and a Python signal handler may end it by raising.
 
 import asyncio
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, final, overload
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypedDict, final, overload
 
 from typing_extensions import Buffer
 
@@ -84,7 +85,7 @@ class Context:
     def _open(self, io_threads: int) -> None: ...
     def _share(self, other: Context) -> None: ...
     def _term_idle(self, idle_ms: int) -> dict[str, int]: ...
-    def set(self, option: int, value: int | str | bytes) -> None: ...
+    def set(self, option: int, optval: int | str | bytes) -> None: ...
     def get(self, option: int) -> int: ...
     def term(self) -> None:
         """Waits until every socket is closed and its messages are out, then ends.
@@ -230,7 +231,7 @@ class Socket:
     def disconnect(self, addr: str | bytes) -> None:
         """Undoes `connect`."""
 
-    def set(self, option: int, value: OptionValue) -> None:
+    def set(self, option: int, optval: OptionValue) -> None:
         """Sets an option."""
 
     def get(self, option: int) -> Any:
@@ -251,11 +252,86 @@ class Socket:
         Raises `NotFlushed` after `timeout` ms.
         """
 
+    def secure_server(self, secret_key: bytes | str, allow: _Allow | None = None) -> AllowList:
+        """Makes this a CURVE server that lets the owners of some keys in.
+
+        `allow` is an `AllowList`, public keys (with names, if it is a mapping), a folder
+        of certificates, or ``"*"`` for everybody; without it nobody comes in. Returns the
+        list: what changes in it counts for the next peer. The name of a key, or else the
+        key itself, is the ``User-Id`` of its messages. Raises if the socket is bound or
+        connected already. Keys are 32 bytes or 40 characters of Z85.
+        """
+
+    def secure_client(self, server_key: bytes | str, secret_key: bytes | str | None = None) -> None:
+        """Makes this a CURVE client of the server with that public key.
+
+        Without a secret key of its own it gets a fresh one, which only a server that lets
+        everybody in will do with.
+        """
+
+    def password_server(self, users: _Users | None = None) -> Passwords:
+        """Makes this a PLAIN server that lets some users in, whose names are the
+        ``User-Id`` of their messages.
+
+        PLAIN protects nothing on its way: it is for networks that do. Returns the table:
+        what changes in it counts for the next peer.
+        """
+
+    def password_client(self, username: str, password: bytes | str) -> None:
+        """Makes this a PLAIN client."""
+
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
+    def _event_stream(self, events: int) -> EventStream: ...
+    def count_connected(self) -> int:
+        """How many peers are connected now, with their handshakes done."""
+
+    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
+
+        Raises `Again`, which says how many there are, when the time is up.
+        """
+
+    def count_subscribed(self, topic: bytes | str = b"") -> int:
+        """How many peers get a message that begins with `topic`.
+
+        Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
+        raise `ZMQError` (``ENOTSUP``).
+        """
+
+    def wait_subscribed(
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
+
+        Returns how many do. Raises `Again`, which says how many there are, when the time
+        is up.
+        """
+
+    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
+
+@final
+class EventStream:
+    """What happens to a socket; see `zeroxide.SocketEvents`."""
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+@final
+class Changes:
+    """Tells that something happened to a socket, by a descriptor."""
+
+    def fileno(self) -> int:
+        """Readable once something happened after the last `clear`."""
+
+    def clear(self) -> None:
+        """Forgets what happened; to be called before looking."""
 
 class AsyncSocket(Socket):
     """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
@@ -499,13 +575,84 @@ def strerror(errno: int) -> str:
 def zmq_errno() -> int:
     """The number of the last error in the calling thread."""
 
+def lent_buffers() -> int:
+    """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
+
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""
+
+_Key: TypeAlias = bytes | str
+# With names, or without.
+_Keys: TypeAlias = Iterable[_Key] | Mapping[Any, str]
+_Allow: TypeAlias = AllowList | _Keys | str | PathLike[str]
+_Users: TypeAlias = Passwords | Mapping[str, Any]
+
+@final
+class AllowList:
+    """The public keys that may connect to a CURVE server.
+
+    Made of keys, of a mapping from keys to names, of a folder of certificates, or of
+    ``"*"`` for everybody. A server and whoever holds the list share it: what changes
+    counts for the next peer, and with ``disconnect=True`` for those that are connected.
+    """
+
+    def __new__(cls, allow: _Allow | None = None, /) -> Self: ...
+    @property
+    def anybody(self) -> bool:
+        """Whether everybody may come in who knows the server's public key."""
+
+    def add(self, public_key: _Key, name: str = "") -> None:
+        """Lets the owner of a key in, under a name."""
+
+    def remove(self, public_key: _Key, *, disconnect: bool = False) -> bool:
+        """Takes a key off; returns whether it was there."""
+
+    def replace(self, keys: _Keys, *, disconnect: bool = False) -> None:
+        """Only these keys from now on, in one step."""
+
+    def reload(self, *, disconnect: bool = False) -> int:
+        """Reads the folder again that the list was made of; returns how many keys there are."""
+
+    def disconnect_strangers(self) -> int:
+        """Ends the connections of those who are not on the list any more; returns how many."""
+
+    def names(self) -> dict[bytes, str]:
+        """The names by key."""
+
+    def __contains__(self, public_key: _Key) -> bool: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Passwords:
+    """The users that may connect to a PLAIN server, and their passwords.
+
+    A server and whoever holds the table share it: what changes counts for the next peer,
+    and with ``disconnect=True`` for those that are connected.
+    """
+
+    def __new__(cls, users: _Users | None = None, /) -> Self: ...
+    def add(self, user: str, password: bytes | str) -> None:
+        """Lets a user in; an earlier password does not count any more."""
+
+    def remove(self, user: str, *, disconnect: bool = False) -> bool:
+        """Takes a user off; returns whether it was there."""
+
+    def replace(self, users: Mapping[str, Any], *, disconnect: bool = False) -> None:
+        """Only these users from now on, in one step."""
+
+    def disconnect_strangers(self) -> int:
+        """Ends the connections of users who are not there any more; returns how many."""
+
+    def __contains__(self, user: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
 
 def curve_keypair() -> tuple[bytes, bytes]:
     """A new pair of keys, public and secret, in Z85."""
 
-def curve_public(secret_key: bytes) -> bytes:
+def curve_public(secret_key: bytes | str) -> bytes:
     """The public key that belongs to a secret one, in Z85."""
 
 def zmq_poll(

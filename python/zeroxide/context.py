@@ -196,11 +196,11 @@ class Context(_native.Context, Generic[SocketT_co]):
 
     # ---- options --------------------------------------------------------------------
 
-    def set(self, option: int, value: int | str | bytes) -> None:
+    def set(self, option: int, optval: int | str | bytes) -> None:
         """Sets an option of the context."""
         if self.closed:
             raise RuntimeError("Context has been destroyed")
-        super().set(option, value)
+        super().set(option, optval)
 
     def get(self, option: int) -> int:
         """Reads an option of the context."""

@@ -39,6 +39,7 @@ from .constants import (
     SocketType,
 )
 from .error import ZMQBindError, ZMQError
+from .events import SocketEvents
 from .options import OptionAttributes
 from .tracker import MessageTracker
 
@@ -409,6 +410,17 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             monitor.connect(addr)
             self._monitor_socket = monitor
         return cast(Self, monitor)
+
+    def monitor_events(self, events: int = EVENT_ALL, timeout: float | None = None) -> SocketEvents:
+        """What happens to this socket's connections from now on, as `SocketEvent` objects.
+
+            for event in socket.monitor_events():
+                print(event.kind.name, event.endpoint, event.address, event.reason)
+
+        `events` is a sum of kinds. A ``for`` loop ends when nothing happens for `timeout`
+        ms. There may be several readers, and `get_monitor_socket` beside them.
+        """
+        return SocketEvents(self._event_stream(events), timeout)
 
     def disable_monitor(self) -> None:
         """Ends what `get_monitor_socket` began; the last event says so."""

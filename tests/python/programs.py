@@ -49,10 +49,12 @@ class Programs:
             process.communicate()
 
 
-def output(process: subprocess.Popen[str], stdin: str | None = None) -> str:
+def output(
+    process: subprocess.Popen[str], stdin: str | None = None, patience: float = PATIENCE
+) -> str:
     """What it writes, to its successful end."""
     try:
-        out, err = process.communicate(stdin, timeout=PATIENCE)
+        out, err = process.communicate(stdin, timeout=patience)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()

@@ -91,7 +91,7 @@ class Replies(list):
 def ask(auth):
     """Asks an authenticator; returns status, text and user id."""
 
-    def ask(authenticator, mechanism, *credentials, domain=b"", address=HOME.encode()):
+    def ask(authenticator, mechanism, *credentials, domain=b"", address=b"127.0.0.1"):
         authenticator.zap_socket = replies = Replies()
         request = [b"1.0", b"7", domain, address, b"me", mechanism, *credentials]
         asyncio.run(authenticator.handle_zap_message(request))
@@ -137,7 +137,10 @@ def test_passwords(ask, authenticator):
     assert ask(authenticator, b"PLAIN", b"eve", b"2", domain=b"lab") == (b"200", b"OK", b"eve")
     assert ask(authenticator, b"PLAIN", b"bob", b"2")[:2] == (b"400", b"Invalid password")
     assert ask(authenticator, b"PLAIN", b"eve", b"2")[:2] == (b"400", b"Invalid username")
-    assert ask(authenticator, b"PLAIN", b"bob", b"1", domain=b"x")[:2] == (b"400", b"Invalid domain")
+    assert ask(authenticator, b"PLAIN", b"bob", b"1", domain=b"x")[:2] == (
+        b"400",
+        b"Invalid domain",
+    )
     assert ask(authenticator, b"PLAIN", b"bob")[:2] == (b"400", b"Invalid credentials")
 
 

@@ -20,7 +20,13 @@ def z85(zmq):
 
 @pytest.mark.parametrize(
     ("raw", "text"),
-    [(b"", b""), (HELLO, b"HelloWorld"), (KEY, KEY_TEXT), (bytes(4), b"00000"), (b"\xff" * 4, b"%nSc0")],
+    [
+        (b"", b""),
+        (HELLO, b"HelloWorld"),
+        (KEY, KEY_TEXT),
+        (bytes(4), b"00000"),
+        (b"\xff" * 4, b"%nSc0"),
+    ],
 )
 def test_known_answers(z85, raw, text):
     assert z85.encode(raw) == text

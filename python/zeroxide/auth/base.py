@@ -149,9 +149,7 @@ class Authenticator:
         else:
             self.credentials_providers[domain] = credentials_provider
 
-    def configure_gssapi(
-        self, domain: str = _DEFAULT_DOMAIN, location: str | None = None
-    ) -> None:
+    def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:
         """Does nothing: the mechanism itself authenticates."""
 
     def curve_user_id(self, client_public_key: bytes) -> str:
@@ -245,9 +243,7 @@ class Authenticator:
         allowed, reason = self._authenticate_gssapi(domain, principal)
         return (b"" if allowed else reason), principal.decode(self.encoding, "replace")
 
-    def _authenticate_plain(
-        self, domain: str, username: str, password: str
-    ) -> tuple[bool, bytes]:
+    def _authenticate_plain(self, domain: str, username: str, password: str) -> tuple[bool, bytes]:
         """Whether the password is right, and what is wrong if not."""
         if not self.passwords:
             reason = b"No passwords defined"

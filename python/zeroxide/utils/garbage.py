@@ -5,13 +5,12 @@ What programs do to it before a fork or at their end does nothing.
 """
 
 import os
+from collections.abc import Mapping
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .. import _native
 from ..context import Context
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["GarbageCollector", "gc"]
 
@@ -21,12 +20,15 @@ class GarbageCollector:
 
     url = "inproc://pyzmq.gc.01"
     thread: Thread | None = None
-    refs: "Mapping[int, Any]"
 
     def __init__(self, context: Context[Any] | None = None) -> None:
         self.pid = os.getpid()
-        self.refs = {}
         self._context = context
+
+    @property
+    def refs(self) -> Mapping[int, None]:
+        """One entry for each buffer that is not free yet; there is nothing behind the keys."""
+        return dict.fromkeys(range(_native.lent_buffers()))
 
     @property
     def context(self) -> Context[Any]:

@@ -6,7 +6,9 @@ from typing_extensions import Buffer
 
 __all__ = ["Z85CHARS", "Z85MAP", "decode", "encode"]
 
-Z85CHARS: Final = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+Z85CHARS: Final = (
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+)
 Z85MAP: Final = {character: value for value, character in enumerate(Z85CHARS)}
 
 # What the five digits of a group count.

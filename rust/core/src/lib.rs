@@ -49,7 +49,7 @@ mod zap;
 pub use crate::access::{AllowList, Key, Passwords, curve_keypair, curve_public, parse_key};
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::monitor::{EventKind, MonitorEvent};
+pub use crate::monitor::{EventKind, MonitorEvent, Party};
 pub use crate::options::{
     CONTEXT_OPTIONS, ContextOptions, ContextRow, Kind, OptionRow, SOCKET_OPTIONS, Value, ids,
 };
@@ -58,7 +58,8 @@ pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, pol
 pub use crate::proxy::{Proxy, SideStats};
 pub use crate::signal::{Wakes, deferring_wakes};
 pub use crate::socket::{
-    Attempt, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait,
+    Attempt, Changes, EventStream, Events, FlushError, PeerStats, SendError, Socket, SocketStats,
+    Wait,
 };
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;

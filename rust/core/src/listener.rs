@@ -9,7 +9,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, Result};
 use crate::io_thread::IoHandle;
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
@@ -179,7 +179,12 @@ impl Listener {
         for _ in 0..ACCEPTS_PER_TURN {
             match listen.accept() {
                 Ok(Some(stream)) => {
-                    self.emit(EventKind::Accepted, stream.id());
+                    let party = Party {
+                        address: stream.peer_name(),
+                        peer: None,
+                    };
+                    let event = MonitorEvent::new(EventKind::Accepted, stream.id(), &self.endpoint);
+                    self.port.emit(event.about(&party));
                     match self.serve(stream) {
                         Ok(session) => self.remember(joining, &session),
                         Err(error) => self.failed(&error),

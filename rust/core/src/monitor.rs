@@ -1,8 +1,17 @@
 //! Socket events: what they are called, what they carry, and how libzmq's programs expect them on the wire.
 
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
 use bytes::{BufMut, BytesMut};
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
+
+use crate::error::Result;
+use crate::signal::Signal;
 
 /// What happened. The discriminants are libzmq's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,24 +58,64 @@ pub struct MonitorEvent {
     pub value: u64,
     /// The endpoint it happened to.
     pub endpoint: String,
+    /// Who is at the other end, as far as it is known.
+    pub party: Party,
     /// The reason in words, where there is one.
     pub reason: Option<String>,
+    /// When.
+    pub at: SystemTime,
+    /// How many events came before this one that the reader missed, because it had not read thousands of others.
+    pub missed: u64,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Party {
+    /// The peer's address with its port; `:uid:gid:pid` over ipc. Empty while there is no connection.
+    pub address: String,
+    /// What the handshake told.
+    pub peer: Option<Arc<PeerInfo>>,
+}
+
+impl Party {
+    /// A peer without its port.
+    pub(crate) fn of(peer: Option<Arc<PeerInfo>>) -> Party {
+        let address = peer.as_ref().and_then(|peer| {
+            let mut properties = peer.properties.iter();
+            properties.find(|(name, _)| name == "Peer-Address")
+        });
+        Party {
+            address: address
+                .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+                .unwrap_or_default(),
+            peer,
+        }
+    }
 }
 
 impl MonitorEvent {
-    /// An event without a reason.
+    /// An event of now, without a reason.
     pub fn new(kind: EventKind, value: u64, endpoint: &str) -> MonitorEvent {
         MonitorEvent {
             kind,
             value,
             endpoint: endpoint.to_owned(),
+            party: Party::default(),
             reason: None,
+            at: SystemTime::now(),
+            missed: 0,
         }
     }
 
     /// Adds the reason in words.
     pub fn because(mut self, reason: impl ToString) -> MonitorEvent {
         self.reason = Some(reason.to_string());
+        self
+    }
+
+    /// Adds who it is about.
+    pub fn about(mut self, party: &Party) -> MonitorEvent {
+        self.party = party.clone();
         self
     }
 
@@ -79,5 +128,112 @@ impl MonitorEvent {
             Frame::copy_from(&head),
             Frame::copy_from(self.endpoint.as_bytes()),
         ])
+    }
+}
+
+/// From so many events on that nobody has read, further ones are only counted.
+const UNREAD_MAX: usize = 10_000;
+
+/// Events on their way to a reader.
+pub(crate) struct EventQueue {
+    state: Mutex<Queued>,
+    signal: Signal,
+}
+
+#[derive(Default)]
+struct Queued {
+    events: VecDeque<MonitorEvent>,
+    /// How many did not fit in behind the last of `events`.
+    missed: u64,
+    over: Option<Over>,
+}
+
+/// Why no more events come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Over {
+    /// The socket or the reader was closed.
+    Closed,
+    /// The context was terminated.
+    Terminated,
+}
+
+/// What a look into a queue found.
+pub(crate) enum Found {
+    /// The next event.
+    Event(Box<MonitorEvent>),
+    /// None now.
+    Nothing,
+    /// None any more.
+    Over(Over),
+}
+
+impl EventQueue {
+    pub(crate) fn new() -> EventQueue {
+        EventQueue {
+            state: Mutex::default(),
+            signal: Signal::new(),
+        }
+    }
+
+    /// What readers wait on.
+    pub(crate) fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    pub(crate) fn push(&self, event: &MonitorEvent) {
+        let mut state = self.lock();
+        if state.over.is_some() {
+            return;
+        }
+        if state.events.len() >= UNREAD_MAX {
+            state.missed += 1;
+            return;
+        }
+        let mut event = event.clone();
+        event.missed = std::mem::take(&mut state.missed);
+        state.events.push_back(event);
+        self.announce();
+    }
+
+    /// Nothing comes any more; what is there can still be read.
+    pub(crate) fn end(&self, why: Over) {
+        let mut state = self.lock();
+        if state.over.is_none() || why == Over::Closed {
+            state.over = Some(why);
+        }
+        self.announce();
+    }
+
+    pub(crate) fn pop(&self) -> Found {
+        let mut state = self.lock();
+        let found = match (state.events.pop_front(), state.over) {
+            (Some(event), _) => Found::Event(Box::new(event)),
+            (None, Some(why)) => Found::Over(why),
+            (None, None) => Found::Nothing,
+        };
+        if state.events.is_empty() && state.over.is_none() {
+            self.signal.lower();
+        }
+        found
+    }
+
+    /// A descriptor that is readable for as long as [`pop`](Self::pop) has something to say.
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        let state = self.lock();
+        let fd = self.signal.descriptor()?;
+        if !state.events.is_empty() || state.over.is_some() {
+            self.signal.raise();
+        }
+        Ok(fd)
+    }
+
+    /// To be called with the state locked, so that the descriptor is where the last of several calls put it.
+    fn announce(&self) {
+        self.signal.wake();
+        self.signal.raise();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queued> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -576,6 +576,11 @@ impl Pipe {
         known && !mem::replace(&mut self.met, true)
     }
 
+    /// Whether the owner of this end has met the peer, and the connection stands.
+    pub fn is_connected(&self) -> bool {
+        self.met && !self.is_far_closed()
+    }
+
     /// The connection is lost, and with the next one the peer is met again.
     pub fn parts_from_peer(&mut self) {
         self.met = false;

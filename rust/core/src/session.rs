@@ -35,7 +35,7 @@ use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
 use crate::io_thread::IoHandle;
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns;
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
@@ -64,6 +64,8 @@ pub(crate) struct Session {
     ended: AtomicBool,
     /// The peer was let in and shall go.
     revoked: AtomicBool,
+    /// Who the connection is with, for its events.
+    party: Mutex<Party>,
     state: Mutex<State>,
 }
 
@@ -159,6 +161,10 @@ impl Session {
         stream: Option<Stream>,
     ) -> Arc<Session> {
         let now = Instant::now();
+        let party = Party {
+            address: stream.as_ref().map(Stream::peer_name).unwrap_or_default(),
+            peer: None,
+        };
         let link = match stream {
             Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
             None => Link::Idle,
@@ -176,6 +182,7 @@ impl Session {
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             revoked: AtomicBool::new(false),
+            party: Mutex::new(party),
             state: Mutex::new(State {
                 token: None,
                 pipe: None,
@@ -276,13 +283,20 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.port
-            .emit(MonitorEvent::new(kind, value, &self.endpoint));
+        self.tell(MonitorEvent::new(kind, value, &self.endpoint));
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.port
-            .emit(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+    }
+
+    fn tell(&self, event: MonitorEvent) {
+        let event = event.about(&self.party());
+        self.port.emit(event);
+    }
+
+    fn party(&self) -> MutexGuard<'_, Party> {
+        self.party.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

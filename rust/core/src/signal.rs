@@ -224,12 +224,14 @@ impl Signal {
         // Pairs with the fence in `lower`: either that sees what was done before this call, or this sees that the
         // descriptor was lowered.
         fence(Ordering::SeqCst);
-        if self.raised.load(Ordering::Relaxed) {
+        if self.raised.load(Ordering::Acquire) {
             return;
         }
         let _turn = lock(&self.level);
-        if !self.raised.swap(true, Ordering::Relaxed) {
+        if !self.raised.load(Ordering::Relaxed) {
             fd.signal();
+            // Only now: whoever finds it raised already takes the descriptor for readable.
+            self.raised.store(true, Ordering::Release);
         }
     }
 

@@ -9,6 +9,7 @@
 //! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
+mod changes;
 mod close;
 mod core;
 mod endpoints;
@@ -16,6 +17,7 @@ mod flush;
 mod inproc;
 mod monitoring;
 mod parts;
+mod peers;
 mod relay;
 mod securing;
 mod settings;
@@ -36,8 +38,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
+pub use crate::socket::changes::Changes;
 use crate::socket::core::{Core, Source, State};
 pub use crate::socket::flush::FlushError;
+pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::stats::{PeerStats, SocketStats};
 
 /// How long a call may wait.

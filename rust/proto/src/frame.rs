@@ -131,8 +131,9 @@ impl Frame {
         Some(Frame::from_array(&bytes, body.len() as u8, false))
     }
 
+    /// A data frame around `bytes`, however few they are: whoever owns them is told when the frame is gone.
     #[inline]
-    fn shared(bytes: Bytes) -> Frame {
+    pub fn shared(bytes: Bytes) -> Frame {
         Frame {
             body: Body::Shared(Shared {
                 bytes,

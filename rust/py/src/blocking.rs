@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use zeroxide::{Error, ErrorKind};
+use zeroxide::{Error, ErrorKind, Wait};
 
 use crate::error::raise;
 use crate::functions::generation;
@@ -46,6 +46,29 @@ pub(crate) fn wait<T: Send>(
             return Err(raise(Error::new(ErrorKind::Again)));
         }
     }
+}
+
+/// As [`wait`] for a step that is told how long it may wait, and whose error says more than that the time is over.
+pub(crate) fn wait_saying<T: Send>(
+    py: Python<'_>,
+    deadline: Option<Instant>,
+    mut step: impl FnMut(Wait) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    wait(py, None, |until| {
+        let until = match (until, deadline) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        match step(until.map_or(Wait::Forever, Wait::Until)) {
+            Err(error)
+                if error.kind() == ErrorKind::Again
+                    && deadline.is_some_and(|deadline| deadline <= Instant::now()) =>
+            {
+                Err(error)
+            }
+            result => retry(result),
+        }
+    })
 }
 
 /// Makes a step of a result: what asks for another try is not an error.

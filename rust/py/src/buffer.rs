@@ -10,11 +10,11 @@
 
 use std::ffi::c_int;
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -48,6 +48,16 @@ fn reclaim_now() {
     drop(SPENT.take_all());
 }
 
+/// How many [`Lent`] there are.
+static LENT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many Python buffers the core refers to.
+#[pyfunction]
+pub(crate) fn lent_buffers() -> usize {
+    reclaim();
+    LENT.load(Ordering::Relaxed)
+}
+
 /// Memory of a Python object that the core refers to.
 struct Lent {
     memory: *const u8,
@@ -76,6 +86,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        LENT.fetch_sub(1, Ordering::Relaxed);
         if let Some(owner) = self.owner.take() {
             SPENT.push(owner);
         }
@@ -155,10 +166,23 @@ impl Release {
     }
 }
 
-/// A body as the core keeps it, and its release if it was lent and somebody wants to know.
+/// A body as the core keeps it.
 pub(crate) struct Body {
     pub(crate) frame: Frame,
+    /// Whether it is the Python object's own memory, not a copy.
+    pub(crate) is_lent: bool,
+    /// Its release, if it was lent and somebody wants to know.
     pub(crate) release: Option<Release>,
+}
+
+impl Body {
+    fn copied(frame: Frame) -> Body {
+        Body {
+            frame,
+            is_lent: false,
+            release: None,
+        }
+    }
 }
 
 /// Takes a body for an ordinary send: copied, but for large `bytes` objects, which never change.
@@ -180,17 +204,11 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
         if object.as_bytes().len() >= threshold.max(1) {
             return Ok(lend_bytes(object, track));
         }
-        return Ok(Body {
-            frame: Frame::copy_from(object.as_bytes()),
-            release: None,
-        });
+        return Ok(Body::copied(Frame::copy_from(object.as_bytes())));
     }
     let buffer = view(data)?;
     if buffer.len() < threshold.max(1) {
-        return Ok(Body {
-            frame: with_contiguous(data, Frame::copy_from)?,
-            release: None,
-        });
+        return Ok(Body::copied(with_contiguous(data, Frame::copy_from)?));
     }
     let done = track.then(Arc::<Done>::default);
     let lent = Lent {
@@ -217,8 +235,11 @@ fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
 }
 
 fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
+    LENT.fetch_add(1, Ordering::Relaxed);
     Body {
-        frame: Frame::from_bytes(Bytes::from_owner(lent)),
+        // Never a copy inside the frame, however small: what was lent is not done before the frame is gone.
+        frame: Frame::shared(Bytes::from_owner(lent)),
+        is_lent: true,
         release: done.map(|done| Release { done }),
     }
 }
@@ -342,7 +363,62 @@ fn check_target(buffer: &View, nbytes: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Fills in a buffer view of `body`, which belongs to the Python object `owner` and lives as long as it.
+/// What a frame's memory becomes when somebody may write to it: nobody else's.
+pub(crate) struct Private {
+    start: *mut u8,
+    len: usize,
+    /// Keeps the memory, and is not looked at: whoever holds a view may be writing through `start`.
+    _block: BytesMut,
+}
+
+// SAFETY: the memory belongs to this object alone. Python code in several threads may write to it through views, as to
+// a bytearray; here it is only copied, so that the worst that comes of it is a torn copy.
+unsafe impl Send for Private {}
+// SAFETY: as above.
+unsafe impl Sync for Private {}
+
+impl Private {
+    /// Takes the memory of `frame` if nobody else refers to it, and a copy otherwise. Views of what was there stay valid:
+    /// memory that is not taken stays in the frame.
+    pub(crate) fn of(frame: &mut Frame) -> Private {
+        let mut block = if frame.is_inline() {
+            BytesMut::from(frame.as_slice())
+        } else {
+            std::mem::take(frame)
+                .into_bytes()
+                .try_into_mut()
+                .unwrap_or_else(|bytes| {
+                    let copy = BytesMut::from(bytes.as_ref());
+                    *frame = Frame::shared(bytes);
+                    copy
+                })
+        };
+        Private {
+            start: block.as_mut_ptr(),
+            len: block.len(),
+            _block: block,
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` points to `len` initialised bytes of the block, which neither moves nor ends before `self`.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// Memory to show to Python.
+pub(crate) enum Shown<'a> {
+    ReadOnly(&'a [u8]),
+    Writable(&'a Private),
+}
+
+/// Whether somebody who asks for a buffer with these flags may look at memory that others refer to. Who asks for no more
+/// than the bytes only reads them; a memoryview tells what it was given, and NumPy takes what it can get.
+pub(crate) fn only_reads(flags: c_int) -> bool {
+    flags == ffi::PyBUF_SIMPLE
+}
+
+/// Fills in a buffer view of `memory`, which belongs to the Python object `owner` and lives as long as it.
 ///
 /// # Safety
 /// `view` is what the interpreter handed to `__getbuffer__`.
@@ -350,17 +426,21 @@ pub(crate) unsafe fn export(
     view: *mut ffi::Py_buffer,
     flags: c_int,
     owner: &Bound<'_, PyAny>,
-    body: &[u8],
+    memory: &Shown<'_>,
 ) -> PyResult<()> {
+    let (start, len, read_only) = match memory {
+        Shown::ReadOnly(body) => (body.as_ptr().cast_mut(), body.len(), 1),
+        Shown::Writable(private) => (private.start, private.len, 0),
+    };
     // SAFETY: `view` is valid by this function's contract; the memory outlives the view because the view holds a
-    // reference to `owner`, which is frozen and keeps the body. The view is read-only (1).
+    // reference to `owner`, which keeps the memory where it is. Only private memory is shown as writable.
     let result = unsafe {
         ffi::PyBuffer_FillInfo(
             view,
             owner.as_ptr(),
-            body.as_ptr().cast_mut().cast(),
-            body.len() as ffi::Py_ssize_t,
-            1,
+            start.cast(),
+            len as ffi::Py_ssize_t,
+            read_only,
             flags,
         )
     };

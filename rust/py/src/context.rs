@@ -71,17 +71,17 @@ impl Context {
     }
 
     /// Changes an option of the context.
-    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyString>() {
-            Value::Bytes(value.extract::<String>()?.into_bytes())
-        } else if option == THREAD_NAME_PREFIX && value.is_instance_of::<PyBytes>() {
-            Value::Bytes(value.extract::<Vec<u8>>()?)
-        } else if let Ok(number) = value.extract::<i64>() {
+    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyString>() {
+            Value::Bytes(optval.extract::<String>()?.into_bytes())
+        } else if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyBytes>() {
+            Value::Bytes(optval.extract::<Vec<u8>>()?)
+        } else if let Ok(number) = optval.extract::<i64>() {
             Value::Int(number)
         } else {
             return Err(PyTypeError::new_err(format!(
                 "expected int, got: {}",
-                value.repr()?
+                optval.repr()?
             )));
         };
         self.core()?.set_option(option, &value).map_err(raise)

@@ -4,31 +4,68 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PyString, PyWeakrefMethods, PyWeakrefReference};
 use zeroxide::{Error, ErrorKind, Frame as CoreFrame, PeerInfo};
 
-use crate::buffer::{self, Release};
+use crate::buffer::{self, Private, Release, Shown};
 use crate::error::{Failure, raise};
 use crate::install::{default_copy_threshold, finished_tracker, installed};
 
-/// One part of a message. Its memory is shared with the core, never copied unless asked for.
+/// One part of a message. Its memory is shared with the core, and copied at most when somebody may write to it.
 #[pyclass(subclass, frozen, weakref, dict, module = "zeroxide")]
 pub(crate) struct Frame {
-    body: CoreFrame,
+    memory: Mutex<Memory>,
     more: AtomicBool,
     tracker: Option<Py<PyAny>>,
     peer: Option<Arc<PeerInfo>>,
+    /// What `bytes` returns, once it was asked for; from the start if the body is the memory of such an object.
     bytes: PyOnceLock<Py<PyBytes>>,
+    /// The view that `buffer` returned last, by a weak reference: it refers to the frame itself.
+    view: Mutex<Option<Py<PyWeakrefReference>>>,
+}
+
+/// Where the body is.
+struct Memory {
+    body: CoreFrame,
+    /// Instead of `body`, from the first view on that can be written to.
+    private: Option<Private>,
+}
+
+impl Memory {
+    fn as_slice(&self) -> &[u8] {
+        match &self.private {
+            Some(private) => private.as_slice(),
+            None => self.body.as_slice(),
+        }
+    }
 }
 
 impl Frame {
+    fn made_of(body: CoreFrame, more: bool, tracker: Option<Py<PyAny>>) -> Frame {
+        Frame {
+            memory: Mutex::new(Memory {
+                body,
+                private: None,
+            }),
+            more: AtomicBool::new(more),
+            tracker,
+            peer: None,
+            bytes: PyOnceLock::new(),
+            view: Mutex::new(None),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A frame that was received.
     pub(crate) fn received(
         py: Python<'_>,
@@ -39,19 +76,22 @@ impl Frame {
     ) -> Frame {
         let tracker = track.then(|| finished_tracker(py));
         Frame {
-            body,
-            more: AtomicBool::new(more),
-            tracker,
             peer,
-            bytes: PyOnceLock::new(),
+            ..Frame::made_of(body, more, tracker)
         }
     }
 
-    /// The body, sharing its memory.
+    /// The body, sharing its memory unless somebody may write to that.
     pub(crate) fn body(&self) -> CoreFrame {
-        let mut body = self.body.clone();
-        body.set_more(false);
-        body
+        let memory = self.memory();
+        match &memory.private {
+            Some(private) => CoreFrame::copy_from(private.as_slice()),
+            None => {
+                let mut body = memory.body.clone();
+                body.set_more(false);
+                body
+            }
+        }
     }
 
     /// The tracker, if it has one.
@@ -60,13 +100,15 @@ impl Frame {
     }
 
     fn copy_of(&self, py: Python<'_>) -> Frame {
-        Frame {
-            body: self.body.clone(),
-            more: AtomicBool::new(self.more.load(Ordering::Relaxed)),
-            tracker: self.tracker_of(py),
+        let copy = Frame {
             peer: self.peer.clone(),
-            bytes: PyOnceLock::new(),
+            ..Frame::made_of(self.body(), self.more(), self.tracker_of(py))
+        };
+        if let Some(bytes) = self.bytes.get(py) {
+            // A new cell is empty.
+            let _ = copy.bytes.set(py, bytes.clone_ref(py));
         }
+        copy
     }
 
     fn property(&self, name: &str) -> Option<String> {
@@ -111,6 +153,7 @@ impl Frame {
         copy_threshold: Option<usize>,
     ) -> PyResult<Frame> {
         buffer::reclaim();
+        let bytes = PyOnceLock::new();
         let (body, tracker) = match data {
             None => (CoreFrame::new(), track.then(|| finished_tracker(py))),
             Some(data) => {
@@ -125,6 +168,11 @@ impl Frame {
                     None => copy_threshold.unwrap_or_else(|| default_copy_threshold(py)),
                 };
                 let lent = buffer::lent(data, threshold, track)?;
+                if lent.is_lent
+                    && let Ok(object) = data.cast_exact::<PyBytes>()
+                {
+                    let _ = bytes.set(py, object.clone().unbind());
+                }
                 let tracker = if track {
                     Some(tracker_for(py, lent.release)?)
                 } else {
@@ -134,11 +182,8 @@ impl Frame {
             }
         };
         Ok(Frame {
-            body,
-            more: AtomicBool::new(false),
-            tracker,
-            peer: None,
-            bytes: PyOnceLock::new(),
+            bytes,
+            ..Frame::made_of(body, false, tracker)
         })
     }
 
@@ -146,14 +191,28 @@ impl Frame {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
         self.bytes
-            .get_or_init(py, || PyBytes::new(py, self.body.as_slice()).unbind())
+            .get_or_init(py, || PyBytes::new(py, self.memory().as_slice()).unbind())
             .clone_ref(py)
     }
 
-    /// The body as a memoryview, without a copy.
+    /// The body as a memoryview; the same one for as long as somebody has it.
     #[getter]
-    fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
-        PyMemoryView::from(slf.as_any())
+    fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let last = || {
+            slf.get()
+                .view
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let seen = last().as_ref().map(|view| view.clone_ref(slf.py()));
+        if let Some(view) = seen.and_then(|view| view.bind(slf.py()).upgrade()) {
+            return Ok(view);
+        }
+        let view = PyMemoryView::from(slf.as_any())?.into_any();
+        let weak = PyWeakrefReference::new(&view)?.unbind();
+        // What was there is dropped after the lock is free again.
+        let _former = last().replace(weak);
+        Ok(view)
     }
 
     /// Whether more parts of the message follow.
@@ -174,7 +233,7 @@ impl Frame {
     }
 
     fn __len__(&self) -> usize {
-        self.body.len()
+        self.memory().as_slice().len()
     }
 
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
@@ -195,10 +254,7 @@ impl Frame {
         } else {
             format!("{}.{}", class.module()?, class.qualname()?)
         };
-        Ok(format!(
-            "<{name}({})>",
-            summary(slf.py(), this.body.as_slice())?
-        ))
+        Ok(format!("<{name}({})>", summary(slf.py(), &this.body())?))
     }
 
     fn __str__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -210,7 +266,7 @@ impl Frame {
         if let Ok(number) = option.extract::<i32>() {
             let value = match number {
                 1 => i32::from(self.more()),
-                3 => i32::from(!self.body.is_inline()),
+                3 => i32::from(!self.memory().body.is_inline()),
                 _ => {
                     let text = format!("a frame has no property {number}");
                     return Err(Failure::with(ErrorKind::Invalid, text).into());
@@ -288,8 +344,16 @@ impl Frame {
         view: *mut ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        // SAFETY: `view` comes from the interpreter; the frame is frozen, so its body neither moves nor changes.
-        unsafe { buffer::export(view, flags, slf.as_any(), slf.get().body.as_slice()) }
+        let mut memory = slf.get().memory();
+        let Memory { body, private } = &mut *memory;
+        let shown = if buffer::only_reads(flags) && private.is_none() {
+            Shown::ReadOnly(body.as_slice())
+        } else {
+            Shown::Writable(private.get_or_insert_with(|| Private::of(body)))
+        };
+        // SAFETY: `view` comes from the interpreter. The frame does not move, and neither does its body: what a view
+        // shows is kept until the frame is gone.
+        unsafe { buffer::export(view, flags, slf.as_any(), &shown) }
     }
 }
 

@@ -11,6 +11,7 @@ mod blocking;
 mod buffer;
 mod context;
 mod error;
+mod events;
 mod frame;
 mod functions;
 mod install;
@@ -31,9 +32,11 @@ mod _native {
     #[pymodule_export]
     use super::awaited::watcher::Watcher;
     #[pymodule_export]
-    use super::buffer::Release;
+    use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
+    #[pymodule_export]
+    use super::events::{Changes, EventStream};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

@@ -22,6 +22,7 @@ use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
 use crate::error::{Failure, not_flushed, raise};
+use crate::events::{Changes, EventStream};
 use crate::functions::generation;
 use crate::install::default_copy_threshold;
 
@@ -347,8 +348,8 @@ impl Socket {
     // ---- options ---------------------------------------------------------------------------------------------------
 
     /// Changes an option.
-    fn set(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set_value(option, value)
+    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set_value(option, optval)
     }
 
     /// The value of an option.
@@ -490,6 +491,72 @@ impl Socket {
             }
             Some(addr) => core.monitor(&address(addr)?, events).map_err(raise),
         }
+    }
+
+    /// The socket's events, for a reader in this process.
+    fn _event_stream(&self, events: u32) -> PyResult<EventStream> {
+        let stream = self.core()?.event_stream(events).map_err(raise)?;
+        Ok(EventStream::new(stream))
+    }
+
+    // ---- peers -----------------------------------------------------------------------------------------------------
+
+    /// How many peers are connected now.
+    fn count_connected(&self) -> PyResult<usize> {
+        self.core()?.count_connected().map_err(raise)
+    }
+
+    /// Waits up to `timeout` milliseconds until at least `count` peers are connected; returns how many are.
+    #[pyo3(signature = (timeout=None, count=1))]
+    fn wait_connected(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        count: usize,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
+            core.wait_connected(count, wait)
+        })
+    }
+
+    /// How many peers get a message that begins with `topic`.
+    #[pyo3(signature = (topic=None))]
+    fn count_subscribed(&self, topic: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let topic = prefix(topic)?;
+        self.core()?.count_subscribed(&topic).map_err(raise)
+    }
+
+    /// Waits up to `timeout` milliseconds until at least `count` peers get what begins with `topic`; returns how many do.
+    #[pyo3(signature = (topic=None, count=1, timeout=None))]
+    fn wait_subscribed(
+        &self,
+        py: Python<'_>,
+        topic: Option<&Bound<'_, PyAny>>,
+        count: usize,
+        timeout: Option<f64>,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        let topic = prefix(topic)?;
+        blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
+            core.wait_subscribed(&topic, count, wait)
+        })
+    }
+
+    /// The news that something happened to the socket.
+    fn _changes(&self) -> PyResult<Changes> {
+        Ok(Changes::new(self.core()?.changes()))
+    }
+}
+
+/// The bytes of a topic, given as bytes or text.
+fn prefix(topic: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
+    match topic {
+        None => Ok(Vec::new()),
+        Some(topic) => match topic.cast::<PyString>() {
+            Ok(text) => Ok(text.to_str()?.as_bytes().to_vec()),
+            Err(_) => topic.extract(),
+        },
     }
 }
 

@@ -175,6 +175,10 @@ pub struct Options {
 
     /// PLAIN_*, CURVE_*, ZAP_*: who this is, and who may talk to it.
     pub security: Security,
+    /// LOOPBACK_FASTPATH
+    pub loopback_fastpath: bool,
+    /// MULTICAST_LOOP
+    pub multicast_loop: bool,
     /// RATE in kbit/s
     pub rate: u32,
     /// RECOVERY_IVL
@@ -238,6 +242,8 @@ impl Options {
             socks_password: String::new(),
             use_fd: None,
             security: Security::default(),
+            loopback_fastpath: false,
+            multicast_loop: true,
             rate: 100,
             recovery_ivl: Duration::from_secs(10),
             multicast_hops: 1,

@@ -362,9 +362,11 @@ options_table! {
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
     93 ZAP_ENFORCE_DOMAIN: Bool, "Ask a ZAP handler only if ZAP_DOMAIN is set, and let nobody in without one."
         .int(|o| o.security.enforce_domain.into(), |o, v| o.security.enforce_domain = v == 1),
-    94 LOOPBACK_FASTPATH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    94 LOOPBACK_FASTPATH: Bool, "A shortcut of Windows. Kept."
+        .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
     95 METADATA: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    96 MULTICAST_LOOP: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    96 MULTICAST_LOOP: Bool, "Whether multicast comes back to this host. Kept."
+        .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
@@ -517,6 +519,10 @@ impl OptionRow {
 
     /// Handed to the pattern, at any time.
     const fn pattern(mut self, make: fn(&Value) -> PatternOption) -> OptionRow {
+        if matches!(self.kind, Kind::Bool) {
+            // As in libzmq: these take any number for yes, the flags of the transports only 1.
+            self.limits = Limits::Range(0, INT);
+        }
         self.access.pattern = Some(make);
         self.writable = true;
         self.live = true;
@@ -552,7 +558,7 @@ fn text<'a>(row: &OptionRow, bytes: &'a [u8]) -> Result<&'a str> {
 }
 
 fn flag(value: &Value) -> bool {
-    *value == Value::Int(1)
+    *value != Value::Int(0)
 }
 
 fn count(value: &Value) -> usize {

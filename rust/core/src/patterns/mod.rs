@@ -124,6 +124,13 @@ pub trait Pattern: Send {
     /// Whether [`recv`](Self::recv) would not answer `Again` (what POLLIN says).
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
 
+    /// Who gets a message that begins with `topic`; an id may come several times. `None` if nobody subscribes to this
+    /// pattern.
+    fn subscribed(&mut self, pipes: &mut PipeSet, topic: &[u8]) -> Option<Vec<PipeId>> {
+        let _ = (pipes, topic);
+        None
+    }
+
     /// Applies an option that concerns routing.
     ///
     /// # Errors

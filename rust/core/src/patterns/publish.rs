@@ -101,6 +101,10 @@ impl Pattern for Pub {
         false
     }
 
+    fn subscribed(&mut self, _: &mut PipeSet, topic: &[u8]) -> Option<Vec<PipeId>> {
+        Some(self.publisher.subscribed(topic))
+    }
+
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
             // About notifications, which there are none of here.

@@ -97,6 +97,13 @@ impl Publisher {
         Ok(())
     }
 
+    /// Whose subscriptions match; an id may come several times.
+    pub(super) fn subscribed(&self, topic: &[u8]) -> Vec<PipeId> {
+        let mut ids = Vec::new();
+        self.subscribers.for_each_match(topic, |id| ids.push(id));
+        ids
+    }
+
     /// Without NODROP nothing ever waits. With it, nobody knows what the next message is about, so a single full peer
     /// is enough to say no: otherwise a sender that waits until it may send would spin.
     pub(super) fn can_send(&self) -> bool {

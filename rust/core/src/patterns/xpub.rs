@@ -224,6 +224,11 @@ impl Pattern for Xpub {
         !self.pending.is_empty()
     }
 
+    fn subscribed(&mut self, pipes: &mut PipeSet, topic: &[u8]) -> Option<Vec<PipeId>> {
+        self.listen(pipes);
+        Some(self.publisher.subscribed(topic))
+    }
+
     fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
             // As with libzmq each of the two sets both.

@@ -136,16 +136,6 @@ impl Session {
         };
         self.emit_because(kind, value, text);
     }
-
-    /// What may be worth a warning about a peer that was let in.
-    pub(super) fn warning(&self, peer: &PeerInfo, address: &str) -> Option<&'static str> {
-        let local = match address.parse::<IpAddr>() {
-            Ok(address) => address.is_loopback(),
-            Err(_) => true,
-        };
-        (peer.mechanism == "PLAIN" && !local)
-            .then_some("user name and password crossed the network in clear")
-    }
 }
 
 impl Connection {
@@ -195,6 +185,15 @@ impl Admitted for Session {
     fn is_over(&self) -> bool {
         self.has_ended()
     }
+}
+
+/// What may be worth a warning about a peer that was let in.
+pub(super) fn warning(peer: &PeerInfo, address: &str) -> Option<&'static str> {
+    // Over ipc there is no such address.
+    let address = address.parse::<IpAddr>();
+    let remote = address.is_ok_and(|address| !address.is_loopback());
+    (peer.mechanism == "PLAIN" && remote)
+        .then_some("user name and password crossed the network in clear")
 }
 
 fn named(address: &str) -> &str {

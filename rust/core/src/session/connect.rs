@@ -8,7 +8,7 @@ use zeroxide_proto::engine::Engine;
 
 use super::{Connection, Link, Session, State, engine_config};
 use crate::error::{self, Error, Result};
-use crate::monitor::EventKind;
+use crate::monitor::{EventKind, Party};
 use crate::reactor::Reactor;
 use crate::transports::{Opening, Socks, Stream, Target, Targets, Transport};
 
@@ -195,6 +195,7 @@ impl Session {
 
     /// The peer can be talked to, and has been `heard` saying this.
     fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: &[u8]) {
+        self.party().address = stream.peer_name();
         self.emit(EventKind::Connected, stream.id());
         let mut engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
         if !heard.is_empty() {
@@ -206,6 +207,7 @@ impl Session {
     }
 
     pub(super) fn wait_for_next_round(&self, state: &mut State, io: &mut Reactor) {
+        *self.party() = Party::default();
         let delay = state
             .connecter
             .as_mut()

@@ -10,6 +10,7 @@ use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::Kind;
 
+use super::admission::warning;
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
@@ -152,10 +153,6 @@ impl Session {
             return;
         };
         let address = up.stream.peer_address();
-        match self.warning(peer, &address) {
-            Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
-            None => self.emit(EventKind::HandshakeSucceeded, 0),
-        }
         up.was_ready = true;
         self.joined.store(true, Ordering::Relaxed);
         let mut info = PeerInfo::clone(peer);
@@ -163,6 +160,11 @@ impl Session {
         let authenticated = up.is_authenticated(security.mechanism, security.as_server);
         vouch(&mut info, &address, authenticated);
         let info = Arc::new(info);
+        self.party().peer = Some(info.clone());
+        match warning(peer, &address) {
+            Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
+            None => self.emit(EventKind::HandshakeSucceeded, 0),
+        }
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }

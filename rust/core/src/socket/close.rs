@@ -39,7 +39,7 @@ impl Core {
             state.guard.take()
         };
         // After the listeners, so that a monitor hears of their end.
-        self.stop_monitor();
+        self.end_monitors();
         self.parts().clear();
         if let Some(key) = self.key.get() {
             self.registry.remove_socket(*key);

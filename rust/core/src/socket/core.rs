@@ -11,12 +11,13 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
 
+use super::Events;
 use super::endpoints::Endpoints;
+use super::monitoring::Monitor;
 use super::parts::Parts;
 use super::stats::Totals;
-use super::{Events, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns::{self, Counters, DropReason, Pattern, PatternSpec, PipeSet, Rejected};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
@@ -42,7 +43,8 @@ pub(super) struct Core {
     parts: Parts,
     state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
-    pub(super) monitor: Mutex<Option<Socket>>,
+    pub(super) monitors: Mutex<Vec<Monitor>>,
+    /// The events that any of them wants.
     pub(super) monitor_mask: AtomicU32,
     /// What was lost outside the pipes that the socket has now.
     pub(super) lost_below: Mutex<Counters>,
@@ -82,7 +84,7 @@ pub(super) enum Source {
 
 enum Post {
     Attach {
-        pipe: Pipe,
+        pipe: Box<Pipe>,
         endpoint: Box<str>,
         origin: Origin,
     },
@@ -148,7 +150,7 @@ impl Core {
                 guard: None,
             }),
             key: OnceLock::new(),
-            monitor: Mutex::new(None),
+            monitors: Mutex::default(),
             monitor_mask: AtomicU32::new(0),
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
@@ -305,7 +307,7 @@ impl Core {
                     if self.is_closed() || !state.endpoints.has(origin.source) {
                         continue;
                     }
-                    self.attach_now(state, pipe, &endpoint, origin);
+                    self.attach_now(state, *pipe, &endpoint, origin);
                 }
                 Post::Pipe(id, event) => on_event(self.spec, state, id, event),
             }
@@ -381,7 +383,8 @@ impl Core {
             }
             if let Some(reason) = removed.doomed {
                 let event = MonitorEvent::new(EventKind::Disconnected, 0, &removed.endpoint);
-                self.emit(event.because(reason));
+                let party = Party::of(removed.pipe.peer());
+                self.emit(event.because(reason).about(&party));
                 removed.pipe.give_up();
             }
         }
@@ -640,7 +643,7 @@ impl SocketPort for Core {
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin) {
         self.post(
             Post::Attach {
-                pipe,
+                pipe: Box::new(pipe),
                 endpoint: endpoint.into(),
                 origin,
             },
@@ -673,6 +676,7 @@ impl ContextUser for Core {
         let _ = self
             .phase
             .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
+        self.terminate_monitors();
         self.signal.wake();
         self.signal.raise();
     }

@@ -1,19 +1,131 @@
-//! A socket's events, sent over an inproc PAIR as libzmq's programs expect.
+//! A socket's events: for readers in this process, and over an inproc PAIR as libzmq's programs expect.
 
-use std::sync::PoisonError;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
 
 use super::core::Core;
-use super::{Socket, Wait};
+use super::{Socket, Wait, limit};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::{EventKind, MonitorEvent};
+use crate::monitor::{EventKind, EventQueue, Found, MonitorEvent, Over};
+use crate::signal::Woken;
+
+/// Somebody who is told of events, and of which.
+pub(super) struct Monitor {
+    to: Listener,
+    mask: u32,
+}
+
+enum Listener {
+    /// A PAIR socket that programs connect to. There is one at most.
+    Pair(Socket),
+    Queue(Arc<EventQueue>),
+}
+
+impl Monitor {
+    fn tell(&self, event: &MonitorEvent) {
+        if self.mask & event.kind as u32 == 0 {
+            return;
+        }
+        match &self.to {
+            // A monitor that nobody reads is full at some time; the socket's work does not wait for it, and the
+            // monitor's own counters say how much it missed.
+            Listener::Pair(pair) => _ = pair.send(event.to_message(), Wait::Dont),
+            Listener::Queue(queue) => queue.push(event),
+        }
+    }
+
+    fn end(self) {
+        self.tell(&MonitorEvent::new(EventKind::MonitorStopped, 0, ""));
+        match self.to {
+            // What the application has not read yet it may still read.
+            Listener::Pair(pair) => pair.close(Some(Some(Duration::ZERO))),
+            Listener::Queue(queue) => queue.end(Over::Closed),
+        }
+    }
+}
+
+/// The events of a socket, one after the other, until it or this is closed.
+pub struct EventStream {
+    queue: Arc<EventQueue>,
+    socket: Weak<Core>,
+}
+
+impl EventStream {
+    /// The next event; `None` when the socket, or this, was closed and everything has been read.
+    ///
+    /// # Errors
+    /// `Again` when none came in the time that `wait` allows ([`Wait::Default`] is for ever), `Interrupted` when a
+    /// signal handler ran, `Terminated` with the context.
+    pub fn next(&self, wait: Wait) -> Result<Option<MonitorEvent>> {
+        let deadline = limit(wait, None);
+        loop {
+            let ticket = self.queue.signal().ticket();
+            match self.queue.pop() {
+                Found::Event(event) => return Ok(Some(*event)),
+                Found::Over(Over::Closed) => return Ok(None),
+                Found::Over(Over::Terminated) => return Err(Error::new(ErrorKind::Terminated)),
+                Found::Nothing if wait == Wait::Dont => return Err(Error::new(ErrorKind::Again)),
+                Found::Nothing => {}
+            }
+            match self.queue.signal().wait(ticket, deadline) {
+                Woken::Notified => {}
+                Woken::TimedOut => return Err(Error::new(ErrorKind::Again)),
+                Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
+            }
+        }
+    }
+
+    /// A descriptor that is readable for as long as [`next`](Self::next) need not wait. For other event loops; do not
+    /// read, write or close it.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be made.
+    pub fn fd(&self) -> Result<RawFd> {
+        Ok(self.queue.descriptor()?.as_raw_fd())
+    }
+
+    /// No more events; [`next`](Self::next) ends in whoever waits there.
+    pub fn close(&self) {
+        self.queue.end(Over::Closed);
+        if let Some(core) = self.socket.upgrade() {
+            core.forget(
+                |to| matches!(to, Listener::Queue(queue) if Arc::ptr_eq(queue, &self.queue)),
+            );
+        }
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
 
 impl Socket {
-    /// Starts to send the events of `mask` to a PAIR socket bound to `endpoint`, which is over inproc. Ends a monitor
-    /// that the socket had before.
+    /// The events of `mask` (a sum of [`EventKind`]s) from now on. There may be several readers, beside
+    /// [`monitor`](Self::monitor).
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    pub fn event_stream(&self, mask: u32) -> Result<EventStream> {
+        let core = self.core();
+        let queue = Arc::new(EventQueue::new());
+        core.add_monitor(Monitor {
+            to: Listener::Queue(queue.clone()),
+            mask,
+        })?;
+        Ok(EventStream {
+            queue,
+            socket: core.arc().as_ref().map(Arc::downgrade).unwrap_or_default(),
+        })
+    }
+
+    /// Starts to send the events of `mask` to a PAIR socket bound to `endpoint`, which is over inproc. Ends a monitor of
+    /// this kind that the socket had before.
     ///
     /// # Errors
     /// `NoProtocol` when the endpoint is not over inproc; as `bind` otherwise.
@@ -26,48 +138,71 @@ impl Socket {
                 format!("{endpoint}: events go over inproc only"),
             ));
         }
-        core.stop_monitor();
+        self.stop_monitor();
         let pair = Socket::new(&core.registry, SocketType::Pair)?;
         pair.bind(endpoint)?;
-        *core.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair);
-        core.monitor_mask.store(mask, Ordering::Release);
-        // A close that came in between has not seen it, and nobody else would end it.
-        if core.is_closed() {
-            core.stop_monitor();
-        }
-        core.check_open()
+        core.add_monitor(Monitor {
+            to: Listener::Pair(pair),
+            mask,
+        })
     }
 
-    /// Ends the monitor, if there is one, with an event that says so.
+    /// Ends what [`monitor`](Self::monitor) began, with an event that says so.
     pub fn stop_monitor(&self) {
-        self.core().stop_monitor();
+        self.core().forget(|to| matches!(to, Listener::Pair(_)));
     }
 }
 
 impl Core {
     pub(super) fn send_event(&self, event: &MonitorEvent) {
-        let pair = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pair) = &*pair {
-            // A monitor that nobody reads is full at some time; the socket's work does not wait for it, and the
-            // monitor's own counters say how much it missed.
-            let _ = pair.send(event.to_message(), Wait::Dont);
+        for monitor in self.monitors().iter() {
+            monitor.tell(event);
         }
     }
 
-    pub(super) fn stop_monitor(&self) {
-        let mask = self.monitor_mask.swap(0, Ordering::AcqRel);
-        let pair = self
-            .monitor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(pair) = pair {
-            if mask & EventKind::MonitorStopped as u32 != 0 {
-                let last = MonitorEvent::new(EventKind::MonitorStopped, 0, "");
-                let _ = pair.send(last.to_message(), Wait::Dont);
+    pub(super) fn end_monitors(&self) {
+        self.forget(|_| true);
+    }
+
+    /// Readers that wait must learn that the context ends; sockets do by themselves.
+    pub(super) fn terminate_monitors(&self) {
+        for monitor in self.monitors().iter() {
+            if let Listener::Queue(queue) = &monitor.to {
+                queue.end(Over::Terminated);
             }
-            // What the application has not read yet it may still read.
-            pair.close(Some(Some(Duration::ZERO)));
         }
+    }
+
+    fn add_monitor(&self, monitor: Monitor) -> Result<()> {
+        {
+            let mut monitors = self.monitors();
+            monitors.push(monitor);
+            self.note_mask(&monitors);
+        }
+        // A close that came in between has not seen it, and nobody else would end it.
+        if self.is_closed() {
+            self.end_monitors();
+        }
+        self.check_open()
+    }
+
+    fn forget(&self, which: impl Fn(&Listener) -> bool) {
+        let ended: Vec<Monitor> = {
+            let mut monitors = self.monitors();
+            let (ended, kept) = monitors.drain(..).partition(|monitor| which(&monitor.to));
+            *monitors = kept;
+            self.note_mask(&monitors);
+            ended
+        };
+        ended.into_iter().for_each(Monitor::end);
+    }
+
+    fn note_mask(&self, monitors: &[Monitor]) {
+        let mask = monitors.iter().fold(0, |mask, monitor| mask | monitor.mask);
+        self.monitor_mask.store(mask, Ordering::Release);
+    }
+
+    fn monitors(&self) -> MutexGuard<'_, Vec<Monitor>> {
+        self.monitors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

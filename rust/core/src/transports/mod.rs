@@ -10,7 +10,7 @@ mod tcp;
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -192,6 +192,15 @@ impl Stream {
                 .map(|peer| plain_ip(peer.ip()).to_string())
                 .unwrap_or_default(),
             Err(_) => String::new(),
+        }
+    }
+
+    /// As [`peer_address`](Self::peer_address), with the port where there is one.
+    pub(crate) fn peer_name(&self) -> String {
+        let peer = SockRef::from(&self.fd).peer_addr();
+        match peer.ok().and_then(|peer| peer.as_socket()) {
+            Some(peer) => SocketAddr::new(plain_ip(peer.ip()), peer.port()).to_string(),
+            None => self.peer_address(),
         }
     }
 

@@ -266,7 +266,7 @@ impl Socket {
             return Ok((buffer::copied(data)?, None));
         }
         let lent = buffer::lent(data, self.copy_threshold(), track)?;
-        let tracker = if track || lent.frame.is_inline() {
+        let tracker = if track || !lent.is_lent {
             Some(tracker_for(py, lent.release)?)
         } else {
             None
@@ -320,11 +320,12 @@ fn in_part(py: Python<'_>, index: usize, part: &Bound<'_, PyAny>, error: PyErr) 
 
 fn merge_trackers(
     py: Python<'_>,
-    trackers: Vec<Py<PyAny>>,
+    mut trackers: Vec<Py<PyAny>>,
     track: bool,
 ) -> PyResult<Option<Py<PyAny>>> {
     if !track {
-        return Ok(None);
+        // What was copied is done and says so.
+        return Ok(trackers.pop());
     }
     match installed() {
         Some(installed) => {

@@ -1,8 +1,8 @@
 //! Options by number.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyInt, PyString};
 use zeroxide::{Kind, SOCKET_OPTIONS, Value};
 
 use super::Socket;
@@ -33,7 +33,10 @@ impl Socket {
                 (Ok(number), _) => Value::Int(number),
                 // AFFINITY is unsigned and travels as its bit pattern.
                 (_, Ok(number)) => Value::Int(number.cast_signed()),
-                _ if row.is_none() && value.is_instance_of::<PyBytes>() => Value::Bytes(Vec::new()),
+                _ if value.is_instance_of::<PyInt>() => {
+                    let text = format!("{value} is more than an option can hold");
+                    return Err(PyOverflowError::new_err(text));
+                }
                 _ => {
                     return Err(PyTypeError::new_err(format!(
                         "expected int, got: {}",

@@ -1,0 +1,91 @@
+"""Sockets that return futures of tornado.
+
+tornado's futures are asyncio's today, but for cancelling: a cancelled one of these has
+failed with this module's `CancelledError`. Otherwise use `zeroxide.asyncio`.
+"""
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+from tornado.concurrent import Future
+from tornado.ioloop import IOLoop
+
+from .. import _future
+from ..context import Context as _Context
+
+__all__ = ["CancelledError", "Context", "Poller", "Socket"]
+
+
+class CancelledError(Exception):
+    """The call was cancelled."""
+
+
+class _TornadoFuture(Future):  # type: ignore[type-arg]
+    """A future that is cancelled by failing."""
+
+    def cancel(self, msg: Any = None) -> bool:
+        if self.done():
+            return False
+        self.set_exception(CancelledError())
+        return True
+
+    def cancelled(self) -> bool:
+        return self.done() and isinstance(self.exception(), CancelledError)
+
+
+class _TornadoReturning(_TornadoFuture, _future._GivesBack):
+    _stands_for = _TornadoFuture
+
+
+class _AsyncTornado(_future._Async):
+    _Future = _TornadoFuture
+    _Receiving = _TornadoReturning
+    _READ = IOLoop.READ
+    _WRITE = IOLoop.WRITE
+
+    def _default_loop(self) -> IOLoop:
+        return IOLoop.current()
+
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
+        # Every loop of tornado stands on one of asyncio.
+        return cast(asyncio.AbstractEventLoop, self._get_loop().asyncio_loop)
+
+
+class Poller(_AsyncTornado, _future._AsyncPoller):
+    """Waits for many sockets and descriptors; `poll` returns a future."""
+
+    def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
+        loop.add_handler(socket, lambda _fd, _events: f(), evt)
+
+    def _unwatch_raw_sockets(self, loop: Any, *sockets: Any) -> None:
+        for socket in sockets:
+            loop.remove_handler(socket)
+
+
+class Socket(_AsyncTornado, _future._AsyncSocket):
+    """A socket whose calls return tornado's futures."""
+
+    _poller_class = Poller
+
+
+Poller._socket_class = Socket
+
+
+class Context(_Context[Socket]):
+    """Makes sockets for tornado."""
+
+    _socket_class: ClassVar[type[Any]] = Socket
+    # Not that of the contexts that block.
+    _instance: ClassVar[Any] = None
+    io_loop: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs.pop("io_loop", None) is not None:
+            warnings.warn(
+                f"{type(self).__name__}(io_loop) is ignored: the current loop is used",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        super().__init__(*args, **kwargs)

@@ -1,0 +1,1 @@
+"""What old versions of pyzmq had of tornado. Deprecated: tornado itself is used."""

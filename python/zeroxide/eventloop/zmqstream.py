@@ -1,0 +1,427 @@
+"""A socket in tornado's loop, with callbacks.
+
+    stream = ZMQStream(socket)
+    stream.on_recv(lambda parts: print(parts))
+    stream.send_multipart([b"a", b"b"])
+
+One message is received and one sent per turn of the loop, so that streams share it
+fairly; what is sent waits in a queue until its turn comes.
+"""
+
+import asyncio
+import pickle
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
+from queue import Queue
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from tornado.ioloop import IOLoop
+from tornado.log import gen_log
+
+from .. import _native
+from .._future import _AsyncSocket
+from ..constants import NOBLOCK, POLLIN, POLLOUT
+from ..error import Again, ContextTerminated, ZMQError
+from ..poll import Poller
+from ..socket import Socket
+from ..tracker import MessageTracker
+from ..utils import jsonapi
+
+if TYPE_CHECKING:
+    from .._native import Frame
+
+__all__ = ["ZMQStream"]
+
+# What was sent, and what the socket said to that.
+_OnSend: TypeAlias = Callable[[Sequence[Any], "MessageTracker | ZMQError | None"], object]
+
+
+class ZMQStream:
+    """Calls back when a message has come, was sent, or the stream was closed.
+
+    Callbacks may be coroutine functions; those run as tasks.
+    """
+
+    # None once the stream is closed.
+    socket: Any
+    io_loop: IOLoop
+    poller: Poller
+
+    def __init__(self, socket: "Socket[Any]", io_loop: IOLoop | None = None) -> None:
+        if isinstance(socket, _AsyncSocket):
+            warnings.warn(
+                "a ZMQStream needs a socket whose calls block, and uses such a handle of"
+                f" {socket}: make one with Socket(shadow=socket), or"
+                f" ctx.socket(zmq.{socket.type.name}, socket_class=zmq.Socket)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            socket = Socket(shadow=socket)
+        self.socket = socket
+        self.io_loop = io_loop or IOLoop.current()
+        self.poller = Poller()
+        self._watcher = _native.Watcher(socket)
+        self._fd = self._watcher.fileno()
+        self._send_queue: Queue[tuple[Sequence[Any], dict[str, Any]]] = Queue()
+        self._recv_callback: Callable[[Any], object] | None = None
+        self._send_callback: _OnSend | None = None
+        self._close_callback: Callable[[], object] | None = None
+        self._recv_copy = False
+        # Within a turn of the loop, after `flush`: its callbacks have had their turn.
+        self._flushed = False
+        self._state = 0
+        self.io_loop.add_handler(self._fd, self._handle_events, IOLoop.READ)
+
+        self.bind = socket.bind
+        self.bind_to_random_port = socket.bind_to_random_port
+        self.connect = socket.connect
+        self.setsockopt = socket.setsockopt
+        self.getsockopt = socket.getsockopt
+        self.setsockopt_string = socket.setsockopt_string
+        self.getsockopt_string = socket.getsockopt_string
+        self.setsockopt_unicode = socket.setsockopt_unicode
+        self.getsockopt_unicode = socket.getsockopt_unicode
+
+    # ---- callbacks ------------------------------------------------------------------
+
+    @overload
+    def on_recv(
+        self, callback: Callable[[list[bytes]], object] | None, copy: Literal[True] = True
+    ) -> None: ...
+    @overload
+    def on_recv(
+        self, callback: Callable[["list[Frame]"], object], copy: Literal[False]
+    ) -> None: ...
+    @overload
+    def on_recv(
+        self, callback: Callable[[list[Any]], object] | None, copy: bool = True
+    ) -> None: ...
+    def on_recv(self, callback: Callable[[Any], object] | None, copy: bool = True) -> None:
+        """Calls ``callback(parts)`` for each message from now on; None ends that.
+
+        There is one such callback at a time. Without `copy` the parts are frames.
+        """
+        self._check_closed()
+        assert callback is None or callable(callback)
+        self._recv_callback = callback
+        self._recv_copy = copy
+        if callback is None:
+            self._drop_io_state(POLLIN)
+        else:
+            self._add_io_state(POLLIN)
+
+    @overload
+    def on_recv_stream(
+        self,
+        callback: Callable[["ZMQStream", list[bytes]], object] | None,
+        copy: Literal[True] = True,
+    ) -> None: ...
+    @overload
+    def on_recv_stream(
+        self, callback: Callable[["ZMQStream", "list[Frame]"], object], copy: Literal[False]
+    ) -> None: ...
+    @overload
+    def on_recv_stream(
+        self, callback: Callable[["ZMQStream", list[Any]], object] | None, copy: bool = True
+    ) -> None: ...
+    def on_recv_stream(
+        self, callback: Callable[["ZMQStream", Any], object] | None, copy: bool = True
+    ) -> None:
+        """The same as `on_recv`, with the stream as first argument."""
+        if callback is None:
+            self.stop_on_recv()
+        else:
+            self.on_recv(lambda parts: callback(self, parts), copy=copy)
+
+    def on_send(self, callback: _OnSend | None) -> None:
+        """Calls ``callback(parts, status)`` when a message was sent; None ends that.
+
+        `status` is what `Socket.send_multipart` returned, or the error it raised.
+        """
+        self._check_closed()
+        assert callback is None or callable(callback)
+        self._send_callback = callback
+
+    def on_send_stream(
+        self,
+        callback: "Callable[[ZMQStream, Sequence[Any], Any], object] | None",
+    ) -> None:
+        """The same as `on_send`, with the stream as first argument."""
+        if callback is None:
+            self.stop_on_send()
+        else:
+            self.on_send(lambda parts, status: callback(self, parts, status))
+
+    def on_err(self, callback: Callable[..., object]) -> None:
+        """Does nothing, and never did much."""
+        gen_log.warning("ZMQStream.on_err does nothing")
+
+    def stop_on_recv(self) -> None:
+        """Receives no more."""
+        self.on_recv(None)
+
+    def stop_on_send(self) -> None:
+        """Does not call back any more when a message was sent."""
+        self.on_send(None)
+
+    def stop_on_err(self) -> None:
+        """Does nothing."""
+        gen_log.warning("ZMQStream.on_err does nothing")
+
+    def set_close_callback(self, callback: Callable[[], object] | None) -> None:
+        """Calls ``callback()`` when the stream is closed."""
+        self._close_callback = callback
+
+    # ---- sending --------------------------------------------------------------------
+
+    def send(
+        self,
+        msg: Any,
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+        callback: _OnSend | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Sends a message of one part when its turn comes."""
+        self.send_multipart([msg], flags, copy=copy, track=track, callback=callback, **kwargs)
+
+    def send_multipart(
+        self,
+        msg: Sequence[Any],
+        flags: int = 0,
+        copy: bool = True,
+        track: bool = False,
+        callback: _OnSend | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Sends a message when its turn comes; `callback` is as for `on_send`."""
+        kwargs.update(flags=flags, copy=copy, track=track)
+        self._send_queue.put((msg, kwargs))
+        self.on_send(callback or self._send_callback or _ignore)
+        self._add_io_state(POLLOUT)
+
+    def send_string(
+        self,
+        u: str,
+        flags: int = 0,
+        encoding: str = "utf-8",
+        callback: _OnSend | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Sends text."""
+        if not isinstance(u, str):
+            raise TypeError(f"expected str, got: {u!r}")
+        self.send(u.encode(encoding), flags=flags, callback=callback, **kwargs)
+
+    send_unicode = send_string
+
+    def send_json(
+        self, obj: Any, flags: int = 0, callback: _OnSend | None = None, **kwargs: Any
+    ) -> None:
+        """Sends an object as JSON."""
+        self.send(jsonapi.dumps(obj), flags=flags, callback=callback, **kwargs)
+
+    def send_pyobj(
+        self,
+        obj: Any,
+        flags: int = 0,
+        protocol: int = -1,
+        callback: _OnSend | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Sends a pickled object."""
+        self.send(pickle.dumps(obj, protocol), flags, callback=callback, **kwargs)
+
+    # ---- flushing -------------------------------------------------------------------
+
+    def flush(self, flag: int = POLLIN | POLLOUT, limit: int | None = None) -> int:
+        """Receives and sends what is there without waiting for the loop; returns how much.
+
+        `flag` chooses between receiving and sending, `limit` is the most messages. With
+        POLLIN messages are received whether or not anybody wants them: that is how to
+        throw them away. Afterwards the loop skips the stream for one turn.
+        """
+        self._check_closed()
+        already_flushed = self._flushed
+        self._flushed = False
+        count = 0
+        while not limit or count < limit:
+            mask = self._flushable(flag)
+            if not mask:
+                break
+            self.poller.register(self.socket, mask)
+            ready = self.poller.poll(0)
+            if not ready:
+                break
+            events = ready[0][1]
+            if events & POLLIN:
+                self._handle_recv()
+                count += 1
+            # The callback may have closed the stream.
+            if self.socket is not None and events & POLLOUT and self.sending():
+                self._handle_send()
+                count += 1
+            if self.socket is None:
+                break
+        if count:
+            self._flushed = True
+            if not already_flushed:
+                self.io_loop.add_callback(self._finish_flush)
+        else:
+            self._flushed = already_flushed
+        self._rebuild_io_state()
+        return count
+
+    def _flushable(self, flag: int) -> int:
+        return flag & (POLLIN | POLLOUT) if self.sending() else flag & POLLIN
+
+    def _finish_flush(self) -> None:
+        self._flushed = False
+
+    # ---- state ----------------------------------------------------------------------
+
+    def receiving(self) -> bool:
+        """Whether there is a callback for messages."""
+        return self._recv_callback is not None
+
+    def sending(self) -> bool:
+        """Whether messages wait to be sent."""
+        return not self._send_queue.empty()
+
+    def closed(self) -> bool:
+        """Whether the stream is closed; if its socket is, that closes the stream, too."""
+        if self.socket is None:
+            return True
+        if self.socket.closed:
+            self.close()
+            return True
+        return False
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the stream and its socket."""
+        if self.socket is None:
+            return
+        if self.socket.closed:
+            warnings.warn(
+                f"Unregistering FD {self._fd} after its socket was closed: close the stream"
+                " instead",
+                stacklevel=2,
+            )
+        self._watcher.rest()
+        self.io_loop.remove_handler(self._fd)
+        self.socket.close(linger)
+        self.socket = None
+        if self._close_callback:
+            self._run_callback(self._close_callback)
+
+    def _check_closed(self) -> None:
+        if self.socket is None:
+            raise OSError("Stream is closed")
+
+    # ---- the loop's side ------------------------------------------------------------
+
+    def _handle_events(self, fd: Any, events: int) -> None:
+        if self.socket is None:
+            gen_log.warning("got events for closed stream %s", self)
+            return
+        self._watcher.clear()
+        try:
+            ready = self.socket.events
+        except ContextTerminated:
+            gen_log.warning("the context of stream %s is terminated", self)
+            # Nothing more will come; the socket is still its owner's to close.
+            self._watcher.rest()
+            self.closed()
+            return
+        except ZMQError as error:
+            if self.closed():
+                gen_log.warning("the socket of stream %s was closed: %s", self, error)
+            else:
+                gen_log.error("stream %s has no events: %s", self, error)
+            return
+        try:
+            if ready & POLLIN and self.receiving():
+                self._handle_recv()
+                if self.socket is None:
+                    return
+            if ready & POLLOUT and self.sending():
+                self._handle_send()
+                if self.socket is None:
+                    return
+            self._rebuild_io_state()
+        except Exception:
+            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+            raise
+
+    def _handle_recv(self) -> None:
+        if self._flushed:
+            return
+        try:
+            parts = self.socket.recv_multipart(NOBLOCK, copy=self._recv_copy)
+        except Again:
+            # Somebody else was faster.
+            return
+        if self._recv_callback:
+            self._run_callback(self._recv_callback, parts)
+
+    def _handle_send(self) -> None:
+        if self._flushed:
+            return
+        if not self.sending():
+            gen_log.error("there is nothing to send")
+            return
+        parts, arguments = self._send_queue.get()
+        status: MessageTracker | ZMQError | None
+        try:
+            status = self.socket.send_multipart(parts, **arguments)
+        except ZMQError as error:
+            gen_log.error("SEND Error: %s", error)
+            status = error
+        if self._send_callback:
+            self._run_callback(self._send_callback, parts, status)
+
+    def _run_callback(self, callback: Callable[..., object], *args: Any) -> None:
+        try:
+            result = callback(*args)
+        except Exception:
+            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+            # The loop hears of it, too.
+            raise
+        if isinstance(result, Awaitable):
+            asyncio.ensure_future(result).add_done_callback(self._on_callback_done)
+
+    def _on_callback_done(self, task: "asyncio.Future[Any]") -> None:
+        try:
+            task.result()
+        except Exception:
+            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+
+    def _rebuild_io_state(self) -> None:
+        if self.socket is None:
+            return
+        self._state = (POLLIN if self.receiving() else 0) | (POLLOUT if self.sending() else 0)
+        self._update_handler(self._state)
+
+    def _add_io_state(self, state: int) -> None:
+        self._state |= state
+        self._update_handler(self._state)
+
+    def _drop_io_state(self, state: int) -> None:
+        self._state &= ~state
+        self._update_handler(self._state)
+
+    def _update_handler(self, state: int) -> None:
+        """Watches the socket if there is something to wait for, and looks what there is."""
+        if self.socket is None:
+            return
+        if not state:
+            self._watcher.rest()
+            return
+        self._watcher.watch()
+        if state & self.socket.events:
+            self.io_loop.add_callback(lambda: self._handle_events(self.socket, 0))
+
+
+def _ignore(*_arguments: object) -> None:
+    pass

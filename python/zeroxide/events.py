@@ -1,0 +1,144 @@
+"""What happens to a socket's connections, as objects: `Socket.monitor_events`."""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from . import _native
+from .constants import Event
+from .error import Again
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+__all__ = ["SocketEvent", "SocketEvents"]
+
+
+@dataclass(frozen=True, slots=True)
+class SocketEvent:
+    """One thing that happened to a connection or listener.
+
+    What is not known, or has no meaning for the kind of event, is empty.
+    """
+
+    kind: Event
+    """What happened: ``Event.CONNECTED``, ``Event.HANDSHAKE_FAILED_AUTH``, ..."""
+    endpoint: str
+    """What was bound or connected to: ``tcp://127.0.0.1:5555``."""
+    address: str
+    """Where the peer is: ``10.0.0.7:49152``; over ipc ``:uid:gid:pid``."""
+    routing_id: bytes
+    """What the peer calls itself, once it has said so."""
+    mechanism: str
+    """How the connection is secured, once the handshake is done: ``CURVE``."""
+    user_id: str
+    """Whom the authenticator took the peer for."""
+    reason: str
+    """Why, in words, where something failed or ended."""
+    value: int
+    """A file descriptor, an errno, an interval in ms, a protocol error or a status, by kind."""
+    timestamp: float
+    """When, in seconds since 1970."""
+    missed: int
+    """How many events before this one were not kept, since 10,000 others had not been read."""
+
+
+class SocketEvents:
+    """The events of a socket, to be iterated over, with ``for`` or ``async for``.
+
+    The iteration ends when the socket or this is closed, and a ``for`` loop also when
+    nothing happens for `timeout` ms, if one was given. As a ``with`` block it closes
+    itself.
+    """
+
+    def __init__(self, stream: _native.EventStream, timeout: float | None = None) -> None:
+        self._stream = stream
+        self._timeout = timeout
+
+    def recv(self, timeout: float | None = None) -> SocketEvent | None:
+        """Waits up to `timeout` ms, None for ever; returns None when no more can come.
+
+        Raises `Again` when the time is up, and `ContextTerminated` with the context.
+        """
+        event = self._stream.recv(timeout)
+        if event is None:
+            return None
+        kind, value, endpoint, address, routing_id, *about, timestamp, missed = event
+        mechanism, user_id, reason = about
+        return SocketEvent(
+            Event(kind),
+            endpoint,
+            address,
+            routing_id,
+            mechanism,
+            user_id,
+            reason,
+            value,
+            timestamp,
+            missed,
+        )
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while `recv` need not wait."""
+        return self._stream.fileno()
+
+    def close(self) -> None:
+        """Ends it for everybody who waits."""
+        self._stream.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> SocketEvent:
+        try:
+            event = self.recv(self._timeout)
+        except Again:
+            event = None
+        if event is None:
+            raise StopIteration
+        return event
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SocketEvent:
+        while True:
+            try:
+                event = self.recv(0)
+            except Again:
+                await readable(self._stream)
+                continue
+            if event is None:
+                raise StopAsyncIteration
+            return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def readable(source: Any) -> None:
+    """Waits in asyncio until the descriptor of `source` is readable."""
+    # Whoever has no loop need not wait for this import.
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    descriptor = source.fileno()
+    loop.add_reader(descriptor, _finish, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _finish(future: "Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

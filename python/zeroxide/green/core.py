@@ -1,0 +1,175 @@
+"""Sockets and contexts for gevent."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
+
+from gevent.event import Event
+from gevent.hub import get_hub
+
+from ..constants import DONTWAIT, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
+from ..context import Context as _BlockingContext
+from ..error import Again
+from ..socket import Socket as _BlockingSocket
+from .poll import _Poller, patiently
+from .waiting import Waiting, in_thread
+
+__all__ = ["_Context", "_Socket"]
+
+_T = TypeVar("_T")
+
+
+class _Socket(_BlockingSocket[bytes]):
+    """A socket that blocks the greenlet only."""
+
+    _repr_cls: ClassVar[str] = "zmq.green.Socket"
+    _poller_class = _Poller
+    # By hub: each thread has its own.
+    _waiting: "WeakKeyDictionary[Any, Waiting] | None" = None
+
+    def _waiting_here(self) -> Waiting:
+        waiting = self._waiting
+        if waiting is None:
+            waiting = self._waiting = WeakKeyDictionary()
+        hub = get_hub()
+        if hub not in waiting:
+            waiting[hub] = Waiting(self)
+        return waiting[hub]
+
+    def _call(
+        self,
+        event: int,
+        option: SocketOption,
+        attempt: Callable[[int], _T],
+        flags: int,
+        timeout: float | None = None,
+    ) -> _T:
+        """Attempts at once, and waits for its turn if that is not to be."""
+        waiting = self._waiting
+        if not waiting or not self._waiting_here().is_wanted(event):
+            try:
+                return attempt(flags | DONTWAIT)
+            except Again:
+                if flags & DONTWAIT or timeout == 0:
+                    raise
+        elif flags & DONTWAIT:
+            raise Again
+        if timeout is None:
+            timeout = int(self.get(option))
+        return self._waiting_here().call(event, attempt, flags, timeout / 1000)
+
+    if not TYPE_CHECKING:
+        # To type checkers they are the inherited ones: nothing but the waiting differs.
+
+        def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
+            """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+            attempt = super().recv
+            return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
+
+        def recv_multipart(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
+            """Receives all parts of a message, or those that are left of one."""
+            attempt = super().recv_multipart
+            return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
+
+        def recv_into(self, buffer: Any, /, *, nbytes: int = 0, flags: int = 0) -> int:
+            """Receives one part into `buffer` and returns its size."""
+            attempt = super().recv_into
+            return self._call(
+                POLLIN, RCVTIMEO, lambda flags: attempt(buffer, nbytes=nbytes, flags=flags), flags
+            )
+
+        def recv_batch(
+            self,
+            max_messages: int = 1024,
+            timeout: float | None = None,
+            flags: int = 0,
+            *,
+            multipart: bool = False,
+        ) -> Any:
+            """Receives what is there, at least one and at most `max_messages`."""
+            attempt: Any = super().recv_batch
+            return self._call(
+                POLLIN,
+                RCVTIMEO,
+                lambda flags: attempt(max_messages, 0, flags, multipart=multipart),
+                flags,
+                timeout,
+            )
+
+        def send(
+            self, data: Any, flags: int = 0, copy: bool = True, track: bool = False, **kwargs: Any
+        ) -> Any:
+            """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+            attempt = super().send
+            return self._call(
+                POLLOUT, SNDTIMEO, lambda flags: attempt(data, flags, copy, track, **kwargs), flags
+            )
+
+        def send_multipart(
+            self,
+            msg_parts: Any,
+            flags: int = 0,
+            copy: bool = True,
+            track: bool = False,
+            **kwargs: Any,
+        ) -> Any:
+            """Sends a message of several parts, as a whole."""
+            attempt = super().send_multipart
+            parts = list(msg_parts)
+            return self._call(
+                POLLOUT, SNDTIMEO, lambda flags: attempt(parts, flags, copy, track, **kwargs), flags
+            )
+
+        def send_batch(self, messages: Any, flags: int = 0) -> int:
+            """Sends many messages; returns how many were taken."""
+            attempt = super().send_batch
+            left, sent = list(messages), 0
+            while left:
+                try:
+                    taken = self._call(POLLOUT, SNDTIMEO, lambda flags: attempt(left, flags), flags)  # noqa: B023
+                except Again:
+                    if not sent:
+                        raise
+                    break
+                sent += taken
+                if flags & DONTWAIT:
+                    break
+                left = left[taken:]
+            return sent
+
+    def poll(self, timeout: float | None = None, flags: int = POLLIN) -> int:
+        """Waits up to `timeout` ms for events; returns them, or 0."""
+        look = super().poll
+        ready = look(0, flags)
+        if ready or timeout == 0:
+            return ready
+        waiting, event = self._waiting_here(), Event()
+        waiting.join(event)
+        try:
+            return patiently(lambda: look(0, flags), event, timeout) or 0
+        finally:
+            waiting.leave(event)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Returns when everything accepted so far has been handed to its peers' kernels."""
+        in_thread(super().flush, timeout)
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the socket; greenlets that wait for it raise."""
+        super().close(linger)
+        waiting, self._waiting = self._waiting, None
+        for here in list((waiting or {}).values()):
+            here.close()
+
+
+class _Context(_BlockingContext[_Socket]):
+    """Makes sockets for gevent."""
+
+    _socket_class: ClassVar[type[Any]] = _Socket
+    _repr_cls: ClassVar[str] = "zmq.green.Context"
+    # Not that of the contexts that block.
+    _instance: ClassVar[Any] = None
+
+    def term(self) -> None:
+        """Waits until every socket is closed and its messages are out, then ends."""
+        in_thread(super().term)

@@ -1,0 +1,113 @@
+"""Waiting for many sockets and descriptors in a greenlet."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from gevent.event import Event
+from gevent.hub import get_hub
+
+from .. import _native
+from ..constants import POLLERR, POLLIN, POLLOUT
+from ..poll import Poller
+from ..poll import zmq_poll as _zmq_poll
+from .waiting import Waiting
+
+__all__ = ["_Poller", "patiently", "select", "zmq_poll"]
+
+_T = TypeVar("_T")
+
+
+def patiently(look: Callable[[], _T], event: Event, timeout: float | None) -> _T | None:
+    """Looks, and looks again after each `event`, until there is something.
+
+    None after `timeout` milliseconds; None or negative = for ever.
+    """
+    forever = timeout is None or timeout < 0
+    deadline = time.monotonic() + (timeout or 0) / 1000
+    while True:
+        event.clear()
+        found = look()
+        if found:
+            return found
+        if not event.wait(None if forever else max(0, deadline - time.monotonic())):
+            return None
+
+
+class _Watch:
+    """Sets an event whenever something happens to one of several things."""
+
+    def __init__(self, items: Sequence[tuple[Any, int]]) -> None:
+        self.event = Event()
+        self._joined: list[Waiting] = []
+        self._own: list[Waiting] = []
+        self._ios: list[Any] = []
+        loop = get_hub().loop
+        for item, events in items:
+            if isinstance(item, _native.Socket):
+                self._join(item)
+                continue
+            fd = item if isinstance(item, int) else item.fileno()
+            mask = (1 if events & (POLLIN | POLLERR) else 0) | (2 if events & POLLOUT else 0)
+            if mask:
+                io = loop.io(fd, mask)
+                self._ios.append(io)
+                io.start(self.event.set)
+
+    def _join(self, socket: Any) -> None:
+        here = getattr(socket, "_waiting_here", None)
+        if here is None:
+            waiting = Waiting(socket)
+            self._own.append(waiting)
+        else:
+            waiting = here()
+        waiting.join(self.event)
+        self._joined.append(waiting)
+
+    def __enter__(self) -> Event:
+        return self.event
+
+    def __exit__(self, *_exception: object) -> None:
+        for io in self._ios:
+            io.stop()
+            io.close()
+        for waiting in self._joined:
+            waiting.leave(self.event)
+        for waiting in self._own:
+            waiting.close()
+
+
+def zmq_poll(sockets: Sequence[tuple[Any, int]], timeout: float = -1) -> list[tuple[Any, int]]:
+    """As `zeroxide.zmq_poll`, for greenlets."""
+    found = _zmq_poll(sockets, 0)
+    if found or timeout == 0 or not sockets:
+        return found
+    with _Watch(sockets) as event:
+        return patiently(lambda: _zmq_poll(sockets, 0), event, timeout) or []
+
+
+def select(
+    rlist: Sequence[Any],
+    wlist: Sequence[Any],
+    xlist: Sequence[Any],
+    timeout: float | None = None,
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """As `zeroxide.select`, for greenlets."""
+    wanted: dict[Any, int] = {}
+    for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
+        for item in items:
+            wanted[item] = wanted.get(item, 0) | event
+    ready = zmq_poll(list(wanted.items()), -1 if timeout is None else timeout * 1000)
+    return (
+        [item for item, events in ready if events & POLLIN],
+        [item for item, events in ready if events & POLLOUT],
+        [item for item, events in ready if events & POLLERR],
+    )
+
+
+class _Poller(Poller):
+    """Remembers what to wait for; waits in the greenlet only."""
+
+    def poll(self, timeout: float | None = None) -> list[tuple[Any, int]]:
+        """Waits up to `timeout` milliseconds, None for ever, until something is ready."""
+        return zmq_poll(self.sockets, -1 if timeout is None or timeout < 0 else timeout)

@@ -1,0 +1,106 @@
+"""Greenlets that wait for a socket."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import gevent
+from gevent.event import Event
+from gevent.hub import get_hub
+
+from .. import _native
+from ..constants import DONTWAIT
+from ..error import Again
+
+__all__ = ["Waiting", "in_thread"]
+
+_T = TypeVar("_T")
+
+
+class Waiting:
+    """The greenlets of one hub that wait for one socket.
+
+    Those that want the same stand in line: when something happens the first is woken, and
+    on its way out it wakes the next. Whoever watches only is woken every time.
+    """
+
+    def __init__(self, socket: _native.Socket) -> None:
+        self._watcher = _native.Watcher(socket)
+        self._io = get_hub().loop.io(self._watcher.fileno(), 1)
+        self._lines: dict[int, deque[Event]] = {}
+        self._watchers: list[Event] = []
+
+    def call(self, event: int, attempt: Callable[[int], _T], flags: int, timeout: float) -> _T:
+        """Attempts until it need not wait, for `timeout` seconds; negative = for ever."""
+        line = self._lines.setdefault(event, deque())
+        turn = Event()
+        line.append(turn)
+        deadline = time.monotonic() + timeout
+        try:
+            self._watch()
+            while True:
+                # Something may have happened before anybody watched.
+                if line[0] is turn:
+                    turn.clear()
+                    try:
+                        return attempt(flags | DONTWAIT)
+                    except Again:
+                        pass
+                if not turn.wait(None if timeout < 0 else max(0, deadline - time.monotonic())):
+                    raise Again
+        finally:
+            line.remove(turn)
+            if line:
+                line[0].set()
+            self._rest()
+
+    def join(self, event: Event) -> None:
+        """Sets `event` whenever something happens, until `leave`."""
+        self._watchers.append(event)
+        self._watch()
+
+    def leave(self, event: Event) -> None:
+        """Takes `join` back."""
+        self._watchers.remove(event)
+        self._rest()
+
+    def is_wanted(self, event: int) -> bool:
+        """Whether anybody stands in line."""
+        return bool(self._lines.get(event))
+
+    def wake(self) -> None:
+        """Lets everybody look again."""
+        self._watcher.clear()
+        for line in self._lines.values():
+            if line:
+                line[0].set()
+        for event in self._watchers:
+            event.set()
+
+    def close(self) -> None:
+        """Wakes everybody for the last time."""
+        self.wake()
+        self._watcher.rest()
+        self._io.stop()
+        self._io.close()
+
+    def _watch(self) -> None:
+        self._watcher.watch()
+        if not self._io.active:
+            self._io.start(self.wake)
+
+    def _rest(self) -> None:
+        # A hub with nothing left to wait for can tell that it is done.
+        if not self._watchers and not any(self._lines.values()):
+            self._watcher.rest()
+            self._io.stop()
+
+
+def in_thread(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Runs what blocks in a thread, while other greenlets go on."""
+    hub = get_hub()
+    if gevent.getcurrent() is hub:
+        return call(*arguments)
+    result: _T = hub.threadpool.apply(call, arguments)
+    return result

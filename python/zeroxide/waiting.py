@@ -1,0 +1,34 @@
+"""Waiting for peers in asyncio; threads wait in the extension module."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from .error import Again
+from .events import readable
+from .socket import Socket
+
+__all__ = ["wait_for_peers"]
+
+
+async def wait_for_peers(
+    socket: Socket[Any],
+    look: Callable[[], int],
+    count: int,
+    timeout: float | None,
+    what: str,
+) -> int:
+    """Waits up to `timeout` ms until `look` finds `count`; raises `Again` otherwise."""
+    # Clearing before looking: what happens in between makes it readable again.
+    changes = socket._changes()
+    found = 0
+    try:
+        async with asyncio.timeout(None if timeout is None else timeout / 1000):
+            while True:
+                changes.clear()
+                found = look()
+                if found >= count:
+                    return found
+                await readable(changes)
+    except TimeoutError:
+        raise Again(msg=f"{found} of {count} peers are {what}") from None

@@ -1,0 +1,110 @@
+//! How many peers there are, and waiting for them: what is sent too early reaches nobody.
+
+use std::ops::ControlFlow;
+
+use super::core::{Core, State};
+use super::{Socket, Wait, limit};
+use crate::error::{Error, ErrorKind, Result};
+use crate::pipe::PipeId;
+
+impl Socket {
+    /// How many peers are connected now, their handshakes done.
+    ///
+    /// # Errors
+    /// `Terminated`, `NotSocket`.
+    pub fn count_connected(&self) -> Result<usize> {
+        self.count(|_, state| Ok(connected(state).len()))
+    }
+
+    /// Waits until at least `count` peers are connected, and returns how many are. [`Wait::Default`] is for ever.
+    ///
+    /// # Errors
+    /// `Again` when there are fewer in the end, which the text says; `Interrupted`, `Terminated`, `NotSocket`.
+    pub fn wait_connected(&self, count: usize, wait: Wait) -> Result<usize> {
+        self.wait_for(count, wait, "connected", |_, state| {
+            Ok(connected(state).len())
+        })
+    }
+
+    /// How many peers get a message that begins with `topic`, because they are subscribed to it or to a prefix of it.
+    ///
+    /// # Errors
+    /// `NotSupported` unless this is a PUB or XPUB; `Terminated`, `NotSocket`.
+    pub fn count_subscribed(&self, topic: &[u8]) -> Result<usize> {
+        self.count(|core, state| subscribed(core, state, topic))
+    }
+
+    /// Waits until at least `count` peers are subscribed to `topic` or a prefix of it, and returns how many are.
+    /// [`Wait::Default`] is for ever.
+    ///
+    /// # Errors
+    /// As [`count_subscribed`](Self::count_subscribed); `Again` when there are fewer in the end, which the text says;
+    /// `Interrupted`.
+    pub fn wait_subscribed(&self, topic: &[u8], count: usize, wait: Wait) -> Result<usize> {
+        self.wait_for(count, wait, "subscribed", |core, state| {
+            subscribed(core, state, topic)
+        })
+    }
+
+    fn count(&self, count: impl Fn(&Core, &mut State) -> Result<usize>) -> Result<usize> {
+        let core = self.core();
+        let mut state = core.lock_open()?;
+        core.begin_run(&mut state);
+        let counted = count(core, &mut state);
+        core.end_run(&mut state, false);
+        counted
+    }
+
+    fn wait_for(
+        &self,
+        wanted: usize,
+        wait: Wait,
+        what: &str,
+        count: impl Fn(&Core, &mut State) -> Result<usize>,
+    ) -> Result<usize> {
+        let deadline = limit(wait, None);
+        loop {
+            let ticket = self.core().signal.ticket();
+            let counted = self.count(&count)?;
+            if counted >= wanted {
+                return Ok(counted);
+            }
+            if let Err(error) = self.wait(ticket, deadline) {
+                return Err(match error.kind() {
+                    ErrorKind::Again => Error::with(
+                        ErrorKind::Again,
+                        format!("{counted} of {wanted} peers are {what}"),
+                    ),
+                    _ => error,
+                });
+            }
+        }
+    }
+}
+
+fn connected(state: &State) -> Vec<PipeId> {
+    let mut ids = Vec::new();
+    state.pipes.for_each(|id, pipe, _, _| {
+        if pipe.is_connected() {
+            ids.push(id);
+        }
+        ControlFlow::Continue(())
+    });
+    ids
+}
+
+fn subscribed(core: &Core, state: &mut State, topic: &[u8]) -> Result<usize> {
+    let Some(mut ids) = state.pattern.subscribed(&mut state.pipes, topic) else {
+        let name = core.spec().socket_type.name();
+        return Err(Error::with(
+            ErrorKind::NotSupported,
+            format!("nobody subscribes to a {name} socket: only to PUB and XPUB"),
+        ));
+    };
+    // A peer may match by several of its topics.
+    ids.sort_unstable_by_key(|id| id.0);
+    ids.dedup();
+    let connected = |id: &PipeId| state.pipes.get(*id).is_some_and(|pipe| pipe.is_connected());
+    ids.retain(connected);
+    Ok(ids.len())
+}

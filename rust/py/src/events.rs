@@ -1,0 +1,93 @@
+//! What happens to a socket, for Python: its events one by one, and the bare news that something did.
+
+use std::os::fd::RawFd;
+use std::time::UNIX_EPOCH;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use zeroxide::{Changes as CoreChanges, EventStream as CoreStream, MonitorEvent};
+
+use crate::blocking::{self, deadline_in};
+use crate::error::raise;
+
+/// The events of a socket. `zeroxide.events` makes objects of what it gives.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct EventStream {
+    stream: CoreStream,
+}
+
+impl EventStream {
+    pub(crate) fn new(stream: CoreStream) -> EventStream {
+        EventStream { stream }
+    }
+}
+
+#[pymethods]
+impl EventStream {
+    /// The next event as (kind, value, endpoint, address, routing id, mechanism, user id, reason, time, missed); None at
+    /// the end. Raises Again after `timeout` milliseconds (None: never).
+    #[pyo3(signature = (timeout=None))]
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let deadline = deadline_in(timeout.map_or(-1, |millis| millis as i64));
+        let event = blocking::wait_saying(py, deadline, |wait| self.stream.next(wait))?;
+        event.map(|event| to_tuple(py, &event)).transpose()
+    }
+
+    /// Readable while `recv` need not wait.
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.stream.fd().map_err(raise)
+    }
+
+    /// The end: whoever waits in `recv` gets None.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.stream.close());
+    }
+}
+
+fn to_tuple<'py>(py: Python<'py>, event: &MonitorEvent) -> PyResult<Bound<'py, PyTuple>> {
+    let peer = event.party.peer.as_deref();
+    let since = event.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    (
+        event.kind as u16,
+        event.value,
+        &event.endpoint,
+        &event.party.address,
+        PyBytes::new(py, peer.map_or(&[], |peer| &peer.routing_id)),
+        peer.map_or("", |peer| peer.mechanism),
+        peer.and_then(|peer| peer.user_id.as_deref())
+            .unwrap_or_default(),
+        event.reason.as_deref().unwrap_or_default(),
+        since.as_secs_f64(),
+        event.missed,
+    )
+        .into_pyobject(py)
+}
+
+/// The news that something happened to a socket, as a descriptor.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Changes {
+    changes: CoreChanges,
+}
+
+impl Changes {
+    pub(crate) fn new(changes: CoreChanges) -> Changes {
+        Changes { changes }
+    }
+}
+
+#[pymethods]
+impl Changes {
+    /// Readable once something happened after the last `clear`.
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.changes.fd().map_err(raise)
+    }
+
+    /// Forgets what happened: to be called before looking.
+    fn clear(&self) {
+        self.changes.clear();
+    }
+}

@@ -1,0 +1,326 @@
+"""Sockets for gevent."""
+
+import os
+
+import pytest
+from loops import subtree
+from support import PATIENCE, Sockets, finish_script, start_script
+
+gevent = pytest.importorskip("gevent")
+
+
+@pytest.fixture
+def green(zmq):
+    return subtree(zmq, "green")
+
+
+@pytest.fixture
+def context(green):
+    context = green.Context()
+    context.linger = 0
+    yield context
+    context.destroy(linger=0)
+
+
+@pytest.fixture
+def sockets(zmq, context, directory):
+    return Sockets(zmq, context, directory)
+
+
+@pytest.fixture(autouse=True)
+def patience():
+    with gevent.Timeout(PATIENCE):
+        yield
+
+
+@pytest.fixture
+def pipe(zmq, sockets):
+    return sockets.pair(zmq.PULL, zmq.PUSH)
+
+
+def test_names(zmq, green):
+    assert issubclass(green.Context, zmq.Context)
+    assert issubclass(green.Socket, zmq.Socket)
+    assert issubclass(green.Poller, zmq.Poller)
+    assert green.PUSH == zmq.PUSH and green.ZMQError is zmq.ZMQError
+    assert set(green.__all__) >= set(zmq.__all__)
+    core = subtree(zmq, "green.core")
+    assert core._Socket is green.Socket and core._Context is green.Context
+    assert subtree(zmq, "green.poll")._Poller is green.Poller
+    with green.Context() as context:
+        assert repr(context).startswith("<zmq.green.Context(")
+        with context.socket(zmq.PUB) as socket:
+            assert type(socket) is green.Socket
+            assert repr(socket).startswith("<zmq.green.Socket(zmq.PUB)")
+
+
+FORMS = {
+    "recv": (lambda s: s.send(b"x"), lambda s: s.recv(), b"x"),
+    "frame": (
+        lambda s: s.send(b"x", copy=False),
+        lambda s: s.recv(copy=False).bytes,
+        b"x",
+    ),
+    "multipart": (
+        lambda s: s.send_multipart([b"a", b"b"]),
+        lambda s: s.recv_multipart(),
+        [b"a", b"b"],
+    ),
+    "string": (lambda s: s.send_string("æ"), lambda s: s.recv_string(), "æ"),
+    "json": (lambda s: s.send_json([1]), lambda s: s.recv_json(), [1]),
+    "pyobj": (lambda s: s.send_pyobj({1}), lambda s: s.recv_pyobj(), {1}),
+    "into": (lambda s: s.send(b"abc"), lambda s: s.recv_into(bytearray(3)), 3),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_receiving_blocks_the_greenlet_only(pipe, form):
+    pull, push = pipe
+    send, receive, expected = FORMS[form]
+    receiver = gevent.spawn(receive, pull)
+    gevent.idle()
+    assert not receiver.ready()
+    send(push)
+    assert receiver.get() == expected
+    send(push)
+    assert receive(pull) == expected
+
+
+def test_parts(zmq, pipe):
+    pull, push = pipe
+    receiver = gevent.spawn(lambda: (pull.recv(), pull.rcvmore, pull.recv(), pull.rcvmore))
+    push.send(b"a", zmq.SNDMORE)
+    push.send(b"b")
+    assert receiver.get() == (b"a", 1, b"b", 0)
+
+
+def test_sending_blocks_the_greenlet_only(zmq, sockets, context):
+    push = context.socket(zmq.PUSH)
+    sender = gevent.spawn(push.send, b"x")
+    gevent.idle()
+    assert not sender.ready()
+    pull = sockets.bound(zmq.PULL)
+    push.connect(pull.last_endpoint.decode())
+    sender.get()
+    assert pull.recv() == b"x"
+
+
+def test_request_and_reply(zmq, sockets):
+    rep, req = sockets.pair(zmq.REP, zmq.REQ)
+
+    def serve():
+        for _ in range(50):
+            rep.send(rep.recv().upper())
+
+    def ask():
+        for number in range(50):
+            req.send(b"n%d" % number)
+            assert req.recv() == b"N%d" % number
+
+    gevent.joinall([gevent.spawn(serve), gevent.spawn(ask)], raise_error=True)
+
+
+def test_nonblocking(zmq, pipe, context):
+    pull, push = pipe
+    with pytest.raises(zmq.Again):
+        pull.recv(zmq.NOBLOCK)
+    with pytest.raises(zmq.Again):
+        pull.recv_multipart(zmq.NOBLOCK)
+    with pytest.raises(zmq.Again):
+        context.socket(zmq.PUSH).send(b"x", zmq.NOBLOCK)
+    push.send(b"x", zmq.NOBLOCK)
+    assert pull.recv() == b"x"
+
+
+def test_poll(zmq, pipe):
+    pull, push = pipe
+    assert pull.poll(0) == 0
+    assert pull.poll(5) == 0
+    waiter = gevent.spawn(pull.poll)
+    gevent.idle()
+    assert not waiter.ready()
+    push.send(b"x")
+    assert waiter.get() == zmq.POLLIN
+    assert push.poll(None, zmq.POLLOUT) == zmq.POLLOUT
+
+
+def test_poller(zmq, green, sockets, pipe):
+    pull, push = pipe
+    reader, writer = os.pipe()
+    poller = green.Poller()
+    poller.register(pull, zmq.POLLIN)
+    poller.register(reader, zmq.POLLIN)
+    assert poller.poll(0) == []
+    assert poller.poll(5) == []
+    waiter = gevent.spawn(poller.poll)
+    gevent.idle()
+    push.send(b"x")
+    assert waiter.get() == [(pull, zmq.POLLIN)]
+    pull.recv()
+    waiter = gevent.spawn(poller.poll, PATIENCE * 1000)
+    gevent.idle()
+    os.write(writer, b"x")
+    assert waiter.get() == [(reader, zmq.POLLIN)]
+    poller.unregister(reader)
+    os.close(reader)
+    os.close(writer)
+    with pytest.raises(TypeError):
+        poller.register(object(), zmq.POLLIN)
+        poller.poll(5)
+
+
+def test_device(zmq, green, sockets):
+    router, dealer = sockets.bound(zmq.ROUTER), sockets.bound(zmq.DEALER)
+    req = sockets.connected(zmq.REQ, router)
+    rep = sockets.connected(zmq.REP, dealer)
+    running = gevent.spawn(green.device, zmq.QUEUE, router, dealer)
+    answering = gevent.spawn(lambda: rep.send(rep.recv().upper()))
+    req.send(b"x")
+    assert req.recv() == b"X"
+    answering.get()
+    running.kill()
+
+
+def test_a_killed_greenlet_takes_no_message(zmq, pipe):
+    pull, push = pipe
+    victim = gevent.spawn(pull.recv)
+    gevent.idle()
+    victim.kill()
+    push.send(b"x")
+    assert pull.recv() == b"x"
+
+
+def test_gevents_own_timeouts(zmq, pipe):
+    pull, push = pipe
+    with gevent.Timeout(0.01, False):
+        pull.recv()
+        raise AssertionError
+    push.send(b"x")
+    assert pull.recv() == b"x"
+
+
+# ---- what is better -----------------------------------------------------------------
+
+
+@pytest.mark.zeroxide_only
+def test_timeouts_hold(zmq, pipe, context):
+    pull, _ = pipe
+    pull.rcvtimeo = 5
+    for call in (pull.recv, pull.recv_multipart, lambda: pull.recv_into(bytearray(1))):
+        with pytest.raises(zmq.Again):
+            call()
+    lonely = context.socket(zmq.PUSH)
+    lonely.sndtimeo = 5
+    for call in (lonely.send, lambda body: lonely.send_multipart([body])):
+        with pytest.raises(zmq.Again):
+            call(b"x")
+
+
+@pytest.mark.zeroxide_only
+def test_many_greenlets_wait_in_line(zmq, pipe):
+    pull, push = pipe
+    order = []
+
+    def receive(number):
+        order.append((number, pull.recv()))
+
+    receivers = [gevent.spawn(receive, number) for number in range(20)]
+    gevent.idle()
+    receivers[3].kill()
+    for number in range(19):
+        push.send(b"%d" % number)
+    gevent.joinall(receivers, raise_error=True)
+    served = [number for number in range(20) if number != 3]
+    assert order == [(number, b"%d" % turn) for turn, number in enumerate(served)]
+
+
+@pytest.mark.zeroxide_only
+def test_closing_wakes(zmq, pipe, context):
+    pull, _ = pipe
+    lonely = context.socket(zmq.PUSH)
+    waiting = [
+        gevent.spawn(call, *arguments)
+        for call, *arguments in ((pull.recv,), (pull.recv,), (pull.poll,), (lonely.send, b"x"))
+    ]
+    gevent.idle()
+    pull.close()
+    lonely.close()
+    gevent.joinall(waiting)
+    for greenlet in waiting:
+        assert isinstance(greenlet.exception, zmq.ZMQError), greenlet.exception
+
+
+@pytest.mark.zeroxide_only
+def test_terminating_waits_in_the_greenlet(zmq, green):
+    context = green.Context()
+    pull = context.socket(zmq.PULL)
+    pull.bind("tcp://127.0.0.1:*")
+    receiver = gevent.spawn(pull.recv)
+    gevent.idle()
+    ending = gevent.spawn(context.term)
+    receiver.join()
+    assert isinstance(receiver.exception, zmq.ContextTerminated)
+    assert not ending.ready()
+    pull.close()
+    ending.get()
+    assert context.closed
+
+
+@pytest.mark.zeroxide_only
+def test_select(zmq, green, pipe):
+    pull, push = pipe
+    assert green.select([pull], [push], [], 0) == ([], [push], [])
+    assert green.select([pull], [], [], 0.005) == ([], [], [])
+    waiter = gevent.spawn(green.select, [pull], [], [])
+    gevent.idle()
+    push.send(b"x")
+    assert waiter.get() == ([pull], [], [])
+    assert green.zmq_poll([(pull, zmq.POLLIN)], 0) == [(pull, zmq.POLLIN)]
+
+
+@pytest.mark.zeroxide_only
+def test_batches(zmq, pipe):
+    pull, push = pipe
+    receiver = gevent.spawn(pull.recv_batch)
+    gevent.idle()
+    assert push.send_batch([b"a"]) == 1
+    assert receiver.get() == [b"a"]
+    count = gevent.spawn(push.send_batch, [b"%d" % number for number in range(5000)])
+    received = []
+    while len(received) < 5000:
+        received += pull.recv_batch(timeout=PATIENCE * 1000)
+    assert received == [b"%d" % number for number in range(5000)]
+    assert count.get() == 5000
+    push.flush(PATIENCE * 1000)
+
+
+def test_in_a_program_that_is_patched(zmq):
+    """A server and its clients as greenlets of one thread."""
+    program = start_script(
+        zmq.__name__,
+        """
+        from gevent import monkey
+        monkey.patch_all()
+        import gevent, threading, time
+        from importlib import import_module
+        green = import_module(zmq.__name__ + ".green")
+        context = green.Context()
+        rep = context.socket(zmq.REP)
+        port = rep.bind_to_random_port("tcp://127.0.0.1")
+        def serve():
+            for _ in range(30):
+                rep.send(rep.recv())
+        def ask():
+            with context.socket(zmq.REQ) as req:
+                req.connect(f"tcp://127.0.0.1:{port}")
+                for number in range(10):
+                    req.send(b"%d" % number)
+                    assert req.recv() == b"%d" % number
+                    time.sleep(0)
+        gevent.joinall([gevent.spawn(f) for f in (serve, ask, ask, ask)], raise_error=True)
+        rep.close()
+        context.term()
+        print("done")
+        """,
+    )
+    assert finish_script(program)[0] == "done\n"
