@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use common::{SocketExt, Watchdog, address, alone, free_tcp_endpoint, message, socket, until};
+use common::{SocketExt, Watchdog, address, alone, free_tcp_endpoint, message, raw, socket, until};
 use zeroxide::{Context, DropReason, Socket, SocketType, Wait, ids};
 
 use SocketType::{Dealer, Pull, Push};
@@ -191,4 +191,35 @@ fn what_waits_to_be_received_can_be_limited_in_bytes() {
         assert_eq!(pull.recv(Wait::Forever).unwrap().size(), SIZE);
     }
     drop(sender.join().unwrap());
+}
+
+#[test]
+fn who_falls_silent_within_a_message_is_let_go() {
+    let _watchdog = Watchdog::new("who_falls_silent_within_a_message_is_let_go");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.int(ids::STALL_IVL, 20);
+    pull.int(ids::RCVHWM, 1);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    // Between messages everybody may be silent, and so may be who is not read from.
+    let mut waits = raw::join(&endpoint, "PUSH");
+    waits.write_all(b"\0\x01a\0\x01b\0\x01c\0\x05half").unwrap();
+    let mut idle = raw::join(&endpoint, "PUSH");
+    until(|| pull.peers() == 2 && pull.stats().unwrap().queued_in > 0);
+    for half in [
+        &b"\x02"[..],
+        b"\x02\0\0\0\0\x40\0\0\0announced",
+        b"\x01\x01x",
+    ] {
+        let mut silent = raw::join(&endpoint, "PUSH");
+        silent.write_all(half).unwrap();
+        let mut rest = Vec::new();
+        silent.read_to_end(&mut rest).unwrap();
+    }
+    until(|| pull.peers() == 2);
+    idle.write_all(b"\0\x01i").unwrap();
+    waits.write_all(b"!").unwrap();
+    let mut received: Vec<_> = (0..5).map(|_| pull.take()).collect();
+    received.sort();
+    assert_eq!(received, ["a", "b", "c", "half!", "i"]);
 }

@@ -401,3 +401,34 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             self, obj: object, flags: int = 0, protocol: int = ..., **kwargs: Any
         ) -> asyncio.Future[MessageTracker | None]: ...
         def recv_pyobj(self, flags: int = 0) -> asyncio.Future[Any]: ...
+        def send_typed(  # type: ignore[override]
+            self,
+            obj: object,
+            flags: int = 0,
+            *,
+            enc_hook: Callable[[Any], Any] | None = None,
+            **kwargs: Any,
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        @overload  # type: ignore[override]
+        def recv_typed(
+            self,
+            kind: type[_T],
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[_T]: ...
+        @overload
+        def recv_typed(
+            self,
+            kind: Any,
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[Any]: ...
+        def recv_typed(
+            self,
+            kind: Any,
+            flags: int = 0,
+            *,
+            dec_hook: Callable[[type, Any], Any] | None = None,
+        ) -> asyncio.Future[Any]: ...

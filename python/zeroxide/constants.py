@@ -240,6 +240,7 @@ class SocketOption(_IntEnum):
     MAX_SUBSCRIPTIONS = 1001
     SNDHWM_BYTES = 1002, _OptType.int64
     RCVHWM_BYTES = 1003, _OptType.int64
+    STALL_IVL = 1004
 
 
 class MessageOption(_IntEnum):
@@ -562,6 +563,7 @@ NORM_PUSH = SocketOption.NORM_PUSH
 MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
 SNDHWM_BYTES = SocketOption.SNDHWM_BYTES
 RCVHWM_BYTES = SocketOption.RCVHWM_BYTES
+STALL_IVL = SocketOption.STALL_IVL
 
 MORE = MessageOption.MORE
 SRCFD = MessageOption.SRCFD

@@ -186,6 +186,7 @@ class OptionAttributes(_native.Socket):
     max_subscriptions = _int("MAX_SUBSCRIPTIONS")
     sndhwm_bytes = _int("SNDHWM_BYTES")
     rcvhwm_bytes = _int("RCVHWM_BYTES")
+    stall_ivl = _int("STALL_IVL")
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key.lower() in ("subscribe", "unsubscribe"):

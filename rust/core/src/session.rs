@@ -342,6 +342,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_ivl = options.heartbeat_ivl;
     config.heartbeat_ttl = options.heartbeat_ttl;
     config.heartbeat_timeout = options.heartbeat_timeout;
+    config.stall_ivl = options.stall_ivl;
     config.max_msg_size = options.max_msg_size;
     options.security.configure(&mut config);
     config.raw = socket_type == SocketType::Stream || options.router_raw;

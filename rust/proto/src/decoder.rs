@@ -101,6 +101,12 @@ impl Decoder {
         self.meter.in_message()
     }
 
+    /// Whether what was received ends within a message.
+    #[inline]
+    pub(crate) fn is_partial(&self) -> bool {
+        self.meter.in_message() || !self.input.bytes().is_empty()
+    }
+
     /// The next frame if it is the usual one: small, and not at the very end of a read. Otherwise `None`, and
     /// it is up to [`decode`](Decoder::decode).
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 mod handshake;
 mod heartbeat;
+mod stall;
 mod traffic;
 
 use crate::decoder::{Decoder, Framing, Limits};
@@ -13,6 +14,7 @@ use crate::socket_type::SocketType;
 use bytes::Bytes;
 use handshake::Negotiation;
 use heartbeat::Heartbeat;
+use stall::Stall;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -46,6 +48,9 @@ pub struct EngineConfig {
     pub heartbeat_ttl: Duration,
     /// How long to wait for a sign of life after a PING; `None` waits as long as the interval, zero forever.
     pub heartbeat_timeout: Option<Duration>,
+    /// How long the peer may be silent in the middle of a message, give or take as much again; `None` or zero
+    /// waits forever.
+    pub stall_ivl: Option<Duration>,
     /// The most bytes in a frame, and in all frames of a message together.
     pub max_msg_size: Option<u64>,
     /// The most frames in a message.
@@ -77,6 +82,7 @@ impl EngineConfig {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            stall_ivl: Some(Duration::from_secs(60)),
             max_msg_size: None,
             max_frames: 64 * 1024,
             in_batch: 64 * 1024,
@@ -178,6 +184,7 @@ pub struct Engine {
     peer: Option<Arc<PeerInfo>>,
     traffic: Traffic,
     heartbeat: Heartbeat,
+    stall: Stall,
     handshake_deadline: Option<Instant>,
     /// When to look whether the connection is idle and holds memory it does not need, and whether bytes have
     /// moved since the last look.
@@ -245,6 +252,7 @@ impl Engine {
             peer,
             traffic: Traffic::new(config.socket_type),
             heartbeat: Heartbeat::new(&config),
+            stall: Stall::new(config.stall_ivl),
             handshake_deadline,
             trim_at: None,
             moved: false,
@@ -269,7 +277,10 @@ impl Engine {
         self.dry = false;
         self.note_moved();
         match self.state {
-            State::Traffic => self.heartbeat.handle_input(),
+            State::Traffic => {
+                self.heartbeat.handle_input();
+                self.stall.handle_input();
+            }
             State::Closed => self.decoder.input().clear(),
             _ => self.advance_handshake(),
         }
@@ -291,6 +302,10 @@ impl Engine {
             State::Closed => {}
             State::Traffic => {
                 self.trim();
+                let partial = self.decoder.is_partial();
+                if self.stall.handle_timeout(now, self.dry, partial) {
+                    return self.close(CloseReason::Stalled);
+                }
                 self.handle_heartbeat();
             }
             _ => {
@@ -393,10 +408,14 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
-            State::Traffic => match (self.heartbeat.poll_timeout(), self.trim_at) {
-                (Some(beat), Some(trim)) => Some(beat.min(trim)),
-                (beat, trim) => beat.or(trim),
-            },
+            State::Traffic => {
+                let timers = [
+                    self.heartbeat.poll_timeout(),
+                    self.stall.poll_timeout(),
+                    self.trim_at,
+                ];
+                timers.into_iter().flatten().min()
+            }
             _ => self.handshake_deadline,
         }
     }

@@ -15,6 +15,9 @@ pub enum CloseReason {
     /// The peer owed a sign of life, either as answer to a PING or because of the TTL it announced.
     #[error("expected a sign of life within the heartbeat timeout, none came")]
     HeartbeatTimeout,
+    /// The peer began a message and did not go on.
+    #[error("expected the rest of a message, the peer is silent")]
+    Stalled,
     /// The peer broke the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),

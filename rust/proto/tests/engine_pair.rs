@@ -305,6 +305,33 @@ fn a_stalled_application_is_not_a_silent_peer() {
 }
 
 #[test]
+fn who_falls_silent_within_a_message_is_given_up() {
+    for (bytes, ends) in [
+        // A header of half a frame, a frame that is followed by another, and whole messages.
+        (&b"\x00\x05half"[..], true),
+        (b"\x02\0\0", true),
+        (b"\x01\x01x", true),
+        (b"\x00\x05whole", false),
+        (b"\x01\x01x\x00\x01y", false),
+    ] {
+        let mut a = config(SocketType::Pair);
+        a.stall_ivl = Some(SECOND);
+        let mut pair = Pair::ready(a, config(SocketType::Pair), Cut::Whole);
+        pair.connected = false;
+        pair.a.engine.input().extend_from_slice(bytes);
+        pair.a.engine.handle_input(pair.now);
+        let _ = pair.a.drain();
+        pair.advance(SECOND);
+        assert!(pair.a.engine.is_ready(), "too early");
+        pair.advance(SECOND);
+        assert_eq!(pair.a.engine.is_ready(), !ends, "{bytes:?}");
+        if ends {
+            assert_eq!(pair.a.drain(), [Event::Closed(CloseReason::Stalled)]);
+        }
+    }
+}
+
+#[test]
 fn a_backlog_stops_sending_until_it_is_sent() {
     let mut pair = Pair::ready(
         config(SocketType::Push),

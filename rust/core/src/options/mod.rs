@@ -137,6 +137,8 @@ pub struct Options {
     pub heartbeat_ttl: Duration,
     /// HEARTBEAT_TIMEOUT: silence after a ping that ends the connection; `None` = as HEARTBEAT_IVL, zero = no end.
     pub heartbeat_timeout: Option<Duration>,
+    /// STALL_IVL: silence in the middle of a message that ends the connection; `None` = no end.
+    pub stall_ivl: Option<Duration>,
 
     /// SNDBUF: `None` = the system's.
     pub sndbuf: Option<usize>,
@@ -224,6 +226,7 @@ impl Options {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            stall_ivl: Some(Duration::from_secs(60)),
             sndbuf: None,
             rcvbuf: None,
             backlog: 100,

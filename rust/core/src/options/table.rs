@@ -219,7 +219,7 @@ options_table! {
     41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; a STREAM socket is the newer way."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterRaw(flag(v)))
-        .write_only_int(|o, v| o.router_raw = v == 1),
+        .write_only_int(|o, v| o.router_raw = v != 0),
     42 IPV6: Bool, "Bind and connect over IPv6 as well as IPv4."
         .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
     43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI."
@@ -314,7 +314,7 @@ options_table! {
     74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends. Types that match nothing keep it."
         .heeded_by(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
-        .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v == 1),
+        .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v != 0),
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = duration(v, 0)),
@@ -413,6 +413,9 @@ options_table! {
         .live()
         .range(0, i64::MAX)
         .int(|o| o.rcvhwm_bytes as i64, |o, v| o.rcvhwm_bytes = v as usize),
+    1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms and up to twice that; 0 = without limit."
+        .range(0, INT)
+        .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
 }
 
 const NO_DRAFT: &str = "is a draft option, not available here";

@@ -1,8 +1,10 @@
 //! Messages that threads are in the middle of, part by part.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 
 use zeroxide_proto::engine::PeerInfo;
@@ -12,11 +14,17 @@ use zeroxide_proto::message::Message;
 use super::SendError;
 use crate::error::ErrorKind;
 
-/// Per thread: what it has gathered for sending, and what is left of what it receives.
+/// Per thread: what it has gathered for sending, and what is left of what it receives. A thread that ends takes both
+/// with it.
 ///
 /// Most programs never send or receive in parts; they pay one load.
 #[derive(Default)]
 pub(super) struct Parts {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
     busy: AtomicUsize,
     /// How many threads have parts left to receive.
     receiving: AtomicUsize,
@@ -37,30 +45,85 @@ impl Thread {
     }
 }
 
-impl Parts {
+/// What a thread is in the middle of, by socket; dropped with the thread. Sockets that are gone are swept out when
+/// others come.
+struct Unfinished {
+    thread: ThreadId,
+    process: u32,
+    sockets: Vec<Weak<Shared>>,
+}
+
+thread_local! {
+    static UNFINISHED: RefCell<Unfinished> = RefCell::new(Unfinished {
+        thread: thread::current().id(),
+        process: process::id(),
+        sockets: Vec::new(),
+    });
+}
+
+impl Unfinished {
+    fn note(&mut self, shared: &Arc<Shared>) {
+        if self
+            .sockets
+            .iter()
+            .any(|noted| noted.as_ptr() == Arc::as_ptr(shared))
+        {
+            return;
+        }
+        if self.sockets.len() == self.sockets.capacity() {
+            self.sockets.retain(|noted| noted.strong_count() > 0);
+        }
+        self.sockets.push(Arc::downgrade(shared));
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // In a forked child the locks may be held by threads that are not there.
+        if self.process == process::id() {
+            for shared in self.sockets.iter().filter_map(Weak::upgrade) {
+                shared.with(self.thread, |unfinished| *unfinished = Thread::default());
+            }
+        }
+    }
+}
+
+impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Thread>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Works on what `thread` is in the middle of. Returns also whether it still is.
+    fn with<T>(&self, thread: ThreadId, work: impl FnOnce(&mut Thread) -> T) -> (T, bool) {
+        let mut threads = self.lock();
+        let theirs = threads.entry(thread).or_default();
+        let before = usize::from(!theirs.incoming.is_empty());
+        let result = work(theirs);
+        let after = usize::from(!theirs.incoming.is_empty());
+        let receiving = self.receiving.load(Ordering::Relaxed) + after - before;
+        self.receiving.store(receiving, Ordering::Relaxed);
+        let idle = theirs.is_idle();
+        if idle {
+            threads.remove(&thread);
+        }
+        self.busy.store(threads.len(), Ordering::Relaxed);
+        (result, !idle)
+    }
+}
+
+impl Parts {
     #[inline]
     fn nobody(&self) -> bool {
         // A thread's own entry is always visible to it; those of others do not concern it.
-        self.busy.load(Ordering::Relaxed) == 0
+        self.shared.busy.load(Ordering::Relaxed) == 0
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Thread) -> T) -> T {
-        let mut threads = self.lock();
-        let me = thread::current().id();
-        let mine = threads.entry(me).or_default();
-        let before = usize::from(!mine.incoming.is_empty());
-        let result = work(mine);
-        let after = usize::from(!mine.incoming.is_empty());
-        let receiving = self.receiving.load(Ordering::Relaxed) + after - before;
-        self.receiving.store(receiving, Ordering::Relaxed);
-        if mine.is_idle() {
-            threads.remove(&me);
+        let (result, unfinished) = self.shared.with(thread::current().id(), work);
+        if unfinished {
+            // Fails in a thread that is on its way out; nobody tidies up after it then but the socket's end.
+            let _ = UNFINISHED.try_with(|mine| mine.borrow_mut().note(&self.shared));
         }
-        self.busy.store(threads.len(), Ordering::Relaxed);
         result
     }
 
@@ -149,14 +212,53 @@ impl Parts {
     /// Whether parts are left for any thread.
     #[inline]
     pub(super) fn is_anybody_receiving(&self) -> bool {
-        self.receiving.load(Ordering::Relaxed) > 0
+        self.shared.receiving.load(Ordering::Relaxed) > 0
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        let mut threads = self.lock();
+        let mut threads = self.shared.lock();
         threads.clear();
-        self.receiving.store(0, Ordering::Relaxed);
-        self.busy.store(0, Ordering::Relaxed);
+        self.shared.receiving.store(0, Ordering::Relaxed);
+        self.shared.busy.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_takes_its_parts_with_it() {
+        let parts = Parts::default();
+        let others = Parts::default();
+        parts.gather(Frame::from("mine"));
+        thread::scope(|scope| {
+            let ends = scope.spawn(|| {
+                for parts in [&parts, &others, &parts] {
+                    parts.gather(Frame::from("never sent"));
+                }
+                let message = Message::from_frames(["1", "2", "3"].map(Frame::from));
+                parts.begin(message, None);
+                assert!(parts.is_anybody_receiving());
+            });
+            // Unlike the scope's end this waits until the thread has nothing left to drop.
+            ends.join().unwrap();
+        });
+        assert!(!parts.is_anybody_receiving());
+        assert_eq!(parts.shared.lock().len(), 1);
+        assert!(others.nobody());
+        assert_eq!(parts.take().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_thread_remembers_no_sockets_that_are_gone() {
+        for _ in 0..1000 {
+            Parts::default().gather(Frame::from("x"));
+        }
+        let parts = Parts::default();
+        parts.gather(Frame::from("x"));
+        parts.gather(Frame::from("x"));
+        UNFINISHED.with_borrow(|mine| assert!(mine.sockets.len() < 10));
     }
 }

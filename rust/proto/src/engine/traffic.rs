@@ -90,6 +90,9 @@ impl Engine {
                 Ok(Some(frame)) => self.accept(frame),
                 Ok(None) => {
                     self.dry = true;
+                    if self.decoder.is_partial() {
+                        self.stall.handle_part(self.now);
+                    }
                     if !self.eof {
                         return None;
                     }

@@ -1,13 +1,15 @@
-"""A hook for mkdocs: puts the table of options into docs/options.md, straight from the rows that the core reads.
+"""A hook for mkdocs: fills in what is better read from its source than written twice.
 
-So the page cannot disagree with `rust/core/src/options/table.rs` and `context.rs`.
+`<!-- socket options -->` and the like become the rows that the core reads (`rust/core/src/options`), `<!-- differences -->`
+the reasons of the tests that pass here and have to fail on pyzmq (`tests/python/same`).
 """
 
 import re
 from pathlib import Path
 from typing import Any
 
-OPTIONS = Path(__file__).resolve().parent.parent / "rust" / "core" / "src" / "options"
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONS = ROOT / "rust" / "core" / "src" / "options"
 
 TEXT = r'"((?:[^"\\]|\\.)*)"'
 SOCKET_ROW = re.compile(
@@ -29,14 +31,12 @@ TYPES = {
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for each page."""
-    if "<!-- socket options -->" not in markdown:
-        return markdown
-    there, absent = socket_options()
-    return (
-        markdown.replace("<!-- socket options -->", there)
-        .replace("<!-- absent options -->", absent)
-        .replace("<!-- context options -->", context_options())
-    )
+    if "<!-- socket options -->" in markdown:
+        there, absent = socket_options()
+        markdown = markdown.replace("<!-- socket options -->", there)
+        markdown = markdown.replace("<!-- absent options -->", absent)
+        markdown = markdown.replace("<!-- context options -->", context_options())
+    return re.sub("<!-- differences -->", lambda _: differences(), markdown)
 
 
 def socket_options() -> tuple[str, str]:
@@ -67,3 +67,11 @@ def context_options() -> str:
     ways = {"r": "read", "w": "set", "rw": "read, set"}
     rows += [f"| `{name}` | {ways[way]} | {text} |" for name, way, text in found]
     return "\n".join(rows)
+
+
+def differences() -> str:
+    """What the tests call better than pyzmq, once each."""
+    reasons: dict[str, None] = {}
+    for path in sorted((ROOT / "tests" / "python" / "same").glob("test_*.py")):
+        reasons |= dict.fromkeys(re.findall(rf"\bdiffers\(\s*{TEXT}", path.read_text()))
+    return "\n".join(f"* {reason}" for reason in reasons)

@@ -1,0 +1,63 @@
+"""Names with several addresses, from a hosts file that only the child process sees."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+NAME = "several-addresses.test"
+
+PROGRAM = f"""
+import json, socket, sys
+import zeroxide as zmq
+
+def addresses():
+    found = socket.getaddrinfo({NAME!r}, 80, type=socket.SOCK_STREAM)
+    return [address[0] for *_, address in found]
+
+def reach(address):
+    with zmq.Context() as context, context.socket(zmq.PULL) as pull:
+        pull.rcvtimeo = 20_000
+        port = pull.bind_to_random_port(f"tcp://{{address}}")
+        with context.socket(zmq.PUSH) as push:
+            push.linger = 0
+            push.connect(f"tcp://{NAME}:{{port}}")
+            push.send(address.encode())
+            return pull.recv().decode()
+
+known = addresses()
+json.dump([known, [reach(address) for address in known]], sys.stdout)
+"""
+
+
+@pytest.fixture
+def private_hosts(tmp_path):
+    """The beginning of a command that runs the rest of it with a hosts file of its own."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n" + f"127.0.0.1 {NAME}\n127.0.0.9 {NAME}\n")
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("no unshare here")
+    root = [] if os.geteuid() == 0 else ["--map-root-user"]
+    mount = f'mount --bind {hosts} /etc/hosts && exec "$@"'
+    command = [unshare, "--mount", *root, "sh", "-c", mount, "sh"]
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"no private mounts here: {tried.stderr.strip()}")
+    return command
+
+
+@pytest.mark.zeroxide_only
+def test_all_addresses_are_tried(private_hosts):
+    """Whichever of a name's addresses is served, it is found; libzmq tries the first only."""
+    ran = subprocess.run(
+        [*private_hosts, sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    known, reached = json.loads(ran.stdout)
+    if len(known) < 2:
+        pytest.skip("this system's resolver takes one line of a hosts file only")
+    assert reached == known == ["127.0.0.1", "127.0.0.9"]
