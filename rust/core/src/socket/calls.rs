@@ -14,6 +14,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
 use crate::pipe::PipeId;
 
+/// A message that was given back.
+pub(super) struct Returned {
+    /// When it was received, as told by whoever gave it back.
+    order: u64,
+    pub(super) message: Message,
+    peer: Option<Arc<PeerInfo>>,
+}
+
 /// Where a message came from.
 pub(super) enum Source {
     /// Just now out of a pipe.
@@ -94,9 +102,9 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        if let Some((message, peer)) = state.returned.pop_front() {
+        if let Some(returned) = state.returned.pop_front() {
             self.level(state);
-            return Ok((message, Source::Peer(peer)));
+            return Ok((returned.message, Source::Peer(returned.peer)));
         }
         let result = state
             .pattern
@@ -130,9 +138,9 @@ impl Core {
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
         self.begin_run(state);
         while batch.len() < max
-            && let Some((message, _)) = state.returned.pop_front()
+            && let Some(returned) = state.returned.pop_front()
         {
-            batch.push(message);
+            batch.push(returned.message);
         }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
@@ -147,10 +155,19 @@ impl Core {
     pub(super) fn give_back_now(
         &self,
         state: &mut State,
+        order: u64,
         messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
     ) {
-        for returned in messages.into_iter().rev() {
-            state.returned.push_front(returned);
+        let at = state
+            .returned
+            .partition_point(|returned| returned.order < order);
+        for (offset, (message, peer)) in messages.into_iter().enumerate() {
+            let returned = Returned {
+                order,
+                message,
+                peer,
+            };
+            state.returned.insert(at + offset, returned);
         }
         self.level(state);
         self.signal.wake();

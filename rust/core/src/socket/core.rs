@@ -5,11 +5,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
-use zeroxide_proto::engine::PeerInfo;
-use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
 
+use super::calls::Returned;
 use super::endpoints::Endpoints;
 use super::inbox::Post;
 use super::monitoring::Monitor;
@@ -62,7 +61,7 @@ pub(super) struct State {
     /// Pipes of peers that are gone, with something left to receive.
     pub(super) unread: HashSet<PipeId>,
     /// Received, and given back because it reached nobody; first in line.
-    pub(super) returned: VecDeque<(Message, Option<Arc<PeerInfo>>)>,
+    pub(super) returned: VecDeque<Returned>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,

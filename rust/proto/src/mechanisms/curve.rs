@@ -23,9 +23,13 @@ mod boxes;
 mod cipher;
 mod client;
 mod keys;
+#[cfg(test)]
+mod known_answers;
 mod poly1305;
 mod salsa20;
 mod server;
+#[cfg(target_arch = "x86_64")]
+mod wide_poly1305;
 
 pub use keys::{KEY, KeyPair, keypair, public_key};
 

@@ -5,7 +5,7 @@
 //! [`BoxKey`] is made once for them.
 
 use super::poly1305::{self, TAG};
-use super::salsa20::{self, GROUP_BYTES, Salsa20, xor};
+use super::salsa20::{self, START, Salsa20, xor};
 use fearless_simd::Level;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -15,75 +15,67 @@ pub(super) const OVERHEAD: usize = TAG;
 
 /// Seals and opens the boxes whose nonces have their first sixteen bytes in common.
 pub(super) struct BoxKey {
-    key: Zeroizing<[u8; 32]>,
     level: Level,
+    salsa: Salsa20,
 }
 
 impl BoxKey {
     pub(super) fn new(shared: &[u8; 32], prefix: &[u8; 16]) -> BoxKey {
+        BoxKey::with_level(Level::new(), shared, prefix)
+    }
+
+    /// One that makes do with less than the processor has, to see whether it comes to the same.
+    pub(super) fn with_level(level: Level, shared: &[u8; 32], prefix: &[u8; 16]) -> BoxKey {
+        let key = Zeroizing::new(salsa20::hsalsa20(shared, prefix));
         BoxKey {
-            key: Zeroizing::new(salsa20::hsalsa20(shared, prefix)),
-            level: Level::new(),
+            level,
+            salsa: Salsa20::new(level, &key),
         }
     }
 
     /// Encrypts in place; returns the tag.
     #[inline]
     pub(super) fn seal(&self, number: [u8; 8], data: &mut [u8]) -> [u8; TAG] {
-        let stream = Stream::new(self, number);
-        stream.apply(data);
-        stream.tag(data)
+        let stream = Stream(self.salsa.start(number));
+        self.add(&stream, number, data);
+        poly1305::tag(self.level, stream.tag_key(), data)
     }
 
     /// Decrypts in place if the tag is right; leaves everything as it is if not.
     #[inline]
     pub(super) fn open(&self, number: [u8; 8], tag: &[u8; TAG], data: &mut [u8]) -> bool {
-        let stream = Stream::new(self, number);
-        let right = bool::from(stream.tag(data).ct_eq(tag));
+        let stream = Stream(self.salsa.start(number));
+        let expected = poly1305::tag(self.level, stream.tag_key(), data);
+        let right = bool::from(expected.ct_eq(tag));
         if right {
-            stream.apply(data);
+            self.add(&stream, number, data);
         }
         right
     }
+
+    #[inline]
+    fn add(&self, stream: &Stream, number: [u8; 8], data: &mut [u8]) {
+        let start = &stream.0[poly1305::KEY..];
+        let (head, rest) = data.split_at_mut(data.len().min(start.len()));
+        xor(head, start);
+        self.salsa.add_rest(number, rest);
+    }
 }
 
-/// The stream for one box.
-struct Stream {
-    salsa: Salsa20,
-    level: Level,
-    /// Its first bytes: the key of the tag, then what is added to the data.
-    first: [u8; GROUP_BYTES],
-}
+/// The start of a stream: the key of the tag, then what is added to the data.
+struct Stream([u8; START]);
 
 impl Stream {
     #[inline]
-    fn new(key: &BoxKey, number: [u8; 8]) -> Stream {
-        let salsa = Salsa20::new(&key.key, number);
-        Stream {
-            first: salsa.group(key.level, 0),
-            level: key.level,
-            salsa,
-        }
-    }
-
-    #[inline]
-    fn tag(&self, data: &[u8]) -> [u8; TAG] {
-        poly1305::tag(&self.first.as_chunks().0[0], data)
-    }
-
-    #[inline]
-    fn apply(&self, data: &mut [u8]) {
-        let stream = &self.first[poly1305::KEY..];
-        let (head, rest) = data.split_at_mut(data.len().min(stream.len()));
-        xor(head, stream);
-        self.salsa.apply(self.level, 1, rest);
+    fn tag_key(&self) -> &[u8; poly1305::KEY] {
+        &self.0.as_chunks().0[0]
     }
 }
 
 /// With the key of the tag others could be forged.
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.first[..poly1305::KEY].zeroize();
+        self.0[..poly1305::KEY].zeroize();
     }
 }
 

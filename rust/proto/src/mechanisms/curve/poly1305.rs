@@ -1,15 +1,21 @@
 //! Poly1305: sixteen bytes that only somebody with the key can have made.
 //!
-//! The number under construction is kept in limbs of 44, 44 and 42 bits, so that products of limbs fit 128 bits
-//! with room for their sums.
+//! A tag is a polynomial of the blocks, worked out modulo 2^130 - 5. The number under construction is kept in
+//! limbs of 44, 44 and 42 bits, so that products of limbs fit 128 bits with room for their sums. Long data are
+//! spread over vectors where the processor has them wide enough.
 
+#[cfg(target_arch = "x86_64")]
+use super::wide_poly1305;
+use fearless_simd::Level;
 use zeroize::Zeroize;
 
 /// Bytes in a tag, and in a block.
 pub(super) const TAG: usize = 16;
-
 /// Bytes in a key.
 pub(super) const KEY: usize = 32;
+
+/// A number in limbs of 44, 44 and 42 bits; limbs may be some bits wider at times.
+pub(super) type Limbs = [u64; 3];
 
 const LIMB: u64 = (1 << 44) - 1;
 const LAST: u64 = (1 << 42) - 1;
@@ -17,13 +23,21 @@ const LAST: u64 = (1 << 42) - 1;
 const WHOLE: u64 = 1 << 40;
 
 /// The tag of `data`. A key must never be used twice.
-pub(super) fn tag(key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
-    let (low, high) = halves(key);
+#[inline]
+pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
+    let halves = key.as_chunks().0;
+    let (low, high) = (
+        u128::from_le_bytes(halves[0]),
+        u128::from_le_bytes(halves[1]),
+    );
     let mut r = [
         low as u64 & 0xffc_0fff_ffff,
         (low >> 44) as u64 & 0xfff_ffc0_ffff,
         (low >> 88) as u64 & 0x00f_ffff_fc0f,
     ];
+    #[cfg(target_arch = "x86_64")]
+    let (mut h, data) = wide_poly1305::absorb(level, r, data);
+    #[cfg(not(target_arch = "x86_64"))]
     let mut h = [0; 3];
     let (blocks, rest) = data.as_chunks::<TAG>();
     for block in blocks {
@@ -39,17 +53,15 @@ pub(super) fn tag(key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
     reduce(h).wrapping_add(high).to_le_bytes()
 }
 
-fn halves(key: &[u8; KEY]) -> (u128, u128) {
-    let halves = key.as_chunks().0;
-    (
-        u128::from_le_bytes(halves[0]),
-        u128::from_le_bytes(halves[1]),
-    )
+/// The product modulo 2^130 - 5, nearly reduced.
+pub(super) fn multiply(h: Limbs, r: Limbs) -> Limbs {
+    let h = absorb(h, r, 0, 0);
+    [h[0], h[1] & LIMB, h[2] + (h[1] >> 44)]
 }
 
-/// Adds a block, then multiplies by `r`, modulo 2^130 - 5. Limbs stay a bit or two wider than they should be.
+/// Adds a block, then multiplies by `r`, modulo 2^130 - 5.
 #[inline(always)]
-fn absorb([h0, h1, h2]: [u64; 3], [r0, r1, r2]: [u64; 3], block: u128, end: u64) -> [u64; 3] {
+fn absorb([h0, h1, h2]: Limbs, [r0, r1, r2]: Limbs, block: u128, end: u64) -> Limbs {
     let h0 = h0 + (block as u64 & LIMB);
     let h1 = h1 + ((block >> 44) as u64 & LIMB);
     let h2 = h2 + ((block >> 88) as u64 | end);
@@ -65,8 +77,7 @@ fn absorb([h0, h1, h2]: [u64; 3], [r0, r1, r2]: [u64; 3], block: u128, end: u64)
 }
 
 /// The number that the limbs stand for, modulo 2^130 - 5, and of that the lower 128 bits.
-fn reduce([h0, h1, h2]: [u64; 3]) -> u128 {
-    let (mut h0, mut h1, mut h2) = (h0, h1, h2);
+fn reduce([mut h0, mut h1, mut h2]: Limbs) -> u128 {
     // Twice around, because the first carry out of the top may set off another.
     for _ in 0..2 {
         h1 += h0 >> 44;
@@ -84,8 +95,7 @@ fn reduce([h0, h1, h2]: [u64; 3]) -> u128 {
     let g2 = h2.wrapping_add(g1 >> 44).wrapping_sub(1 << 42);
     let below = (g2 >> 63).wrapping_neg();
     let pick = |h: u64, g: u64, limb: u64| u128::from((h & below) | (g & !below & limb));
-    let (h0, h1, h2) = (pick(h0, g0, LIMB), pick(h1, g1, LIMB), pick(h2, g2, LAST));
-    h0 | h1 << 44 | h2 << 88
+    pick(h0, g0, LIMB) | pick(h1, g1, LIMB) << 44 | pick(h2, g2, LAST) << 88
 }
 
 #[cfg(test)]
@@ -156,7 +166,11 @@ mod tests {
             ),
         ];
         for (secret, data, expected) in cases {
-            assert_eq!(tag(&key(secret), &hex(data)), hex(expected)[..], "{data}");
+            assert_eq!(
+                tag(Level::new(), &key(secret), &hex(data)),
+                hex(expected)[..],
+                "{data}"
+            );
         }
     }
 }

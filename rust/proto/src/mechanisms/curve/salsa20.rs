@@ -3,57 +3,104 @@
 //! The stream is what a message costs: crates that make one block after the other reach a quarter of this. The
 //! arithmetic is written once, for vectors of whatever width the processor turns out to have.
 //!
-//! A block is a square of sixteen words. Its four diagonals are kept in a vector each, so that a quarter-round
-//! works on all columns at once; turning three of the vectors by one, two and three words brings the rows under
-//! each other instead. Four blocks lie side by side in the vectors.
+//! A block is a square of sixteen words. There are two ways to lay blocks into vectors:
+//! * A few blocks: the four diagonals of a square are kept in a vector each, so that a quarter-round works on
+//!   all columns at once; turning three of the vectors by one, two and three words brings the rows under each
+//!   other instead. Four blocks lie side by side. This is how the stream begins, and most messages need no more.
+//! * Many blocks: one vector for each of the sixteen words, one lane for each block. Nothing has to be turned,
+//!   only in the end the words of a block have to be brought together.
 
 use fearless_simd::{Level, Simd, dispatch, mask32x16, prelude::*, u32x4, u32x16};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes in a block.
 const BLOCK: usize = 64;
-/// Blocks made at a time.
-const GROUP: usize = 4;
-/// Bytes in a group of blocks.
-pub(super) const GROUP_BYTES: usize = GROUP * BLOCK;
+/// A few blocks.
+const FEW: usize = 4;
+/// Bytes with which the stream starts: a few blocks.
+pub(super) const START: usize = FEW * BLOCK;
+/// Many blocks, in bytes: one for each lane of the widest vectors.
+const LONG: usize = 16 * BLOCK;
 
 /// The corners of every square: "expand 32-byte k".
 const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// A key and a nonce, set up.
+/// The words that work on each other: the columns of the square, then its rows.
+const QUARTERS: [[usize; 4]; 8] = [
+    [0, 4, 8, 12],
+    [5, 9, 13, 1],
+    [10, 14, 2, 6],
+    [15, 3, 7, 11],
+    [0, 1, 2, 3],
+    [5, 6, 7, 4],
+    [10, 11, 8, 9],
+    [15, 12, 13, 14],
+];
+
+/// A key, set up.
 pub(super) struct Salsa20 {
+    level: Level,
     square: [u32; 16],
 }
 
 impl Salsa20 {
+    pub(super) fn new(level: Level, key: &[u8; 32]) -> Salsa20 {
+        let square = square(key, [0; 4]);
+        Salsa20 { level, square }
+    }
+
+    /// The first blocks of the stream with this nonce.
     #[inline]
-    pub(super) fn new(key: &[u8; 32], nonce: [u8; 8]) -> Salsa20 {
-        let [n0, n1] = words(&nonce);
-        Salsa20 {
-            square: square(key, [n0, n1, 0, 0]),
+    pub(super) fn start(&self, nonce: [u8; 8]) -> [u8; START] {
+        self.few(&self.numbered(nonce, 0))
+    }
+
+    /// Adds what follows the first blocks.
+    #[inline]
+    pub(super) fn add_rest(&self, nonce: [u8; 8], data: &mut [u8]) {
+        if !data.is_empty() {
+            self.add(nonce, FEW as u64, data);
         }
     }
 
-    /// A group of blocks of the stream; the first is the group's number times [`GROUP`].
+    /// Adds the stream from this block on.
+    fn add(&self, nonce: [u8; 8], mut block: u64, mut data: &mut [u8]) {
+        while data.len() > 2 * START && cfg!(target_endian = "little") {
+            let (chunk, rest) = data.split_at_mut(data.len() - data.len() % LONG);
+            let square = self.numbered(nonce, block);
+            if chunk.is_empty() {
+                let mut padded = [0; LONG];
+                padded[..rest.len()].copy_from_slice(rest);
+                dispatch!(self.level, simd => many_blocks(simd, &square, &mut padded));
+                return rest.copy_from_slice(&padded[..rest.len()]);
+            }
+            dispatch!(self.level, simd => many_blocks(simd, &square, chunk));
+            block += (chunk.len() / BLOCK) as u64;
+            data = rest;
+        }
+        for chunk in data.chunks_mut(START) {
+            xor(chunk, &self.few(&self.numbered(nonce, block)));
+            block += FEW as u64;
+        }
+    }
+
     #[inline]
-    pub(super) fn group(&self, level: Level, number: u64) -> [u8; GROUP_BYTES] {
-        let block = number * GROUP as u64;
+    fn few(&self, square: &[u32; 16]) -> [u8; START] {
+        dispatch!(self.level, simd => few_blocks(simd, square))
+    }
+
+    #[inline]
+    fn numbered(&self, nonce: [u8; 8], block: u64) -> [u32; 16] {
         let mut square = self.square;
-        square[8] = block as u32;
-        square[9] = (block >> 32) as u32;
-        dispatch!(level, simd => group(simd, &square))
-    }
-
-    /// Adds the stream from this group on.
-    pub(super) fn apply(&self, level: Level, first: u64, data: &mut [u8]) {
-        for (number, chunk) in (first..).zip(data.chunks_mut(GROUP_BYTES)) {
-            xor(chunk, &self.group(level, number));
-        }
+        [square[6], square[7]] = words(&nonce);
+        (square[8], square[9]) = (block as u32, (block >> 32) as u32);
+        square
     }
 }
 
 impl Drop for Salsa20 {
     fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(&mut self.square);
+        self.square.zeroize();
     }
 }
 
@@ -67,18 +114,9 @@ pub(super) fn xor(data: &mut [u8], stream: &[u8]) {
 
 /// Derives a key from a key and the first part of a long nonce.
 pub(super) fn hsalsa20(key: &[u8; 32], input: &[u8; 16]) -> [u8; 32] {
-    let mut x = square(key, words(input));
+    let mut x = Zeroizing::new(square(key, words(input)));
     for _ in 0..10 {
-        for [a, b, c, d] in [
-            [0, 4, 8, 12],
-            [5, 9, 13, 1],
-            [10, 14, 2, 6],
-            [15, 3, 7, 11],
-            [0, 1, 2, 3],
-            [5, 6, 7, 4],
-            [10, 11, 8, 9],
-            [15, 12, 13, 14],
-        ] {
+        for [a, b, c, d] in QUARTERS {
             x[b] ^= x[a].wrapping_add(x[d]).rotate_left(7);
             x[c] ^= x[b].wrapping_add(x[a]).rotate_left(9);
             x[d] ^= x[c].wrapping_add(x[b]).rotate_left(13);
@@ -111,8 +149,9 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u32; W
     std::array::from_fn(|at| u32::from_le_bytes(chunks[at]))
 }
 
+/// Some blocks of the stream; the number of the first is in the square, and a multiple of four.
 #[inline(always)]
-fn group<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; GROUP_BYTES] {
+fn few_blocks<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; START] {
     let splat = |at: [usize; 4]| {
         let diagonal = u32x4::from_slice(simd, &at.map(|at| x[at]));
         u32x16::block_splat(diagonal)
@@ -152,7 +191,7 @@ fn group<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; GROUP_BYTES] {
         left.select(cb, ad),
         left.select(dc, ba),
     ];
-    let mut stream = [0; GROUP_BYTES];
+    let mut stream = [0; START];
     for (at, row) in rows.iter().enumerate() {
         for (block, words) in row.as_slice().chunks_exact(4).enumerate() {
             let bytes = &mut stream[block * BLOCK + at * 16..][..16];
@@ -164,17 +203,18 @@ fn group<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; GROUP_BYTES] {
     stream
 }
 
+/// The same quarter-round on all columns.
 #[inline(always)]
 fn quarters<S: Simd>(a: &mut u32x16<S>, b: &mut u32x16<S>, c: &mut u32x16<S>, d: &mut u32x16<S>) {
-    *b ^= rotate::<S, 7>(*a + *d);
-    *c ^= rotate::<S, 9>(*b + *a);
-    *d ^= rotate::<S, 13>(*c + *b);
-    *a ^= rotate::<S, 18>(*d + *c);
+    *b ^= rotate(*a + *d, 7);
+    *c ^= rotate(*b + *a, 9);
+    *d ^= rotate(*c + *b, 13);
+    *a ^= rotate(*d + *c, 18);
 }
 
 #[inline(always)]
-fn rotate<S: Simd, const BITS: u32>(x: u32x16<S>) -> u32x16<S> {
-    (x << BITS) | (x >> (32 - BITS))
+fn rotate<S: Simd, V: SimdInt<S>>(x: V, bits: u32) -> V {
+    (x << bits) | (x >> (32 - bits))
 }
 
 /// Within each block, the word at this place comes first.
@@ -187,4 +227,76 @@ fn turn<S: Simd, const FIRST: usize>(x: u32x16<S>) -> u32x16<S> {
 #[inline(always)]
 fn mask<S: Simd>(simd: S, words: [u32; 4]) -> mask32x16<S> {
     u32x16::block_splat(u32x4::from_slice(simd, &words)).simd_eq(1)
+}
+
+/// Adds the stream to a multiple of [`LONG`] bytes; the number of the first block is in the square.
+#[inline(always)]
+fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
+    let lanes = S::u32s::LEN;
+    let mut block = u64::from(square[8]) | u64::from(square[9]) << 32;
+    let mut start = [S::u32s::splat(simd, 0); 16];
+    for (vector, word) in start.iter_mut().zip(square) {
+        *vector = S::u32s::splat(simd, *word);
+    }
+    for blocks in data.chunks_exact_mut(lanes * BLOCK) {
+        let (mut low, mut high) = ([0; 16], [0; 16]);
+        for lane in 0..lanes {
+            let number = block + lane as u64;
+            (low[lane], high[lane]) = (number as u32, (number >> 32) as u32);
+        }
+        start[8] = S::u32s::from_slice(simd, &low[..lanes]);
+        start[9] = S::u32s::from_slice(simd, &high[..lanes]);
+        let mut x = start;
+        for _ in 0..10 {
+            double_round(&mut x);
+        }
+        for (word, start) in x.iter_mut().zip(start) {
+            *word += start;
+        }
+        for (part, words) in x.chunks_exact_mut(lanes).enumerate() {
+            transpose::<S>(words);
+            for (lane, words) in words.iter().enumerate() {
+                let at = lane * BLOCK + part * lanes * 4;
+                let bytes = &mut blocks[at..at + lanes * 4];
+                let stream: S::u8s = words.to_bytes();
+                (S::u8s::from_slice(simd, bytes) ^ stream).store_slice(bytes);
+            }
+        }
+        block += lanes as u64;
+    }
+}
+
+/// Written out so that every index is known when this is compiled.
+#[inline(always)]
+fn double_round<S: Simd, V: SimdInt<S>>(x: &mut [V; 16]) {
+    let [q0, q1, q2, q3, q4, q5, q6, q7] = QUARTERS;
+    quarter_round(x, q0);
+    quarter_round(x, q1);
+    quarter_round(x, q2);
+    quarter_round(x, q3);
+    quarter_round(x, q4);
+    quarter_round(x, q5);
+    quarter_round(x, q6);
+    quarter_round(x, q7);
+}
+
+#[inline(always)]
+fn quarter_round<S: Simd, V: SimdInt<S>>(x: &mut [V; 16], [a, b, c, d]: [usize; 4]) {
+    x[b] ^= rotate(x[a] + x[d], 7);
+    x[c] ^= rotate(x[b] + x[a], 9);
+    x[d] ^= rotate(x[c] + x[b], 13);
+    x[a] ^= rotate(x[d] + x[c], 18);
+}
+
+/// Turns as many vectors as they have lanes: what was in the first lanes comes into the first vector.
+#[inline(always)]
+fn transpose<S: Simd>(rows: &mut [S::u32s]) {
+    let half = rows.len() / 2;
+    for _ in 0..rows.len().ilog2() {
+        let mut shuffled = [rows[0]; 16];
+        for at in 0..half {
+            (shuffled[2 * at], shuffled[2 * at + 1]) = rows[at].interleave(rows[at + half]);
+        }
+        rows.copy_from_slice(&shuffled[..rows.len()]);
+    }
 }
