@@ -21,6 +21,7 @@ mod monitoring;
 mod parts;
 mod peers;
 mod relay;
+mod securing;
 mod settings;
 mod stats;
 

@@ -186,6 +186,9 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             pattern.disconnected(pipes, id);
         }
         PipeEvent::Closed => {
+            if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
+                pipes.discard(id, DropReason::Stale);
+            }
             pattern.far_closed(pipes, id);
             // A type that cannot receive never reads on to the end of the pipe.
             if !spec.can_recv && !spec.eager {
