@@ -37,6 +37,8 @@ class Context(_native.Context, Generic[SocketT_co]):
     """
 
     sockopts: dict[int, OptionValue]
+    # Whether its sockets' `recv_pyobj` opens pickles of just anybody.
+    trust_pickles: bool = False
     _repr_cls: ClassVar[str] = "zmq.Context"
     _socket_class: ClassVar[type[Socket[Any]]] = Socket
     _instance: ClassVar[Any] = None

@@ -4,7 +4,7 @@ The extension module raises the classes defined here: `EXCEPTIONS` tells it whic
 stands for which error number, every other number is a plain `ZMQError`.
 """
 
-from errno import EAGAIN, EINTR
+from errno import EACCES, EAGAIN, EINTR
 
 from ._native import strerror, zmq_errno
 from .constants import ETERM
@@ -14,9 +14,11 @@ __all__ = [
     "ContextTerminated",
     "DraftFDWarning",
     "InterruptedSystemCall",
+    "InvalidMessage",
     "NotDone",
     "NotFlushed",
     "ProactorSelectorThreadWarning",
+    "UntrustedPickle",
     "ZMQBaseError",
     "ZMQBindError",
     "ZMQError",
@@ -90,6 +92,32 @@ class NotFlushed(Again):
         self.remaining = dict(remaining or {})
         parts = ", ".join(f"{n} to {peer}" for peer, n in self.remaining.items())
         super().__init__(EAGAIN, f"messages not yet sent: {parts or 'unknown'}")
+
+
+class UntrustedPickle(ZMQError):
+    """`Socket.recv_pyobj` refused a pickle from a peer that nobody vouches for.
+
+    The message is gone. `peer` is the sender's address.
+    """
+
+    peer: str
+
+    def __init__(self, peer: str, msg: str) -> None:
+        super().__init__(EACCES, msg)
+        self.peer = peer
+
+
+class InvalidMessage(ZMQBaseError, ValueError):
+    """`Socket.recv_typed` received something that is not of the type asked for.
+
+    The text says what is wrong and where; `data` is the message.
+    """
+
+    data: bytes
+
+    def __init__(self, msg: str, data: bytes) -> None:
+        super().__init__(msg)
+        self.data = data
 
 
 class ZMQBindError(ZMQBaseError):

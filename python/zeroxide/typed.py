@@ -1,0 +1,59 @@
+"""Objects of a known type as messages: what a peer sends is checked, and runs no code.
+
+The encoding is MessagePack; msgspec does the work (``pip install zeroxide[typed]``).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .error import InvalidMessage
+
+if TYPE_CHECKING:
+    from ._native import Frame
+
+__all__ = ["decode", "encode"]
+
+_Hook = Callable[..., Any]
+
+
+def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
+    """An object as MessagePack.
+
+    Raises `TypeError` for what MessagePack cannot express and `enc_hook` does not
+    replace.
+    """
+    body: bytes = _msgspec().msgpack.encode(obj, enc_hook=enc_hook)
+    return body
+
+
+def decode(frame: "Frame", kind: Any, dec_hook: _Hook | None = None) -> Any:
+    """The object of type `kind` in a frame; raises `InvalidMessage` if it holds none."""
+    msgspec = _msgspec()
+    try:
+        decoder = _decoder(kind, dec_hook)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        decoder = msgspec.msgpack.Decoder(kind, dec_hook=dec_hook)
+    try:
+        return decoder.decode(frame.buffer)
+    except msgspec.DecodeError as error:
+        name = getattr(kind, "__name__", None) or repr(kind)
+        raise InvalidMessage(f"not a message of type {name}: {error}", frame.bytes) from error
+
+
+@functools.lru_cache(256)
+def _decoder(kind: Any, dec_hook: _Hook | None) -> Any:
+    return _msgspec().msgpack.Decoder(kind, dec_hook=dec_hook)
+
+
+def _msgspec() -> Any:
+    try:
+        import msgspec.msgpack
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "send_typed() and recv_typed() need msgspec: pip install zeroxide[typed]",
+            name=error.name,
+        ) from error
+    return msgspec

@@ -1,0 +1,255 @@
+"""Pickles from strangers, and typed messages beside them."""
+
+import asyncio
+import dataclasses
+import socket as tcp
+import subprocess
+import sys
+
+import pytest
+from support import run_script
+
+
+class Anything:
+    """Something only pickle can carry."""
+
+    def __eq__(self, other):
+        return isinstance(other, Anything)
+
+    __hash__ = None
+
+
+def test_pickles_of_this_machine(zmq, sockets, transport):
+    push, pull = sockets.pair(zmq.PUSH, zmq.PULL, transport)
+    push.send_pyobj({"a": Anything(), "b": [1, 2]})
+    assert pull.recv_pyobj() == {"a": Anything(), "b": [1, 2]}
+    push.send_pyobj(None, zmq.SNDMORE)
+    push.send_pyobj(3, protocol=2)
+    assert pull.recv_pyobj() is None
+    assert pull.recv_pyobj() == 3
+    with pytest.raises(zmq.Again):
+        pull.recv_pyobj(zmq.DONTWAIT)
+
+
+class Stranger:
+    """A frame that says it came from somewhere."""
+
+    buffer = memoryview(b"\x80\x04K\x05.")
+
+    def __init__(self, zmq, **properties):
+        self._error = zmq.ZMQError(zmq.EINVAL)
+        self._properties = properties
+
+    def get(self, name):
+        if name.replace("-", "_") in self._properties:
+            return self._properties[name.replace("-", "_")]
+        raise self._error
+
+
+REFUSED = [
+    {"Peer_Address": "203.0.113.5"},
+    {"Peer_Address": "2001:db8::1", "Authenticated": "no"},
+    {"Peer_Address": ""},
+    {"Peer_Address": "who knows"},
+]
+OPENED = [
+    {},
+    {"Peer_Address": "127.0.0.1"},
+    {"Peer_Address": "127.8.8.8"},
+    {"Peer_Address": "::1"},
+    {"Peer_Address": ":1000:1000:5"},
+    {"Peer_Address": "203.0.113.5", "Authenticated": "yes"},
+]
+
+
+@pytest.fixture
+def stranger_to(zmq, context):
+    """Sockets that receive a pickle of 5 from a peer with given properties."""
+
+    class Fake(zmq.Socket):
+        properties: object = None
+
+        def recv(self, flags=0, copy=True, track=False):
+            assert not copy
+            return Stranger(zmq, **self.properties)
+
+    def make(properties, **attributes):
+        fake = Fake(context, zmq.PULL)
+        fake.properties = properties
+        for name, value in attributes.items():
+            setattr(fake, name, value)
+        return fake
+
+    return make
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("properties", REFUSED)
+def test_strangers_are_refused(zmq, stranger_to, properties):
+    with stranger_to(properties) as fake, pytest.raises(zmq.UntrustedPickle) as caught:
+        fake.recv_pyobj()
+    text = str(caught.value)
+    for word in ("send_typed", "recv_typed", "json", "CURVE", "trust_pickles"):
+        assert word in text
+    if properties["Peer_Address"]:
+        assert properties["Peer_Address"] in text
+        assert caught.value.peer == properties["Peer_Address"]
+    assert isinstance(caught.value, zmq.ZMQError)
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("properties", OPENED)
+def test_neighbours_and_friends_are_not(stranger_to, properties):
+    with stranger_to(properties) as fake:
+        assert fake.recv_pyobj() == 5
+
+
+@pytest.mark.zeroxide_only
+def test_opting_in(zmq, stranger_to, context):
+    far = REFUSED[0]
+    with stranger_to(far, trust_pickles=True) as fake:
+        assert fake.recv_pyobj() == 5
+    context.trust_pickles = True
+    with stranger_to(far) as fake:
+        assert fake.recv_pyobj() == 5
+    with stranger_to(far, trust_pickles=False) as fake, pytest.raises(zmq.UntrustedPickle):
+        fake.recv_pyobj()
+
+
+def own_address():
+    """An address of this machine other than 127.0.0.1, if it has one."""
+    with tcp.socket(tcp.AF_INET, tcp.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
+
+
+@pytest.mark.zeroxide_only
+def test_this_machine_by_its_own_address(zmq, context):
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has no address but the loopback's")
+    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        push.connect(f"tcp://{address}:{pull.bind_to_random_port('tcp://*')}")
+        push.send_pyobj(5)
+        assert pull.recv_pyobj() == 5
+
+
+@pytest.mark.zeroxide_only
+def test_programs_meant_for_pyzmq_are_warned_once():
+    code = """if True:
+        import zmq, warnings
+        from zmq import pickles
+        class Frame:
+            buffer = b"\\x80\\x04K\\x05."
+            def get(self, name):
+                return "203.0.113.5" if name == "Peer-Address" else "no"
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            print([pickles.load(Frame(), trusted=False) for _ in range(3)])
+        print(len(seen), seen[0].category.__name__, "trust_pickles" in str(seen[0].message))
+        """
+    output = subprocess.run(
+        [sys.executable, "-m", "zeroxide.as_zmq", "-c", code], capture_output=True, text=True
+    )
+    assert output.stdout == "[5, 5, 5]\n1 RuntimeWarning True\n", output.stderr
+
+
+# ---- typed messages --------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Order:
+    """What the typed tests send."""
+
+    item: str
+    price: float
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+@pytest.mark.zeroxide_only
+class TestTyped:
+    @pytest.fixture(autouse=True)
+    def msgspec(self):
+        return pytest.importorskip("msgspec")
+
+    def test_round_trip(self, zmq, sockets, transport):
+        push, pull = sockets.pair(zmq.PUSH, zmq.PULL, transport)
+        push.send_typed(Order("tea", 2.5, ["hot"]))
+        assert pull.recv_typed(Order) == Order("tea", 2.5, ["hot"])
+        push.send_typed({"a": [1, 2]})
+        assert pull.recv_typed(dict[str, list[int]]) == {"a": [1, 2]}
+        push.send_typed("text", zmq.SNDMORE)
+        push.send_typed(None)
+        assert pull.recv_typed(int | str) == "text"
+        assert pull.recv_typed(type(None)) is None
+        with pytest.raises(zmq.Again):
+            pull.recv_typed(Order, zmq.DONTWAIT)
+
+    def test_what_does_not_fit_is_said(self, zmq, sockets, msgspec):
+        push, pull = sockets.pair(zmq.PUSH, zmq.PULL)
+        push.send_typed({"item": "tea", "price": "cheap"})
+        with pytest.raises(zmq.InvalidMessage, match=r"Order.*float.*\$\.price") as caught:
+            pull.recv_typed(Order)
+        assert isinstance(caught.value, ValueError)
+        assert msgspec.msgpack.decode(caught.value.data)["price"] == "cheap"
+        assert isinstance(caught.value.__cause__, msgspec.ValidationError)
+        for garbage in (b"", b"\xc1", b"\x85", b"\x80\x04K\x05."):
+            push.send(garbage)
+            with pytest.raises(zmq.InvalidMessage) as caught:
+                pull.recv_typed(Order)
+            assert caught.value.data == garbage
+        # The socket goes on.
+        push.send_typed(Order("milk", 1))
+        assert pull.recv_typed(Order).item == "milk"
+
+    def test_other_types_by_hooks(self, zmq, sockets):
+        push, pull = sockets.pair(zmq.PUSH, zmq.PULL)
+        push.send_typed([complex(1, 2)], enc_hook=lambda number: [number.real, number.imag])
+        received = pull.recv_typed(list[complex], dec_hook=lambda _, pair: complex(*pair))
+        assert received == [complex(1, 2)]
+        with pytest.raises((TypeError, NotImplementedError)):
+            push.send_typed(object())
+
+    def test_in_asyncio(self, zmq):
+        async def main():
+            import zeroxide.asyncio
+
+            context = zeroxide.asyncio.Context()
+            push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)
+            pull.bind("inproc://typed")
+            push.connect("inproc://typed")
+            waiting = asyncio.ensure_future(pull.recv_typed(Order))
+            await asyncio.sleep(0)
+            await push.send_typed(Order("tea", 1))
+            assert await waiting == Order("tea", 1)
+            await push.send_pyobj(Order("tea", 2))
+            assert await pull.recv_pyobj() == Order("tea", 2)
+            await push.send_typed("no order")
+            with pytest.raises(zmq.InvalidMessage):
+                await pull.recv_typed(Order)
+            push.close()
+            pull.close()
+            context.term()
+
+        asyncio.run(main())
+
+
+@pytest.mark.zeroxide_only
+def test_without_msgspec_it_says_what_to_install():
+    output, _ = run_script(
+        "zeroxide",
+        """
+        import sys
+        sys.modules["msgspec"] = None
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+            try:
+                push.send_typed(1)
+            except ModuleNotFoundError as error:
+                print(error)
+        """,
+    )
+    assert "pip install zeroxide[typed]" in output
