@@ -33,7 +33,24 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class _GivesBack(asyncio.Future[Any]):
+class _Waiting(asyncio.Future[Any]):
+    """The future of a call that waits."""
+
+    # What it takes the place of.
+    _stands_for: ClassVar[Any] = asyncio.Future
+
+    # The queue it is in; set by the native code.
+    _lane: "_native.Lane | None" = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        if self._lane is not None:
+            self._lane._on_cancel()
+        return True
+
+
+class _GivesBack(_Waiting):
     """Waits for a message, and gives it back if the task that awaits it is cancelled.
 
     Between the moment when a future gets its result and the moment when the task that
@@ -41,10 +58,7 @@ class _GivesBack(asyncio.Future[Any]):
     then, and with an ordinary future the message would be lost.
     """
 
-    # What it takes the place of.
-    _stands_for: ClassVar[Any] = None
-
-    # The native code leaves this here with the result.
+    # Set by the native code, together with the result.
     _undo: "_native.Undo | None" = None
     # How many tasks are at `await`.
     _awaited = 0
@@ -80,15 +94,13 @@ class _GivesBack(asyncio.Future[Any]):
             self.cancelled()
 
 
-class _Returning(_GivesBack):
-    _stands_for = asyncio.Future
-
-
 class _Async:
     """Which loop, and which futures."""
 
     _Future: Any = asyncio.Future
-    _Receiving: Any = _Returning
+    # What calls return that have to wait.
+    _Receiving: Any = _GivesBack
+    _Sending: Any = _Waiting
     _current_loop: Any = None
 
     def _default_loop(self) -> Any:
@@ -270,7 +282,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         # A program's own class of futures is used for everything.
         standard = self._Receiving._stands_for is self._Future
         if not standard:
-            self._Receiving = self._Future
+            self._Receiving = self._Sending = self._Future
         self._be_quick(standard)
 
     @classmethod

@@ -35,13 +35,18 @@ class _TornadoFuture(Future):  # type: ignore[type-arg]
         return self.done() and isinstance(self.exception(), CancelledError)
 
 
-class _TornadoReturning(_TornadoFuture, _future._GivesBack):
+class _TornadoWaiting(_future._Waiting, _TornadoFuture):
+    _stands_for = _TornadoFuture
+
+
+class _TornadoGivesBack(_future._GivesBack, _TornadoFuture):
     _stands_for = _TornadoFuture
 
 
 class _AsyncTornado(_future._Async):
     _Future = _TornadoFuture
-    _Receiving = _TornadoReturning
+    _Receiving = _TornadoGivesBack
+    _Sending = _TornadoWaiting
     _READ = IOLoop.READ
     _WRITE = IOLoop.WRITE
 

@@ -116,10 +116,12 @@ struct End {
     bytes_read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    /// Whether the other end closed, and whether only its connection shall go. Kept here, where it is looked at for
+    /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
+    /// any more. Kept here, where it is looked at for
     /// each message.
     far_closed: AtomicBool,
     far_gave_up: AtomicBool,
+    far_withdrew: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -150,6 +152,7 @@ impl End {
             wants_room: Doorbell::new(),
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
+            far_withdrew: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -529,6 +532,16 @@ impl Pipe {
     /// pipe, after its usual delay.
     pub fn give_up(self) {
         self.far().far_gave_up.store(true, Ordering::Release);
+    }
+
+    /// Closes this end and takes back what the far end has not read yet.
+    pub fn withdraw(self) {
+        self.far().far_withdrew.store(true, Ordering::Release);
+    }
+
+    /// Whether the far end closed by [`withdraw`](Self::withdraw).
+    pub fn far_withdrew(&self) -> bool {
+        self.own().far_withdrew.load(Ordering::Acquire)
     }
 
     /// Whether the far end closed by [`give_up`](Self::give_up).

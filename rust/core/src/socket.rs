@@ -19,6 +19,7 @@ mod monitoring;
 mod parts;
 mod peers;
 mod relay;
+mod securing;
 mod settings;
 mod stats;
 
@@ -294,12 +295,12 @@ impl Socket {
     }
 
     /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
-    /// received, in this order.
-    pub fn give_back(&self, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
+    /// received. Of those that are given back one after the other, the one with the lowest `order` comes first.
+    pub fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
         let core = self.core();
         // Once the socket is closed nobody will ask for them any more.
         if let Ok(mut state) = core.lock_open() {
-            core.give_back_now(&mut state, messages);
+            core.give_back_now(&mut state, order, messages);
         }
     }
 
@@ -479,11 +480,12 @@ impl Socket {
         first
     }
 
-    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives.
-    pub fn give_back_parts(&self, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives, those with
+    /// the lowest `order` first.
+    pub fn give_back_parts(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
         let core = self.core();
         if core.check_open().is_ok() {
-            core.parts().put_back(parts, peer);
+            core.parts().put_back(order, parts, peer);
             core.signal.raise();
             core.signal.wake();
         }

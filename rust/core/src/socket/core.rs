@@ -68,10 +68,18 @@ pub(super) struct State {
     /// Pipes of peers that are gone, with something left to receive.
     unread: HashSet<PipeId>,
     /// Received, and given back because it reached nobody; first in line.
-    pub(super) returned: VecDeque<(Message, Option<Arc<PeerInfo>>)>,
+    pub(super) returned: VecDeque<Returned>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) guard: Option<LiveGuard>,
+}
+
+/// A message that was given back.
+pub(super) struct Returned {
+    /// When it was received, as told by whoever gave it back.
+    order: u64,
+    pub(super) message: Message,
+    peer: Option<Arc<PeerInfo>>,
 }
 
 /// Where a message came from.
@@ -463,9 +471,9 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        if let Some((message, peer)) = state.returned.pop_front() {
+        if let Some(returned) = state.returned.pop_front() {
             self.level(state);
-            return Ok((message, Source::Peer(peer)));
+            return Ok((returned.message, Source::Peer(returned.peer)));
         }
         let result = state
             .pattern
@@ -499,9 +507,9 @@ impl Core {
     pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
         self.begin_run(state);
         while batch.len() < max
-            && let Some((message, _)) = state.returned.pop_front()
+            && let Some(returned) = state.returned.pop_front()
         {
-            batch.push(message);
+            batch.push(returned.message);
         }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
@@ -516,10 +524,19 @@ impl Core {
     pub(super) fn give_back_now(
         &self,
         state: &mut State,
+        order: u64,
         messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
     ) {
-        for returned in messages.into_iter().rev() {
-            state.returned.push_front(returned);
+        let at = state
+            .returned
+            .partition_point(|returned| returned.order < order);
+        for (offset, (message, peer)) in messages.into_iter().enumerate() {
+            let returned = Returned {
+                order,
+                message,
+                peer,
+            };
+            state.returned.insert(at + offset, returned);
         }
         self.level(state);
         self.signal.wake();
@@ -606,6 +623,9 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
             pattern.disconnected(pipes, id);
         }
         PipeEvent::Closed => {
+            if pipes.get(id).is_some_and(|pipe| pipe.far_withdrew()) {
+                pipes.discard(id, DropReason::Stale);
+            }
             pattern.far_closed(pipes, id);
             // A type that cannot receive never reads on to the end of the pipe.
             if !spec.can_recv && !spec.eager {

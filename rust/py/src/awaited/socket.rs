@@ -77,7 +77,7 @@ impl AsyncSocket {
             AsyncSocket::base(slf).core()?,
             event_loop.unbind(),
             slf.getattr(intern!(py, "_Receiving"))?.unbind(),
-            slf.getattr(intern!(py, "_Future"))?.unbind(),
+            slf.getattr(intern!(py, "_Sending"))?.unbind(),
             this.counts.clone(),
         )?;
         let lane = Bound::new(py, lane)?;
