@@ -297,20 +297,6 @@ def test_draft_options_are_refused(zmq, dealer):
         assert caught.value.errno == zmq.EINVAL
 
 
-@pytest.mark.zeroxide_only
-def test_security_is_refused_until_it_exists(zmq, dealer):
-    for option, value in [
-        (zmq.PLAIN_SERVER, 1),
-        (zmq.PLAIN_USERNAME, b"user"),
-        (zmq.CURVE_SERVER, 1),
-        (zmq.CURVE_SERVERKEY, b"x" * 32),
-        (zmq.GSSAPI_SERVER, 1),
-    ]:
-        with pytest.raises(zmq.ZMQError):
-            dealer.set(option, value)
-    assert dealer.mechanism == zmq.NULL
-
-
 def test_zap_domain_is_kept(zmq, dealer):
     assert dealer.zap_domain == b""
     dealer.zap_domain = b"global"

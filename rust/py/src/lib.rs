@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod access;
 mod awaited;
 mod blocking;
 mod buffer;
@@ -20,6 +21,8 @@ mod socket;
 /// What Python sees of the core.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
     use super::awaited::lane::{Lane, Undo};
     #[pymodule_export]
@@ -37,10 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
-    use super::functions::{
-        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror,
-        zmq_errno,
-    };
+    use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
     #[pymodule_export]
     use super::install::install;
     #[pymodule_export]
