@@ -9,11 +9,13 @@
 //! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
+mod calls;
 mod changes;
 mod close;
 mod core;
 mod endpoints;
 mod flush;
+mod inbox;
 mod inproc;
 mod monitoring;
 mod parts;
@@ -38,8 +40,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
+use crate::socket::calls::Source;
 pub use crate::socket::changes::Changes;
-use crate::socket::core::{Core, Source, State};
+use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::stats::{PeerStats, SocketStats};
