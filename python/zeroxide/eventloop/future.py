@@ -69,10 +69,27 @@ class Poller(_AsyncTornado, _future._AsyncPoller):
             loop.remove_handler(socket)
 
 
+def _watched_elsewhere(_socket: Any, _events: int) -> None:
+    """A handler of no events."""
+
+
 class Socket(_AsyncTornado, _future._AsyncSocket):
     """A socket whose calls return tornado's futures."""
 
     _poller_class = Poller
+
+    def _get_loop(self) -> Any:
+        loop = super()._get_loop()
+        if self.fileno() not in loop.handlers:
+            # For no events: so that `IOLoop.close(all_fds=True)` knows the socket.
+            loop.add_handler(self, _watched_elsewhere, 0)
+        return loop
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the socket; calls that wait are cancelled."""
+        if self._current_loop is not None and not self.closed:
+            self._current_loop.remove_handler(self)
+        super().close(linger)
 
 
 Poller._socket_class = Socket
