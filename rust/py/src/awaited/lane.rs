@@ -239,6 +239,24 @@ impl Lane {
         }
     }
 
+    /// The futures of those that wait to receive or for events, or of those that wait to send.
+    pub(super) fn pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
+        let queues = self.lock();
+        if !receiving {
+            return queues
+                .senders
+                .iter()
+                .map(|call| call.future.clone_ref(py))
+                .collect();
+        }
+        let receivers = queues.receivers.iter().map(|call| &call.future);
+        let polls = queues.polls.iter().map(|call| &call.future);
+        receivers
+            .chain(polls)
+            .map(|future| future.clone_ref(py))
+            .collect()
+    }
+
     fn wait(
         slf: &Bound<'_, Lane>,
         holder: &Bound<'_, PyAny>,

@@ -518,6 +518,13 @@ impl AsyncSocket {
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
     }
 
+    /// The futures of the calls that wait to receive or for events, or of those that wait to send.
+    fn _pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        let pending = lanes.iter().map(|lane| lane.get().pending(py, receiving));
+        pending.flatten().collect()
+    }
+
     /// Cancels what waits, in all loops, and leaves them.
     fn _abandon(slf: &Bound<'_, Self>) -> PyResult<()> {
         let lanes = std::mem::take(&mut *slf.get().lanes());
