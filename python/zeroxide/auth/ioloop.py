@@ -1,5 +1,6 @@
 """`AsyncioAuthenticator` under its older name: tornado's loops are asyncio's now."""
 
+import warnings
 from typing import Any
 
 from .. import Context
@@ -19,3 +20,9 @@ class IOLoopAuthenticator(AsyncioAuthenticator):
         io_loop: Any = None,
     ) -> None:
         super().__init__(context, encoding=encoding, log=log)
+        if io_loop is not None:
+            warnings.warn(
+                f"{type(self).__name__}(io_loop) is ignored: the running loop is used",
+                DeprecationWarning,
+                stacklevel=2,
+            )

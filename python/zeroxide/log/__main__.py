@@ -66,7 +66,7 @@ class Printer:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m zeroxide.log", description="Shows what a PUBHandler publishes."
+        prog=f"python3 -m {__package__}", description="Shows what a PUBHandler publishes."
     )
     parser.add_argument("zmq_pub_url", help="where the publisher is: tcp://127.0.0.1:12345")
     parser.add_argument(
