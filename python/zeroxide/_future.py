@@ -290,6 +290,16 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         """An async handle of a socket that blocks."""
         return cls(_from_socket=socket, io_loop=io_loop)
 
+    @property
+    def _recv_futures(self) -> "list[asyncio.Future[Any]]":
+        """The futures of the calls that wait to receive, or for events."""
+        return self._pending(True)
+
+    @property
+    def _send_futures(self) -> "list[asyncio.Future[Any]]":
+        """The futures of the calls that wait to send."""
+        return self._pending(False)
+
     @functools.cached_property
     def _shadow_sock(self) -> "Socket[bytes]":
         """A handle that blocks."""

@@ -93,6 +93,14 @@ impl AsyncSocket {
         Ok(lane)
     }
 
+    fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        lanes
+            .iter()
+            .flat_map(|lane| lane.get().futures(py, sending))
+            .collect()
+    }
+
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -305,6 +313,18 @@ impl AsyncSocket {
         })
     }
 
+    /// What waits to receive, or for POLLIN.
+    #[getter]
+    fn _recv_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, false)
+    }
+
+    /// What waits to send, or for POLLOUT.
+    #[getter]
+    fn _send_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, true)
+    }
+
     /// Whether results that are there at once may come as `Ready`.
     fn _be_quick(&self, quick: bool) {
         self.quick.store(quick, Ordering::Relaxed);
@@ -496,6 +516,13 @@ impl AsyncSocket {
             return Ok(recvd.clone());
         }
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
+    }
+
+    /// The futures of the calls that wait to receive or for events, or of those that wait to send.
+    fn _pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        let pending = lanes.iter().map(|lane| lane.get().pending(py, receiving));
+        pending.flatten().collect()
     }
 
     /// Cancels what waits, in all loops, and leaves them.
