@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+NO_LESS = 0.95  # of the rival's median counts as no less
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -12,6 +14,7 @@ class Metric:
     unit: str
     label: str = ""  # what sets it apart from its case's other figures
     higher_is_better: bool = True
+    least: float = NO_LESS  # what the ratio should be
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ LATENCY = "REQ/REP, 1 B, one way (half a round trip)"
 PUB_SUB = "PUB/SUB, 1 KiB, HWM 0, all messages arrive"
 MORE = "More flows"
 CURVE = "PUSH/PULL over tcp with CURVE, messages per second at the receiver"
+AIO = "asyncio: messages per second at the receiver"
+AIO_LATENCY = "asyncio: REQ/REP, 1 B, one way"
 CALLS = "One call, one thread, nothing blocks"
 
 SIZES = {
@@ -62,6 +67,7 @@ ONE_WAY = (
     Metric("p50_us", "us", "p50", higher_is_better=False),
     Metric("p99_us", "us", "p99", higher_is_better=False),
 )
+FIVE_TIMES = (Metric("rate", "msgs/s", least=5),)
 BOTH_ENDS = (
     Metric("sender_rate", "msgs/s", "sender"),
     Metric("rate", "msgs/s", "receiver"),
@@ -112,5 +118,30 @@ CASES: tuple[Case, ...] = (
     Case(MORE, "DEALER/ROUTER echo 64 B tcp, 500 in flight", "dealer_router", smoke=True),
     Case(MORE, "PUSH/PULL 64 B tcp through a proxy", "proxy", smoke=True),
     Case(MORE, "send_batch, recv_batch 64 B tcp (pyzmq: a loop)", "batch", smoke=True),
+    *(
+        Case(
+            AIO,
+            f"{transport} {SIZES[size]}",
+            "aio_push_pull",
+            transport,
+            size,
+            FIVE_TIMES,
+            smoke=size == 64,
+        )
+        for transport, size in (("tcp", 64), ("tcp", 1024), ("ipc", 64), ("inproc", 64))
+    ),
+    Case(AIO, "tcp 64 B, uvloop", "aio_push_pull", metrics=FIVE_TIMES, options={"loop": "uvloop"}),
+    Case(
+        AIO,
+        "send_batch, recv_batch 64 B tcp (pyzmq: a loop)",
+        "aio_batch",
+        metrics=FIVE_TIMES,
+        smoke=True,
+    ),
+    *(
+        Case(AIO_LATENCY, transport, "aio_req_rep", transport, 1, ONE_WAY, smoke=transport == "tcp")
+        for transport in ("tcp", "ipc")
+    ),
+    Case(AIO_LATENCY, "tcp, uvloop", "aio_req_rep", "tcp", 1, ONE_WAY, {"loop": "uvloop"}),
     Case(CALLS, "", "calls", "inproc", metrics=SINGLE_CALLS, smoke=True),
 )

@@ -20,6 +20,8 @@ from importlib import import_module
 from itertools import repeat
 from typing import Any
 
+import aio_roles
+
 WARM_UP_S = 0.15
 BLOCK_NS = 3_000_000  # the clock is read once per so much work
 IN_FLIGHT = 500
@@ -278,6 +280,7 @@ class Role:
     measure: Callable[[Any, Any, Any, Cpu], dict[str, float]]
     peers: str
     peer: Callable[[Any, Any, Any], None]
+    contexts: str = ""  # the submodule whose contexts make the sockets
 
 
 ROLES = {
@@ -288,6 +291,9 @@ ROLES = {
     "req_rep": Role("REQ", req, "REP", rep),
     "dealer_router": Role("DEALER", dealer, "ROUTER", router),
     "pub_sub": Role("SUB", sub, "PUB", pub),
+    "aio_push_pull": Role("PULL", aio_roles.pull, "PUSH", aio_roles.push, ".asyncio"),
+    "aio_batch": Role("PULL", aio_roles.pull_batch, "PUSH", aio_roles.push_batch, ".asyncio"),
+    "aio_req_rep": Role("REQ", aio_roles.req, "REP", aio_roles.rep, ".asyncio"),
 }
 
 
@@ -318,7 +324,7 @@ def main() -> None:
         say(result=calls(zmq, case))
         os._exit(0)
     role = ROLES[case["role"]]
-    context = zmq.Context()
+    context = import_module(module + role.contexts).Context()
     if part == "peer":
         socket = open_socket(zmq, context, role.peers, case)
         socket.connect(case["endpoint"])
