@@ -341,6 +341,10 @@ class AsyncSocket(Socket):
     (`_Receiving` and `_Future`).
     """
 
+    @property
+    def _recv_futures(self) -> list[asyncio.Future[Any]]: ...
+    @property
+    def _send_futures(self) -> list[asyncio.Future[Any]]: ...
     @overload  # type: ignore[override]
     def recv(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False

@@ -93,6 +93,14 @@ impl AsyncSocket {
         Ok(lane)
     }
 
+    fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        lanes
+            .iter()
+            .flat_map(|lane| lane.get().futures(py, sending))
+            .collect()
+    }
+
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -303,6 +311,18 @@ impl AsyncSocket {
             counts: Arc::default(),
             quick: AtomicBool::new(false),
         })
+    }
+
+    /// What waits to receive, or for POLLIN.
+    #[getter]
+    fn _recv_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, false)
+    }
+
+    /// What waits to send, or for POLLOUT.
+    #[getter]
+    fn _send_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, true)
     }
 
     /// Whether results that are there at once may come as `Ready`.
