@@ -343,3 +343,20 @@ def test_copy_threshold(zmq, context, monkeypatch):
 def test_dir(zmq, dealer):
     names = dir(dealer)
     assert {"LINGER", "send", "bind_to_random_port"} <= set(names)
+
+
+@pytest.mark.zeroxide_only
+def test_options_of_our_own(zmq, context):
+    with context.socket(zmq.PUB) as socket:
+        for name, default, value in [
+            ("MAX_SUBSCRIPTIONS", 1 << 22, 10),
+            ("SNDHWM_BYTES", 0, 1 << 40),
+            ("RCVHWM_BYTES", 0, 1 << 40),
+            ("STALL_IVL", 60_000, 0),
+        ]:
+            option = getattr(zmq, name)
+            assert socket.get(option) == getattr(socket, name.lower()) == default
+            socket.set(option, value)
+            assert socket.get(option) == value
+            with pytest.raises(zmq.ZMQError):
+                socket.set(option, -1)

@@ -14,7 +14,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Error, ErrorKind, Socket as CoreSocket, Watcher};
+use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
 use super::form::{Form, Kept, Outgoing};
 use super::ready::running_loop;
@@ -120,6 +120,25 @@ impl Lane {
             counts,
             queues: Mutex::default(),
         })
+    }
+
+    /// The futures that wait to receive, and to send; a poll counts by the events it waits for.
+    pub(super) fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
+        let queues = self.lock();
+        let polled = if sending { POLLOUT } else { POLLIN };
+        let receivers = queues.receivers.iter().map(|call| &call.future);
+        let senders = queues.senders.iter().map(|call| &call.future);
+        let polls = queues.polls.iter().filter(|call| call.mask & polled != 0);
+        let chosen: Vec<_> = if sending {
+            senders.collect()
+        } else {
+            receivers.collect()
+        };
+        chosen
+            .into_iter()
+            .chain(polls.map(|call| &call.future))
+            .map(|future| future.clone_ref(py))
+            .collect()
     }
 
     pub(super) fn is_of(&self, event_loop: &Bound<'_, PyAny>) -> bool {
