@@ -5,10 +5,12 @@ use std::hint::black_box;
 use std::io::IoSlice;
 use std::time::Instant;
 
+use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
+use zeroxide_proto::mechanisms::curve::{CURVE, KeyPair, SECRET_KEY, SERVER_KEY};
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_proto::subscription::SubscriberTable;
-use zeroxide_proto::{Engine, EngineConfig, Event};
+use zeroxide_proto::{Engine, EngineConfig, Event, MechanismConfig};
 
 mod timing;
 
@@ -16,6 +18,7 @@ use timing::measure;
 
 fn main() {
     engines();
+    encrypted();
     subscriptions();
 }
 
@@ -27,34 +30,56 @@ fn engines() {
         (16 * 1024, 50),
         (256 * 1024, 5),
     ] {
-        let (mut push, mut pull) = connected(SocketType::Push, SocketType::Pull);
-        let frame = Frame::from(vec![7; size]);
-        measure(&format!("engine to engine, {size} B"), count, || {
-            let mut sent = 0;
-            let mut arrived = 0;
-            while arrived < count {
-                while sent < count && push.can_send() {
-                    push.send(frame.clone());
-                    sent += 1;
-                }
-                carry(&mut push, &mut pull);
-                arrived += frames(&mut pull);
-            }
-        });
+        let one = EngineConfig::new(SocketType::Push);
+        let other = EngineConfig::new(SocketType::Pull);
+        engine_to_engine("engine to engine", one, other, size, count);
     }
 }
 
-/// Two engines that have shaken hands.
-fn connected(one: SocketType, other: SocketType) -> (Engine, Engine) {
-    let now = Instant::now();
-    let server = EngineConfig {
-        as_server: true,
-        ..EngineConfig::new(other)
+/// What encryption costs is the difference to the rows above: sealed by one engine, opened by the other.
+fn encrypted() {
+    let server = KeyPair::from_secret([1; 32]);
+    let secret = (SECRET_KEY, Bytes::from(vec![1; 32]));
+    let public = (SERVER_KEY, Bytes::copy_from_slice(&server.public));
+    let curve = |parameters| MechanismConfig {
+        spec: &CURVE,
+        parameters,
     };
-    let (mut one, mut other) = (
-        Engine::new(EngineConfig::new(one), now),
-        Engine::new(server, now),
-    );
+    for (size, count) in [(64, 1000), (1024, 200), (64 * 1024, 10)] {
+        let one = EngineConfig {
+            mechanism: curve(vec![secret.clone(), public.clone()]),
+            ..EngineConfig::new(SocketType::Push)
+        };
+        let other = EngineConfig {
+            mechanism: curve(vec![secret.clone()]),
+            as_server: true,
+            ..EngineConfig::new(SocketType::Pull)
+        };
+        engine_to_engine("engine to engine, CURVE", one, other, size, count);
+    }
+}
+
+fn engine_to_engine(name: &str, one: EngineConfig, other: EngineConfig, size: usize, count: usize) {
+    let (mut push, mut pull) = connected(one, other);
+    let frame = Frame::from(vec![7; size]);
+    measure(&format!("{name}, {size} B"), count, || {
+        let mut sent = 0;
+        let mut arrived = 0;
+        while arrived < count {
+            while sent < count && push.can_send() {
+                push.send(frame.clone());
+                sent += 1;
+            }
+            carry(&mut push, &mut pull);
+            arrived += frames(&mut pull);
+        }
+    });
+}
+
+/// Two engines that have shaken hands.
+fn connected(one: EngineConfig, other: EngineConfig) -> (Engine, Engine) {
+    let now = Instant::now();
+    let (mut one, mut other) = (Engine::new(one, now), Engine::new(other, now));
     while !(one.is_ready() && other.is_ready()) {
         carry(&mut one, &mut other);
         frames(&mut other);

@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
 /// The modules of rust/core, lowest line first. A module may import from the lines below its own, not from its own.
 const CORE: &[&[&str]] = &[
     &["error"],
+    &["access"],
     &["options"],
     &["sys"],
     &["timer", "signal", "resolver"],
@@ -30,7 +31,7 @@ const CORE: &[&[&str]] = &[
     &["mailbox"],
     &["io_thread"],
     &["registry"],
-    &["auth"],
+    &["zap"],
     &["connecter"],
     &["session"],
     &["listener"],
@@ -55,9 +56,10 @@ const PYTHON: &[&[&str]] = &[
     &["backend", "decorators", "utils", "_future"],
     &["sugar"],
     &["__init__"],
-    &["asyncio", "auth", "devices", "log", "ssh", "eventloop"],
-    &["green"],
-    &["spark", "collector", "cli", "__main__"],
+    &["asyncio", "log", "ssh", "eventloop"],
+    &["auth", "curve_keygen", "devices", "green"],
+    &["spark", "collector", "cli"],
+    &["__main__"],
 ];
 
 #[test]

@@ -116,6 +116,32 @@ fn bytes_that_wait_can_be_limited() {
 }
 
 #[test]
+fn a_publisher_drops_what_is_too_many_bytes_for_one_subscriber() {
+    let context = Context::new();
+    let (publisher, slow, quick) = (
+        socket(&context, SocketType::Pub),
+        socket(&context, SocketType::Sub),
+        socket(&context, SocketType::Sub),
+    );
+    publisher.int(ids::SNDHWM_BYTES, 500);
+    let endpoint = inproc_name();
+    publisher.bind(&endpoint).unwrap();
+    for subscriber in [&slow, &quick] {
+        subscriber.subscribe("").unwrap();
+        subscriber.connect(&endpoint).unwrap();
+    }
+    for _ in 0..100 {
+        publisher.put("0123456789");
+        quick.take();
+    }
+    assert_eq!(publisher.dropped(DropReason::HighWater), 50);
+    for _ in 0..50 {
+        slow.take();
+    }
+    assert_eq!(slow.nothing(), ErrorKind::Again);
+}
+
+#[test]
 fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
     let context = Context::new();
     let endpoint = inproc_name();

@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cases import Case, Metric
+from cases import NO_LESS, Case, Metric
 
 NOISY = 0.06  # share of the machine that others may take before a figure is marked
-NO_LESS = 0.95  # of the rival's median counts as no less
 
 Runs = dict[str, list[dict[str, float]]]  # figures of every repetition, by label of the module
 
@@ -33,10 +32,11 @@ class Row:
     cpu_us: dict[str, float | None]
     ratio: float | None  # above 1: the second module does better
     noisy: bool
+    least: float = NO_LESS  # what the ratio should be
 
     @property
     def no_less(self) -> bool:
-        return self.ratio is not None and self.ratio >= NO_LESS
+        return self.ratio is not None and self.ratio >= self.least
 
 
 def rows_of(case: Case, runs: Runs) -> list[Row]:
@@ -65,6 +65,7 @@ def row_of(case: Case, metric: Metric, runs: Runs) -> Row:
         },
         ratio=ratio,
         noisy=any((median([r["foreign"] for r in done]) or 0) > NOISY for done in runs.values()),
+        least=metric.least,
     )
 
 

@@ -30,8 +30,8 @@ def main(
         for _ in range(int(subscribers)):
             ready.recv()
             ready.send(b"")
-        # Their word arrives on one connection, their subscription on another, and either may be first. pyzmq cannot
-        # tell and has to sleep; hellopub.py does it with messages alone.
+        # Their word arrives on one connection, their subscription on another, and either may be first. A PUB of pyzmq
+        # cannot tell, and the subscribers have to sleep; hellopub.py does it with messages alone.
         publisher.wait_subscribed(b"", int(subscribers))
 
         for _ in range(int(updates)):

@@ -27,7 +27,9 @@ def main(
         workers.bind(endpoint)
         start.connect(sink)
         if int(workers_expected):
-            workers.wait_connected(count=int(workers_expected))  # pyzmq can only ask its user
+            # pyzmq can only ask its user.
+            start.wait_connected()
+            workers.wait_connected(count=int(workers_expected))
         else:
             input("Press Enter when the workers are ready: ")
         start.send(b"0")

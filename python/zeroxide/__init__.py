@@ -3,6 +3,7 @@
 ``import zeroxide as zmq`` runs programs written for pyzmq.
 """
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,10 @@ from .version import (
     zmq_version,
     zmq_version_info,
 )
+
+if TYPE_CHECKING:
+    # An import for type checkers only: annotations name it without importing it.
+    from . import asyncio  # noqa: F401
 
 __all__ = [
     "COPY_THRESHOLD",
@@ -122,13 +127,14 @@ PYZMQ_DRAFT_API = DRAFT_API
 
 
 def get_includes() -> list[str]:
-    """Where the C headers are for extensions that use ØMQ's C interface: there are none."""
-    return []
+    """Where extensions that use ØMQ's C interface look for headers. There are none."""
+    package = os.path.dirname(__file__)
+    return [package, os.path.join(package, "utils")]
 
 
 def get_library_dirs() -> list[str]:
-    """Where libzmq is for extensions that link against it: there is none."""
-    return []
+    """Where extensions look for libzmq. There is none."""
+    return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 
 _native.install(

@@ -33,7 +33,90 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class _GivesBack(asyncio.Future[Any]):
+class _Done:
+    """What `Ready`, the future of a call that need not wait, has beside being awaited.
+
+    It belongs to no loop: callbacks run in the one that is running when they are added.
+    """
+
+    # What it holds is `_result`, for which `Ready` has room.
+    _result: Any
+    _state = "FINISHED"
+    _exception = None
+
+    def result(self) -> Any:
+        return self._result
+
+    def exception(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        return True
+
+    def cancelled(self) -> bool:
+        return False
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+    def add_done_callback(
+        self, callback: Callable[[Any], object], /, *, context: Any = None
+    ) -> None:
+        self.get_loop().call_soon(callback, self, context=context)
+
+    def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
+        # They are with the loop already.
+        return 0
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio._get_running_loop() or asyncio.get_event_loop()
+
+    def set_result(self, result: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    def set_exception(self, exception: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return self.get_loop()
+
+    # By this asyncio's own functions know a future.
+    @property
+    def _asyncio_future_blocking(self) -> bool:
+        return False
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, value: bool) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<Future finished result={self._result!r}>"
+
+
+for _name, _member in vars(_Done).items():
+    if _name == "__repr__" or (_name != "_result" and not _name.startswith("__")):
+        setattr(_native.Ready, _name, _member)
+
+
+class _Waiting(asyncio.Future[Any]):
+    """The future of a call that waits."""
+
+    # What it takes the place of.
+    _stands_for: ClassVar[Any] = asyncio.Future
+
+    # The queue it is in; set by the native code.
+    _lane: "_native.Lane | None" = None
+
+    def cancel(self, msg: Any = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        if self._lane is not None:
+            self._lane._on_cancel()
+        return True
+
+
+class _GivesBack(_Waiting):
     """Waits for a message, and gives it back if the task that awaits it is cancelled.
 
     Between the moment when a future gets its result and the moment when the task that
@@ -41,10 +124,7 @@ class _GivesBack(asyncio.Future[Any]):
     then, and with an ordinary future the message would be lost.
     """
 
-    # What it takes the place of.
-    _stands_for: ClassVar[Any] = None
-
-    # The native code leaves this here with the result.
+    # Set by the native code, together with the result.
     _undo: "_native.Undo | None" = None
     # How many tasks are at `await`.
     _awaited = 0
@@ -80,15 +160,13 @@ class _GivesBack(asyncio.Future[Any]):
             self.cancelled()
 
 
-class _Returning(_GivesBack):
-    _stands_for = asyncio.Future
-
-
 class _Async:
     """Which loop, and which futures."""
 
     _Future: Any = asyncio.Future
-    _Receiving: Any = _Returning
+    # What calls return that have to wait.
+    _Receiving: Any = _GivesBack
+    _Sending: Any = _Waiting
     _current_loop: Any = None
 
     def _default_loop(self) -> Any:
@@ -270,13 +348,23 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         # A program's own class of futures is used for everything.
         standard = self._Receiving._stands_for is self._Future
         if not standard:
-            self._Receiving = self._Future
+            self._Receiving = self._Sending = self._Future
         self._be_quick(standard)
 
     @classmethod
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
         """An async handle of a socket that blocks."""
         return cls(_from_socket=socket, io_loop=io_loop)
+
+    @property
+    def _recv_futures(self) -> "list[asyncio.Future[Any]]":
+        """The futures of the calls that wait to receive, or for events."""
+        return self._pending(True)
+
+    @property
+    def _send_futures(self) -> "list[asyncio.Future[Any]]":
+        """The futures of the calls that wait to send."""
+        return self._pending(False)
 
     @functools.cached_property
     def _shadow_sock(self) -> "Socket[bytes]":

@@ -6,9 +6,10 @@ call releases the GIL, and a Python signal handler may end it by raising.
 
 import asyncio
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, final, overload
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypedDict, final, overload
 
 from typing_extensions import Buffer
 
@@ -251,6 +252,34 @@ class Socket:
         Raises `NotFlushed` after `timeout` ms.
         """
 
+    def secure_server(self, secret_key: bytes | str, allow: _Allow | None = None) -> AllowList:
+        """Makes this a CURVE server that lets the owners of some keys in.
+
+        `allow` is an `AllowList`, public keys (with names, if it is a mapping), a folder
+        of certificates, or ``"*"`` for everybody; without it nobody comes in. Returns the
+        list: what changes in it counts for the next peer. The name of a key, or else the
+        key itself, is the ``User-Id`` of its messages. Raises if the socket is bound or
+        connected already. Keys are 32 bytes or 40 characters of Z85.
+        """
+
+    def secure_client(self, server_key: bytes | str, secret_key: bytes | str | None = None) -> None:
+        """Makes this a CURVE client of the server with that public key.
+
+        Without a secret key of its own it gets a fresh one, which only a server that lets
+        everybody in will do with.
+        """
+
+    def password_server(self, users: _Users | None = None) -> Passwords:
+        """Makes this a PLAIN server that lets some users in, whose names are the
+        ``User-Id`` of their messages.
+
+        PLAIN protects nothing on its way: it is for networks that do. Returns the table:
+        what changes in it counts for the next peer.
+        """
+
+    def password_client(self, username: str, password: bytes | str) -> None:
+        """Makes this a PLAIN client."""
+
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
@@ -312,6 +341,10 @@ class AsyncSocket(Socket):
     (`_Receiving` and `_Future`).
     """
 
+    @property
+    def _recv_futures(self) -> list[asyncio.Future[Any]]: ...
+    @property
+    def _send_futures(self) -> list[asyncio.Future[Any]]: ...
     @overload  # type: ignore[override]
     def recv(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
@@ -443,12 +476,21 @@ class AsyncSocket(Socket):
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...
     def _be_quick(self, quick: bool) -> None: ...
     def _abandon(self) -> None: ...
+    def _pending(self, receiving: bool) -> list[asyncio.Future[Any]]: ...
 
 @final
 class Ready:
-    """A future that is done; takes the place of an `asyncio.Future`."""
+    """A future that is done; takes the place of an `asyncio.Future`.
+
+    `zeroxide._future` adds what futures have beside being awaited.
+    """
+
+    _result: Any
 
     def __new__(cls, value: object) -> Self: ...
+    def __await__(self) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
 
 @final
 class Lane:
@@ -456,6 +498,7 @@ class Lane:
 
     def _on_ready(self) -> None: ...
     def _on_timer(self) -> None: ...
+    def _on_cancel(self) -> None: ...
     def _forsake(self) -> None: ...
 
 @final
@@ -552,10 +595,78 @@ def lent_buffers() -> int:
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""
 
+_Key: TypeAlias = bytes | str
+# With names, or without.
+_Keys: TypeAlias = Iterable[_Key] | Mapping[Any, str]
+_Allow: TypeAlias = AllowList | _Keys | str | PathLike[str]
+_Users: TypeAlias = Passwords | Mapping[str, Any]
+
+@final
+class AllowList:
+    """The public keys that may connect to a CURVE server.
+
+    Made of keys, of a mapping from keys to names, of a folder of certificates, or of
+    ``"*"`` for everybody. A server and whoever holds the list share it: what changes
+    counts for the next peer, and with ``disconnect=True`` for those that are connected.
+    """
+
+    def __new__(cls, allow: _Allow | None = None, /) -> Self: ...
+    @property
+    def anybody(self) -> bool:
+        """Whether everybody may come in who knows the server's public key."""
+
+    def add(self, public_key: _Key, name: str = "") -> None:
+        """Lets the owner of a key in, under a name."""
+
+    def remove(self, public_key: _Key, *, disconnect: bool = False) -> bool:
+        """Takes a key off; returns whether it was there."""
+
+    def replace(self, keys: _Keys, *, disconnect: bool = False) -> None:
+        """Only these keys from now on, in one step."""
+
+    def reload(self, *, disconnect: bool = False) -> int:
+        """Reads the folder again that the list was made of; returns how many keys there are."""
+
+    def disconnect_strangers(self) -> int:
+        """Ends the connections of those who are not on the list any more; returns how many."""
+
+    def names(self) -> dict[bytes, str]:
+        """The names by key."""
+
+    def __contains__(self, public_key: _Key) -> bool: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Passwords:
+    """The users that may connect to a PLAIN server, and their passwords.
+
+    A server and whoever holds the table share it: what changes counts for the next peer,
+    and with ``disconnect=True`` for those that are connected.
+    """
+
+    def __new__(cls, users: _Users | None = None, /) -> Self: ...
+    def add(self, user: str, password: bytes | str) -> None:
+        """Lets a user in; an earlier password does not count any more."""
+
+    def remove(self, user: str, *, disconnect: bool = False) -> bool:
+        """Takes a user off; returns whether it was there."""
+
+    def replace(self, users: Mapping[str, Any], *, disconnect: bool = False) -> None:
+        """Only these users from now on, in one step."""
+
+    def disconnect_strangers(self) -> int:
+        """Ends the connections of users who are not there any more; returns how many."""
+
+    def __contains__(self, user: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
 def curve_keypair() -> tuple[bytes, bytes]:
     """A new pair of keys, public and secret, in Z85."""
 
-def curve_public(secret_key: bytes) -> bytes:
+def curve_public(secret_key: bytes | str) -> bytes:
     """The public key that belongs to a secret one, in Z85."""
 
 def zmq_poll(

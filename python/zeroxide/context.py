@@ -91,6 +91,11 @@ class Context(_native.Context, Generic[SocketT_co]):
         """Another handle of a context, given itself or its `underlying` number."""
         return cls(shadow=address)
 
+    @classmethod
+    def shadow_pyczmq(cls, ctx: object) -> Self:
+        """For contexts of CZMQ. They are libzmq's, whose sockets this one cannot make."""
+        raise ZMQError(Errno.ENOTSUP, f"{ctx!r} belongs to another library")
+
     def __copy__(self) -> Self:
         return type(self)(shadow=self)
 

@@ -104,3 +104,25 @@ def test_errors_are_under_their_texts(zmq) -> None:
     page = (DOCS / "faq.md").read_text()
     for text, code in re.findall(r"^### (.+)\n\n(?:`[\w.]+`, )?`(E[A-Z]+)`", page, re.MULTILINE):
         assert zmq.strerror(getattr(zmq, code, None) or getattr(errno, code)).startswith(text), code
+
+
+def test_commands_have_the_options_shown() -> None:
+    """Lines of ```sh blocks that start a tool of ours: it knows every option."""
+    seen = set()
+    for page in sorted(DOCS.rglob("*.md")):
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+            for words in map(str.split, block.splitlines()):
+                if words[:1] == ["zeroxide"]:
+                    tool = ("-m", "zeroxide", words[1])
+                elif words[:2] == ["python", "-m"] and words[2].startswith("zeroxide"):
+                    tool = ("-m", words[2])
+                else:
+                    continue
+                seen.add((tool, *[word for word in words if re.fullmatch(r"--[a-z-]+", word)]))
+    assert seen
+    for tool in {tool for tool, *_ in seen}:
+        command = [sys.executable, *tool, "--help"]
+        help = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        assert help.returncode == 0, help.stderr
+        for _, *options in filter(lambda entry: entry[0] == tool, seen):
+            assert all(option in help.stdout for option in options), (tool, options)

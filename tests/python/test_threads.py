@@ -2,10 +2,11 @@
 
 import itertools
 import queue
+import select
 import threading
 
 import pytest
-from support import Background
+from support import Background, eventually
 
 
 def test_a_socket_wanders(zmq, sockets):
@@ -135,6 +136,31 @@ def test_parts_belong_to_their_thread(zmq, sockets):
     push.send_multipart([b"a", b"b"])
     assert Background(pull.recv_multipart).result() == [b"a", b"b"]
     assert pull.recv() == b"mine too"
+
+
+@pytest.mark.zeroxide_only
+def test_a_thread_that_ends_takes_its_parts_with_it(zmq, sockets):
+    """Neither half a message nor a readable descriptor stays behind."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    push.send_multipart([b"1", b"2", b"3"])
+
+    def begin():
+        assert pull.recv() == b"1"
+        push.send(b"never finished", zmq.SNDMORE)
+        assert pull.get(zmq.EVENTS) & zmq.POLLIN
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()
+
+    def is_readable():
+        assert not pull.get(zmq.EVENTS) & zmq.POLLIN
+        return select.select([pull.get(zmq.FD)], [], [], 0)[0] != []
+
+    # Python joins a thread a moment before the system has ended it.
+    eventually(lambda: not is_readable())
+    push.send(b"whole")
+    assert pull.recv_multipart() == [b"whole"]
 
 
 @pytest.mark.zeroxide_only

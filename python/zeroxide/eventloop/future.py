@@ -6,13 +6,14 @@ failed with this module's `CancelledError`. Otherwise use `zeroxide.asyncio`.
 
 import asyncio
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from tornado.concurrent import Future
 from tornado.ioloop import IOLoop
 
-from .. import _future
+from .. import _future, _native
 from ..context import Context as _Context
 
 __all__ = ["CancelledError", "Context", "Poller", "Socket"]
@@ -35,13 +36,18 @@ class _TornadoFuture(Future):  # type: ignore[type-arg]
         return self.done() and isinstance(self.exception(), CancelledError)
 
 
-class _TornadoReturning(_TornadoFuture, _future._GivesBack):
+class _TornadoWaiting(_future._Waiting, _TornadoFuture):
+    _stands_for = _TornadoFuture
+
+
+class _TornadoGivesBack(_future._GivesBack, _TornadoFuture):
     _stands_for = _TornadoFuture
 
 
 class _AsyncTornado(_future._Async):
     _Future = _TornadoFuture
-    _Receiving = _TornadoReturning
+    _Receiving = _TornadoGivesBack
+    _Sending = _TornadoWaiting
     _READ = IOLoop.READ
     _WRITE = IOLoop.WRITE
 
@@ -64,10 +70,57 @@ class Poller(_AsyncTornado, _future._AsyncPoller):
             loop.remove_handler(socket)
 
 
+class _Registered:
+    """A socket in a loop's list of what ``close(all_fds=True)`` closes."""
+
+    def __init__(self, socket: "Socket") -> None:
+        self._socket = weakref.ref(socket)
+        # Never readable: the list is all that matters.
+        self._watcher = _native.Watcher(socket)
+
+    def fileno(self) -> int:
+        return self._watcher.fileno()
+
+    def close(self) -> None:
+        socket = self._socket()
+        if socket is not None:
+            socket.close()
+
+
 class Socket(_AsyncTornado, _future._AsyncSocket):
     """A socket whose calls return tornado's futures."""
 
     _poller_class = Poller
+    _registered: _Registered | None = None
+
+    def _get_loop(self) -> IOLoop:
+        previous = self._current_loop
+        loop: IOLoop = super()._get_loop()
+        if loop is not previous:
+            self._leave(previous)
+            self._registered = _Registered(self)
+            loop.add_handler(self._registered, _ignore, 0)
+        return loop
+
+    def _leave(self, loop: Any) -> None:
+        # A loop that is closed has forgotten already.
+        registered, self._registered = self._registered, None
+        if loop is not None and registered is not None and not _is_closed(loop):
+            loop.remove_handler(registered)
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the socket; calls that wait are cancelled."""
+        loop, self._current_loop = self._current_loop, None
+        self._leave(loop)
+        super().close(linger)
+
+
+def _is_closed(loop: Any) -> bool:
+    return bool(loop.asyncio_loop.is_closed())
+
+
+def _ignore(_fd: Any, _events: int) -> None:
+    pass
 
 
 Poller._socket_class = Socket

@@ -304,8 +304,8 @@ class ZMQStream:
             return
         if self.socket.closed:
             warnings.warn(
-                f"Unregistering FD {self._fd} after its socket was closed: close the stream"
-                " instead",
+                f"unregistering descriptor {self._fd} after closing socket: close the stream"
+                " instead of its socket",
                 stacklevel=2,
             )
         self._watcher.rest()
@@ -336,7 +336,7 @@ class ZMQStream:
             return
         except ZMQError as error:
             if self.closed():
-                gen_log.warning("the socket of stream %s was closed: %s", self, error)
+                gen_log.warning("got events for stream %s of a closed socket: %s", self, error)
             else:
                 gen_log.error("stream %s has no events: %s", self, error)
             return
@@ -351,7 +351,7 @@ class ZMQStream:
                     return
             self._rebuild_io_state()
         except Exception:
-            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+            gen_log.error("Uncaught exception in ZMQStream callback", exc_info=True)
             raise
 
     def _handle_recv(self) -> None:
@@ -385,7 +385,7 @@ class ZMQStream:
         try:
             result = callback(*args)
         except Exception:
-            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+            gen_log.error("Uncaught exception in ZMQStream callback", exc_info=True)
             # The loop hears of it, too.
             raise
         if isinstance(result, Awaitable):
@@ -395,7 +395,7 @@ class ZMQStream:
         try:
             task.result()
         except Exception:
-            gen_log.error("uncaught exception in a callback of %s", self, exc_info=True)
+            gen_log.error("Uncaught exception in ZMQStream callback", exc_info=True)
 
     def _rebuild_io_state(self) -> None:
         if self.socket is None:

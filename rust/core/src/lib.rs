@@ -20,6 +20,7 @@
 
 #![deny(unsafe_code)]
 
+mod access;
 mod command;
 mod connecter;
 mod context;
@@ -43,7 +44,9 @@ mod socket;
 mod sys;
 mod transports;
 mod watcher;
+mod zap;
 
+pub use crate::access::{AllowList, Key, Passwords, curve_keypair, curve_public, parse_key};
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::monitor::{EventKind, MonitorEvent, Party};
@@ -63,3 +66,4 @@ pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;
 pub use zeroxide_proto::socket_type::SocketType;
+pub use zeroxide_proto::z85;

@@ -10,6 +10,7 @@
 //! write to the wire) is its own business. This is what keeps pipe, mailbox and socket from knowing each other in a
 //! circle.
 
+mod ledger;
 mod limit;
 
 use std::mem;
@@ -116,10 +117,12 @@ struct End {
     bytes_read: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    /// Whether the other end closed, and whether only its connection shall go. Kept here, where it is looked at for
+    /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
+    /// any more. Kept here, where it is looked at for
     /// each message.
     far_closed: AtomicBool,
     far_gave_up: AtomicBool,
+    far_withdrew: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -150,6 +153,7 @@ impl End {
             wants_room: Doorbell::new(),
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
+            far_withdrew: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -531,6 +535,16 @@ impl Pipe {
         self.far().far_gave_up.store(true, Ordering::Release);
     }
 
+    /// Closes this end and takes back what the far end has not read yet.
+    pub fn withdraw(self) {
+        self.far().far_withdrew.store(true, Ordering::Release);
+    }
+
+    /// Whether the far end closed by [`withdraw`](Self::withdraw).
+    pub fn far_withdrew(&self) -> bool {
+        self.own().far_withdrew.load(Ordering::Acquire)
+    }
+
     /// Whether the far end closed by [`give_up`](Self::give_up).
     pub fn far_gave_up(&self) -> bool {
         self.own().far_gave_up.load(Ordering::Acquire)
@@ -601,68 +615,6 @@ impl Pipe {
         if self.far().wants_room.ring() {
             self.far().notify(PipeEvent::Writable);
         }
-    }
-
-    /// Whole messages and bytes written at this end so far.
-    pub fn written(&self) -> (u64, u64) {
-        (self.written, self.bytes_written)
-    }
-
-    /// Whole messages and bytes read at this end so far.
-    pub fn read_so_far(&self) -> (u64, u64) {
-        (self.read, self.bytes_read)
-    }
-
-    // ---- what became of messages after they were read at the far end ---------------------------------------------------
-
-    /// The far end's messages that were handed to the kernel: `sent` more, and `lost` more that never will be.
-    pub fn account(&self, sent: u64, lost: u64) {
-        self.far().sent.fetch_add(sent, Ordering::Release);
-        self.far().lost.fetch_add(lost, Ordering::Release);
-        fence(Ordering::SeqCst);
-        if self.far().wants_sent.ring() {
-            self.far().notify(PipeEvent::Sent);
-        }
-    }
-
-    /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
-    pub fn sent_and_lost(&self) -> (u64, u64) {
-        (
-            self.own().sent.load(Ordering::Acquire),
-            self.own().lost.load(Ordering::Acquire),
-        )
-    }
-
-    /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
-    pub fn wait_sent(&self) {
-        self.own().wants_sent.arm();
-        fence(Ordering::SeqCst);
-    }
-
-    /// Messages written here that newer ones replaced before they were read, and the same of those written at the far
-    /// end.
-    pub fn conflated(&self) -> (u64, u64) {
-        let count = |end: &End| end.conflated.load(Ordering::Relaxed);
-        (count(self.own()), count(self.far()))
-    }
-
-    /// Messages that the far end began to write and could not complete.
-    pub fn torn_in(&self) -> u64 {
-        self.far().torn.load(Ordering::Relaxed)
-    }
-
-    /// Messages the far end wrote that have not been read here yet.
-    pub fn queued_in(&self) -> u64 {
-        self.far()
-            .written
-            .load(Ordering::Acquire)
-            .saturating_sub(self.read)
-    }
-
-    /// Messages written here that the far end has not read yet.
-    pub fn queued_out(&self) -> u64 {
-        self.written
-            .saturating_sub(self.far().read.load(Ordering::Acquire))
     }
 }
 

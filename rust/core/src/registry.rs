@@ -34,6 +34,7 @@ pub(crate) struct Registry {
     born: Instant,
     /// When the wait for what is left began, or bytes last went out: milliseconds since `born`.
     moved: AtomicU64,
+    requests: AtomicU64,
     pub(crate) resolver: Resolver,
 }
 
@@ -117,6 +118,7 @@ impl Registry {
             idle: Signal::new(),
             born: Instant::now(),
             moved: AtomicU64::new(0),
+            requests: AtomicU64::new(1),
             resolver: Resolver::new(),
         })
     }
@@ -326,6 +328,11 @@ impl Registry {
             .collect()
     }
 
+    /// A number for each request to the ZAP handler.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
     // ---- inproc ----------------------------------------------------------------------------------------------------
 
     /// Binds an inproc name and returns the pipe ends that were waiting for it.
@@ -339,6 +346,11 @@ impl Registry {
         }
         inner.bound.insert(name.to_owned(), bound);
         Ok(inner.waiting.remove(name).unwrap_or_default())
+    }
+
+    /// What is bound to an inproc name.
+    pub(crate) fn find_name(&self, name: &str) -> Option<Bound> {
+        self.inner().bound.get(name).cloned()
     }
 
     /// Frees an inproc name that `owner` bound.

@@ -16,6 +16,7 @@
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
 //! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
+mod admission;
 mod connect;
 mod link;
 mod traffic;
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
+use self::admission::{Admission, HANDLER};
 use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
@@ -60,6 +62,8 @@ pub(crate) struct Session {
     /// Whether a handshake was ever finished, and whether it is all over.
     joined: AtomicBool,
     ended: AtomicBool,
+    /// The peer was let in and shall go.
+    revoked: AtomicBool,
     /// Who the connection is with, for its events.
     party: Mutex<Party>,
     state: Mutex<State>,
@@ -114,6 +118,7 @@ struct Connection {
     broken: bool,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
+    admission: Admission,
     /// Something from the peer went into the pipe.
     heard: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
@@ -176,6 +181,7 @@ impl Session {
             wake_posted: AtomicBool::new(false),
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            revoked: AtomicBool::new(false),
             party: Mutex::new(party),
             state: Mutex::new(State {
                 token: None,
@@ -338,6 +344,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.heartbeat_timeout = options.heartbeat_timeout;
     config.stall_ivl = options.stall_ivl;
     config.max_msg_size = options.max_msg_size;
+    options.security.configure(&mut config);
     config.raw = socket_type == SocketType::Stream || options.router_raw;
     config
 }
@@ -368,6 +375,7 @@ impl Connection {
             hung_up: false,
             broken: false,
             was_ready: false,
+            admission: Admission::default(),
             heard: false,
             given: 0,
             accounted: 0,
@@ -376,8 +384,10 @@ impl Connection {
 }
 
 impl PipeOwner for Session {
-    fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+    fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         match event {
+            // Called with the handler's socket locked: the I/O thread looks.
+            _ if id == HANDLER => self.wake(),
             PipeEvent::Readable => {
                 if !self.send_inline() {
                     self.wake();

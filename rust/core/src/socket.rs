@@ -9,16 +9,19 @@
 //! application's next call (a new pipe, a finished handshake, a subscription) works the mailbox off itself if the lock
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
+mod calls;
 mod changes;
 mod close;
 mod core;
 mod endpoints;
 mod flush;
+mod inbox;
 mod inproc;
 mod monitoring;
 mod parts;
 mod peers;
 mod relay;
+mod securing;
 mod settings;
 mod stats;
 
@@ -37,8 +40,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
+use crate::socket::calls::Source;
 pub use crate::socket::changes::Changes;
-use crate::socket::core::{Core, Source, State};
+use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::stats::{PeerStats, SocketStats};
@@ -294,12 +298,12 @@ impl Socket {
     }
 
     /// Gives back messages that were received but reached nobody, with who they are from: they are the next to be
-    /// received, in this order.
-    pub fn give_back(&self, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
+    /// received. Of those that are given back one after the other, the one with the lowest `order` comes first.
+    pub fn give_back(&self, order: u64, messages: Vec<(Message, Option<Arc<PeerInfo>>)>) {
         let core = self.core();
         // Once the socket is closed nobody will ask for them any more.
         if let Ok(mut state) = core.lock_open() {
-            core.give_back_now(&mut state, messages);
+            core.give_back_now(&mut state, order, messages);
         }
     }
 
@@ -479,11 +483,12 @@ impl Socket {
         first
     }
 
-    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives.
-    pub fn give_back_parts(&self, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives, those with
+    /// the lowest `order` first.
+    pub fn give_back_parts(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
         let core = self.core();
         if core.check_open().is_ok() {
-            core.parts().put_back(parts, peer);
+            core.parts().put_back(order, parts, peer);
             core.signal.raise();
             core.signal.wake();
         }

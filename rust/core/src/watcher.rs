@@ -135,7 +135,8 @@ mod tests {
         }
         let first = pull.recv(Wait::Dont).unwrap();
         let second = pull.recv(Wait::Dont).unwrap();
-        pull.give_back(vec![(first, None), (second, None)]);
+        pull.give_back(2, vec![(second, None)]);
+        pull.give_back(1, vec![(first, None)]);
         let batch = pull.recv_batch(10, Wait::Dont).unwrap();
         let texts: Vec<&[u8]> = batch
             .iter()

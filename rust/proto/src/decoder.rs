@@ -101,7 +101,7 @@ impl Decoder {
         self.meter.in_message()
     }
 
-    /// Whether what was received ends within a message.
+    /// Whether what was received ends within a message, as far as frames tell.
     #[inline]
     pub(crate) fn is_partial(&self) -> bool {
         self.meter.in_message() || !self.input.bytes().is_empty()
@@ -143,7 +143,13 @@ impl Decoder {
         let Some((header, end)) = self.next_header()? else {
             return Ok(None);
         };
-        let mut frame = self.take(header.len, end);
+        let mut frame = if end - header.len <= INLINE_MAX {
+            let frame = Frame::copy_from(&self.input.bytes()[header.len..end]);
+            self.input.skip(end);
+            frame
+        } else {
+            self.input.take(header.len, end)
+        };
         if header.command {
             frame.set_kind(Kind::Command);
         } else {
@@ -162,7 +168,8 @@ impl Decoder {
             return Ok(None);
         };
         let opened = cipher.open(self.input.bytes_mut(header.len, end))?;
-        let mut frame = self.take(header.len + opened.start, end);
+        let start = header.len + opened.start;
+        let mut frame = self.input.take_before_more(start, end);
         frame.set_more(opened.more);
         if opened.command {
             frame.set_kind(Kind::Command);
@@ -195,17 +202,6 @@ impl Decoder {
             return Ok(None);
         }
         Ok(Some((header, end)))
-    }
-
-    /// Forgets the bytes up to `end`, and returns those from `start` on as a frame.
-    #[inline]
-    fn take(&mut self, start: usize, end: usize) -> Frame {
-        if end - start <= INLINE_MAX {
-            let frame = Frame::copy_from(&self.input.bytes()[start..end]);
-            self.input.skip(end);
-            return frame;
-        }
-        self.input.take(start, end)
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 //! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
 //! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
 
-use crate::frame::Frame;
+use crate::frame::{Frame, INLINE_MAX};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 
@@ -158,6 +158,19 @@ impl ReadBuffer {
         Frame::from_bytes(body)
     }
 
+    /// Like [`take`](ReadBuffer::take), when what follows is to be altered: then it must be in the block, and
+    /// would have to move there from one that is shared. So the block is only shared for the sake of a body
+    /// that is longer than what would move.
+    pub(crate) fn take_before_more(&mut self, start: usize, end: usize) -> Frame {
+        let (size, rest) = (end - start, self.bytes().len() - end);
+        if size > INLINE_MAX && size >= rest {
+            return self.take(start, end);
+        }
+        let frame = Frame::copy_from(&self.bytes()[start..end]);
+        self.skip(end);
+        frame
+    }
+
     /// The frame at the front is not complete; it will have `len` bytes, or zero if that is not known yet.
     #[cold]
     pub(crate) fn wait_for(&mut self, len: usize) {
@@ -274,6 +287,31 @@ mod tests {
             buffer.skip(len);
         }
         buffer
+    }
+
+    #[test]
+    fn a_block_is_only_shared_for_the_sake_of_most_of_it() {
+        let mut buffer = ReadBuffer::new(BATCH);
+        let body = |frame: &Frame| frame.as_ptr();
+        while buffer.bytes().len() < 6000 {
+            read(&mut buffer, 6000);
+        }
+        let block = buffer.bytes().as_ptr();
+        buffer.bytes_mut(0, 3).fill(9);
+        assert_eq!(buffer.bytes()[..4], [9, 9, 9, 7]);
+        assert_ne!(
+            body(&buffer.take_before_more(10, 1010)),
+            block.wrapping_add(10)
+        );
+        // Nothing has moved.
+        assert_eq!(buffer.bytes().as_ptr(), block.wrapping_add(1010));
+        assert_eq!(
+            body(&buffer.take_before_more(10, 4010)),
+            block.wrapping_add(1020)
+        );
+        // What is altered now is a copy: the body stays as it is.
+        buffer.bytes_mut(0, 10).fill(9);
+        assert_ne!(buffer.bytes().as_ptr(), block.wrapping_add(5020));
     }
 
     #[test]

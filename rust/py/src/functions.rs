@@ -3,10 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
 
-use crate::error::{Failure, last_errno};
+use crate::error::last_errno;
 
 /// How often this process is a forked child: sockets made before the last fork are not its own.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -38,24 +37,7 @@ pub(crate) fn zmq_errno() -> i32 {
 /// Whether a capability of libzmq's list is there.
 #[pyfunction]
 pub(crate) fn has(capability: &str) -> bool {
-    capability == "ipc"
-}
-
-/// A fresh CURVE key pair.
-#[pyfunction]
-pub(crate) fn curve_keypair<'py>() -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    Err(no_curve())
-}
-
-/// The public key that belongs to a secret one.
-#[pyfunction]
-pub(crate) fn curve_public<'py>(secret_key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let _ = secret_key;
-    Err(no_curve())
-}
-
-fn no_curve() -> PyErr {
-    Failure::with(ErrorKind::NotSupported, "CURVE is not built in").into()
+    matches!(capability, "ipc" | "curve" | "plain")
 }
 
 /// Name, number, type, readable, writable.

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod access;
 mod awaited;
 mod blocking;
 mod buffer;
@@ -20,10 +21,14 @@ mod socket;
 /// What Python sees of the core.
 #[pymodule(gil_used = false)]
 mod _native {
+    use pyo3::prelude::*;
+
+    use super::awaited::ready;
+
+    #[pymodule_export]
+    use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
     use super::awaited::lane::{Lane, Undo};
-    #[pymodule_export]
-    use super::awaited::ready::Ready;
     #[pymodule_export]
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
@@ -37,10 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
-    use super::functions::{
-        after_fork, context_options, curve_keypair, curve_public, has, socket_options, strerror,
-        zmq_errno,
-    };
+    use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
     #[pymodule_export]
     use super::install::install;
     #[pymodule_export]
@@ -51,4 +53,10 @@ mod _native {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    // A class that is not made in the ordinary way.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Ready", ready::class(module.py())?)
+    }
 }

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType, Wait};
 
+use crate::access::{self, AllowList, Passwords};
 use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
@@ -430,6 +431,53 @@ impl Socket {
             None => Ok(()),
             Some(remaining) => Err(not_flushed(py, remaining)),
         }
+    }
+
+    // ---- security --------------------------------------------------------------------------------------------------
+
+    /// Makes this a CURVE server; see the stub.
+    #[pyo3(signature = (secret_key, allow=None))]
+    fn secure_server(
+        &self,
+        secret_key: &Bound<'_, PyAny>,
+        allow: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<AllowList> {
+        let (secret, allowed) = (access::key(secret_key)?, AllowList::from_any(allow)?);
+        self.core()?
+            .secure_server(&secret, &allowed)
+            .map_err(raise)?;
+        Ok(allowed.into())
+    }
+
+    /// Makes this a CURVE client; see the stub.
+    #[pyo3(signature = (server_key, secret_key=None))]
+    fn secure_client(
+        &self,
+        server_key: &Bound<'_, PyAny>,
+        secret_key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let secret = secret_key.map(access::key).transpose()?;
+        let server = access::key(server_key)?;
+        self.core()?
+            .secure_client(&server, secret.as_ref())
+            .map_err(raise)
+    }
+
+    /// Makes this a PLAIN server; see the stub.
+    #[pyo3(signature = (users=None))]
+    fn password_server(&self, users: Option<&Bound<'_, PyAny>>) -> PyResult<Passwords> {
+        let users = Passwords::from_any(users)?;
+        self.core()?.password_server(&users).map_err(raise)?;
+        Ok(users.into())
+    }
+
+    /// Makes this a PLAIN client; see the stub.
+    #[pyo3(signature = (username, password))]
+    fn password_client(&self, username: &str, password: &Bound<'_, PyAny>) -> PyResult<()> {
+        let password = access::password(password)?;
+        self.core()?
+            .password_client(username, &password)
+            .map_err(raise)
     }
 
     /// Sends the socket's events to a PAIR bound to `addr`; None ends that.

@@ -126,6 +126,29 @@ def serve(module: str, descriptor: int) -> None:
         for name, value in options.items():
             setattr(socket, name, value)
 
+    guards: list[Any] = []
+
+    def authenticate(passwords: dict[str, str] | None) -> None:
+        """A ZAP handler that knows these users and takes any key, instead of the last."""
+        while guards:
+            guards.pop().stop()
+        if passwords is not None:
+            auth = importlib.import_module(f"{module}.auth.thread")
+
+            class Nameless(auth.ThreadAuthenticator):  # type: ignore[name-defined, misc]
+                """Names nobody: libzmq's REQ takes no message of a peer with a User-Id."""
+
+                def _send_zap_reply(self, number: Any, code: Any, text: Any, *_: Any) -> None:
+                    super()._send_zap_reply(number, code, text, "")
+
+            guards.append(Nameless(context))
+            guards[-1].start()
+            guards[-1].configure_plain(passwords=passwords)
+            guards[-1].configure_curve(location="*")
+
+    # What is no socket's method.
+    own = {"socket": make, "authenticate": authenticate}
+
     def plain(value: Any) -> Any:
         # Context managers of bind and connect stay here.
         return value if isinstance(value, (int, bytes, list, str)) else None
@@ -139,11 +162,12 @@ def serve(module: str, descriptor: int) -> None:
             break
         number, method, arguments, named = request
         try:
-            call = make if number is None else getattr(sockets[number], method)
+            call = own[method] if number is None else getattr(sockets[number], method)
             answer = (True, plain(call(*arguments, **named)))
         except Exception as error:
             answer = (False, (f"{method}: {error!r}", getattr(error, "errno", None)))
         connection.send(answer)
+    authenticate(None)
     context.destroy(linger=0)
 
 

@@ -7,6 +7,7 @@
 mod context;
 mod filter;
 mod pattern;
+mod security;
 mod table;
 
 use std::fmt;
@@ -21,6 +22,8 @@ pub(crate) use context::ThreadSettings;
 pub use context::{CONTEXT_OPTIONS, ContextOptions, ContextRow};
 pub use filter::{AddressFilter, CredentialFilter};
 pub use pattern::{PatternOption, pattern_option};
+pub(crate) use security::Inquiry;
+pub use security::{Security, SecurityMechanism};
 pub use table::{SOCKET_OPTIONS, ids};
 
 /// How many topics a subscriber may want unless MAX_SUBSCRIPTIONS says otherwise: more than any has use for, and not
@@ -172,10 +175,8 @@ pub struct Options {
     /// USE_FD: a listening descriptor that the next bind takes over.
     pub use_fd: Option<i32>,
 
-    /// ZAP_DOMAIN
-    pub zap_domain: String,
-    /// ZAP_ENFORCE_DOMAIN
-    pub zap_enforce_domain: bool,
+    /// PLAIN_*, CURVE_*, ZAP_*: who this is, and who may talk to it.
+    pub security: Security,
     /// LOOPBACK_FASTPATH
     pub loopback_fastpath: bool,
     /// MULTICAST_LOOP
@@ -243,8 +244,7 @@ impl Options {
             socks_username: String::new(),
             socks_password: String::new(),
             use_fd: None,
-            zap_domain: String::new(),
-            zap_enforce_domain: false,
+            security: Security::default(),
             loopback_fastpath: false,
             multicast_loop: true,
             rate: 100,

@@ -7,7 +7,9 @@ use zeroxide_proto::socket_type::SocketType;
 use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub};
 
 use super::pattern::PatternOption;
+use super::security::SecurityMechanism::{Curve, Plain};
 use super::{Kind, OptionRow, Options, Value};
+use crate::access::{Key, key_text, parse_key};
 use crate::error::Result;
 
 /// What a value must look like.
@@ -35,6 +37,7 @@ pub(super) struct Access {
 enum Read {
     Int(fn(&Options) -> i64),
     Bytes(fn(&Options) -> &[u8]),
+    Key(fn(&Options) -> &Option<Key>),
     /// The socket itself knows.
     Socket,
 }
@@ -45,8 +48,7 @@ enum Write {
     Bytes(fn(&mut Options, &[u8])),
     Str(fn(&mut Options, &str)),
     CheckedStr(fn(&mut Options, &str) -> Result<()>),
-    /// A flag that cannot be raised, because what it needs is not there.
-    Off,
+    Key(fn(&mut Options, Key)),
 }
 
 impl Access {
@@ -54,6 +56,11 @@ impl Access {
         match &self.read {
             Some(Read::Int(read)) => Ok(Value::Int(read(options))),
             Some(Read::Bytes(read)) => Ok(Value::from(read(options))),
+            Some(Read::Key(read)) => Ok(Value::Bytes(
+                read(options)
+                    .as_ref()
+                    .map_or(Vec::new(), |key| key_text(key).into_bytes()),
+            )),
             Some(Read::Socket) => Err(row.invalid(format_args!("is known to the socket alone"))),
             None => Err(row.invalid(format_args!("{}", self.refused.unwrap_or("cannot be read")))),
         }
@@ -72,8 +79,10 @@ impl Access {
             (Some(Write::CheckedStr(write)), Value::Bytes(bytes)) => {
                 write(options, text(row, bytes)?)?
             }
-            (Some(Write::Off), Value::Int(0)) => {}
-            (Some(Write::Off), _) => return Err(row.invalid(format_args!("{NO_MECHANISM}"))),
+            (Some(Write::Key(write)), Value::Bytes(bytes)) => {
+                let key = parse_key(bytes).map_err(|error| error.about(row.name))?;
+                write(options, key);
+            }
             (Some(_), _) => return Err(row.invalid(format_args!("takes another type of value"))),
             (None, _) if self.pattern.is_some() => {}
             (None, _) => {
@@ -213,14 +222,39 @@ options_table! {
         .write_only_int(|o, v| o.router_raw = v != 0),
     42 IPV6: Bool, "Bind and connect over IPv6 as well as IPv4."
         .int(|o| o.ipv6.into(), |o, v| o.ipv6 = v == 1),
-    43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI." .only_int(|_| 0),
-    44 PLAIN_SERVER: Bool, "Act as server of the PLAIN mechanism." .off(),
-    45 PLAIN_USERNAME: Str, "The user name of a PLAIN client." .refused(NO_MECHANISM),
-    46 PLAIN_PASSWORD: Str, "The password of a PLAIN client." .refused(NO_MECHANISM),
-    47 CURVE_SERVER: Bool, "Act as server of the CURVE mechanism." .off(),
-    48 CURVE_PUBLICKEY: Bytes, "The public key of this socket." .refused(NO_MECHANISM),
-    49 CURVE_SECRETKEY: Bytes, "The secret key of this socket." .refused(NO_MECHANISM),
-    50 CURVE_SERVERKEY: Bytes, "The public key of the server to connect to." .refused(NO_MECHANISM),
+    43 MECHANISM: Int, "The security mechanism: 0 NULL, 1 PLAIN, 2 CURVE, 3 GSSAPI."
+        .only_int(|o| o.security.mechanism as i64),
+    44 PLAIN_SERVER: Bool, "Act as server of the PLAIN mechanism."
+        .int(|o| o.security.is_server(Plain).into(), |o, v| o.security.set_server(Plain, v == 1)),
+    45 PLAIN_USERNAME: Str, "The user name of a PLAIN client."
+        .length(1, 255)
+        .bytes(|o| &o.security.username, |o, v| {
+            o.security.username = Bytes::copy_from_slice(v);
+            o.security.set_role(Plain, false);
+        }),
+    46 PLAIN_PASSWORD: Str, "The password of a PLAIN client."
+        .length(1, 255)
+        .bytes(|o| &o.security.password, |o, v| {
+            o.security.password = Bytes::copy_from_slice(v);
+            o.security.set_role(Plain, false);
+        }),
+    47 CURVE_SERVER: Bool, "Act as server of the CURVE mechanism; needs CURVE_SECRETKEY."
+        .int(|o| o.security.is_server(Curve).into(), |o, v| o.security.set_server(Curve, v == 1)),
+    48 CURVE_PUBLICKEY: Bytes, "The public key of this socket, 32 bytes or 40 characters of Z85."
+        .key(|o| &o.security.public_key, |o, v| {
+            o.security.public_key = Some(v);
+            o.security.mechanism = Curve;
+        }),
+    49 CURVE_SECRETKEY: Bytes, "The secret key of this socket, 32 bytes or 40 characters of Z85."
+        .key(|o| &o.security.secret_key, |o, v| {
+            o.security.secret_key = Some(v);
+            o.security.mechanism = Curve;
+        }),
+    50 CURVE_SERVERKEY: Bytes, "The public key of the server to connect to; makes this a CURVE client."
+        .key(|o| &o.security.server_key, |o, v| {
+            o.security.server_key = Some(v);
+            o.security.set_role(Curve, false);
+        }),
     51 PROBE_ROUTER: Bool, "Send an empty message on each new connection."
         .of(&[Router, Dealer, Req])
         .pattern(|v| PatternOption::ProbeRouter(flag(v))),
@@ -234,7 +268,7 @@ options_table! {
         .int(|o| o.conflate.into(), |o, v| o.conflate = v == 1),
     55 ZAP_DOMAIN: Str, "The domain that authentication requests name."
         .length(0, 255)
-        .str(|o| o.zap_domain.as_bytes(), |o, v| o.zap_domain = v.to_owned()),
+        .str(|o| o.security.zap_domain.as_bytes(), |o, v| o.security.zap_domain = v.to_owned()),
     56 ROUTER_HANDOVER: Bool, "A newcomer takes over the routing id of an older peer."
         .of(&[Router])
         .pattern(|v| PatternOption::RouterHandover(flag(v))),
@@ -326,8 +360,8 @@ options_table! {
     92 BINDTODEVICE: Str, "The only network interface to use (needs CAP_NET_RAW); empty = any."
         .length(0, 15)
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
-    93 ZAP_ENFORCE_DOMAIN: Bool, "Ask the ZAP handler even where no ZAP_DOMAIN is set. Kept."
-        .int(|o| o.zap_enforce_domain.into(), |o, v| o.zap_enforce_domain = v != 0),
+    93 ZAP_ENFORCE_DOMAIN: Bool, "Ask a ZAP handler only if ZAP_DOMAIN is set, and let nobody in without one."
+        .int(|o| o.security.enforce_domain.into(), |o, v| o.security.enforce_domain = v == 1),
     94 LOOPBACK_FASTPATH: Bool, "A shortcut of Windows. Kept."
         .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
     95 METADATA: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
@@ -384,7 +418,6 @@ options_table! {
         .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
 }
 
-const NO_MECHANISM: &str = "needs a security mechanism that is not built in";
 const NO_DRAFT: &str = "is a draft option, not available here";
 const NO_GSSAPI: &str = "needs GSSAPI, which is not built in";
 
@@ -504,9 +537,13 @@ impl OptionRow {
         self.reads(Read::Socket)
     }
 
-    /// Always 0: switching it on needs a mechanism that is not there.
-    const fn off(self) -> OptionRow {
-        self.reads(Read::Int(|_| 0)).writes(Write::Off)
+    /// A key, which is read as text; empty if there is none.
+    const fn key(
+        self,
+        read: fn(&Options) -> &Option<Key>,
+        write: fn(&mut Options, Key),
+    ) -> OptionRow {
+        self.reads(Read::Key(read)).writes(Write::Key(write))
     }
 
     /// A known option that is not available, and why.

@@ -48,7 +48,9 @@ fn every_row_does_what_it_says() {
         let mut value = fitting(row);
         match row.name {
             "TCP_ACCEPT_FILTER" => value = Value::from("10.0.0.0/8"),
-            "PLAIN_SERVER" | "CURVE_SERVER" => value = Value::Int(0),
+            "CURVE_PUBLICKEY" | "CURVE_SECRETKEY" | "CURVE_SERVERKEY" => {
+                value = Value::from("JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6");
+            }
             _ => {}
         }
         let set = options.set(row.id, &value);
@@ -284,9 +286,6 @@ fn filters_add_up_and_clear() {
 fn what_is_not_there_says_so() {
     let mut options = options(SocketType::Push);
     for (name, value) in [
-        ("CURVE_SERVER", Value::Int(1)),
-        ("CURVE_SECRETKEY", Value::Bytes(vec![1; 32])),
-        ("PLAIN_USERNAME", Value::from("admin")),
         ("GSSAPI_SERVER", Value::Int(1)),
         ("HELLO_MSG", Value::from("hello")),
         ("ONLY_FIRST_SUBSCRIBE", Value::Int(1)),
@@ -298,9 +297,73 @@ fn what_is_not_there_says_so() {
             "{error}"
         );
     }
-    options.set(id("CURVE_SERVER"), &Value::Int(0)).unwrap();
     for unknown in [0, 10, 70, 999, i32::MIN] {
         assert!(options.set(unknown, &Value::Int(1)).is_err());
         assert!(options.get(unknown).is_err());
     }
+}
+
+/// MECHANISM, PLAIN_SERVER, CURVE_SERVER.
+fn security(options: &Options) -> [i64; 3] {
+    ["MECHANISM", "PLAIN_SERVER", "CURVE_SERVER"].map(|name| match options.get(id(name)).unwrap() {
+        Value::Int(number) => number,
+        Value::Bytes(_) => unreachable!(),
+    })
+}
+
+#[test]
+fn the_last_word_about_security_counts() {
+    let key = Value::Bytes(vec![1; 32]);
+    let mut options = options(SocketType::Push);
+    for (name, value, expected) in [
+        ("PLAIN_SERVER", Value::Int(1), [1, 1, 0]),
+        ("PLAIN_USERNAME", Value::from("admin"), [1, 0, 0]),
+        ("PLAIN_SERVER", Value::Int(0), [0, 0, 0]),
+        ("CURVE_SERVER", Value::Int(1), [2, 0, 1]),
+        ("CURVE_SECRETKEY", key.clone(), [2, 0, 1]),
+        ("CURVE_SERVERKEY", key.clone(), [2, 0, 0]),
+        ("PLAIN_PASSWORD", Value::from("secret"), [1, 0, 0]),
+        ("CURVE_PUBLICKEY", key.clone(), [2, 0, 0]),
+        ("CURVE_SERVER", Value::Int(0), [0, 0, 0]),
+    ] {
+        options.set(id(name), &value).unwrap();
+        assert_eq!(security(&options), expected, "{name}");
+    }
+}
+
+#[test]
+fn keys_are_read_as_text() {
+    let mut options = options(SocketType::Push);
+    let secret = id("CURVE_SECRETKEY");
+    assert_eq!(options.get(secret).unwrap(), Value::from(""));
+    options.set(secret, &Value::Bytes(vec![0; 32])).unwrap();
+    assert_eq!(
+        options.get(secret).unwrap(),
+        Value::from("0".repeat(40).as_str())
+    );
+    let error = options
+        .set(secret, &Value::Bytes(vec![b'x'; 31]))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("CURVE_SECRETKEY: a CURVE key is 32 bytes or 40"),
+        "{error}"
+    );
+    assert!(!format!("{options:?}").contains("0000"));
+}
+
+#[test]
+fn a_mechanism_without_its_keys_is_told_in_time() {
+    let mut options = options(SocketType::Push);
+    options.security.complete().unwrap();
+    options.set(id("CURVE_SERVER"), &Value::Int(1)).unwrap();
+    assert!(options.security.complete().is_err());
+    options
+        .set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32]))
+        .unwrap();
+    options.security.complete().unwrap();
+    assert!(options.security.public_key.is_some());
+    options.security.as_server = false;
+    assert!(options.security.complete().is_err());
 }

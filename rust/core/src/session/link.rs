@@ -20,9 +20,8 @@ const SINK_BUDGET: usize = 1 << 20;
 /// How often it looks meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
-/// Linux errnos that monitor events carry.
+/// The Linux errno of a connection attempt that took too long.
 const ETIMEDOUT: u64 = 110;
-const EFAULT: u64 = 14;
 
 impl Session {
     /// Does whatever can be done now. Runs in the I/O thread only.
@@ -31,6 +30,7 @@ impl Session {
             return;
         }
         self.notice_close(state, io);
+        self.check_revoked(state, io);
         match &state.link {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
@@ -188,13 +188,14 @@ impl Session {
     }
 
     /// The connection is over.
-    fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
+    pub(super) fn lost(&self, state: &mut State, io: &mut Reactor, reason: &CloseReason) {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
         let (was_ready, heard) = (up.was_ready, up.heard);
         let stranded = up.stranded();
+        let why = up.explain(reason);
         if !was_ready {
-            self.emit_handshake_failure(reason);
+            self.emit_handshake_failure(up, reason);
         }
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {
@@ -219,36 +220,11 @@ impl Session {
             state.pipe = None;
         }
         // Not before the socket can know: whoever sees the event and sends has to reach somebody else.
-        self.emit_because(EventKind::Disconnected, fd, reason);
+        self.emit_because(EventKind::Disconnected, fd, why);
         if keeps_pipe || (comes_back && state.closing.is_none()) {
             self.wait_for_next_round(state, io);
         } else {
             self.finish(state, io);
-        }
-    }
-
-    fn emit_handshake_failure(&self, reason: &CloseReason) {
-        match reason {
-            CloseReason::Protocol(error) => {
-                self.emit_because(
-                    EventKind::HandshakeFailedProtocol,
-                    u64::from(error.code()),
-                    reason,
-                );
-            }
-            CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
-                self.emit_because(EventKind::HandshakeFailedAuth, u64::from(*status), reason);
-            }
-            CloseReason::Authenticator { code, .. } => {
-                self.emit_because(EventKind::HandshakeFailedProtocol, u64::from(*code), reason);
-            }
-            CloseReason::NobodyToAsk(_) => {
-                self.emit_because(EventKind::HandshakeFailedNoDetail, EFAULT, reason);
-            }
-            CloseReason::HandshakeTimeout => {
-                self.emit_because(EventKind::HandshakeFailedNoDetail, ETIMEDOUT, reason);
-            }
-            _ => self.emit_because(EventKind::HandshakeFailedNoDetail, 0, reason),
         }
     }
 

@@ -10,6 +10,7 @@ use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::Kind;
 
+use super::admission::warning;
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
@@ -55,8 +56,11 @@ impl Session {
     pub(super) fn input(&self, state: &mut State, io: &mut Reactor) -> Input {
         let now = io.now();
         let mut budget = READ_BUDGET;
+        if let Link::Up(up) = &mut state.link {
+            self.take_answer(up, now);
+        }
         let result = loop {
-            match self.decode(state) {
+            match self.decode(state, now) {
                 Decoded::Starved => {}
                 Decoded::Stalled => break Input::Idle,
                 Decoded::Closed(reason) => break Input::Closed(reason),
@@ -105,12 +109,13 @@ impl Session {
     }
 
     /// Moves what the engine can decode into the pipe.
-    fn decode(&self, state: &mut State) -> Decoded {
+    fn decode(&self, state: &mut State, now: Instant) -> Decoded {
         loop {
             let Link::Up(up) = &mut state.link else {
                 return Decoded::Stalled;
             };
-            if let Some(pipe) = &mut state.pipe
+            if up.was_ready
+                && let Some(pipe) = &mut state.pipe
                 && !pipe.in_message()
                 && !pipe.is_far_closed()
                 && !pipe.check_write()
@@ -120,11 +125,8 @@ impl Session {
             match up.engine.poll_event() {
                 None => return Decoded::Starved,
                 Some(Event::Closed(reason)) => return Decoded::Closed(reason),
+                Some(Event::Authenticate(credentials)) => self.inquire(up, credentials, now),
                 Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
-                Some(Event::Authenticate(asked)) => {
-                    let nobody = CloseReason::NobodyToAsk(asked.mechanism);
-                    up.engine.abort(nobody, Instant::now());
-                }
                 Some(Event::Frame(frame)) => {
                     // Once the socket has closed its end nobody will read this any more.
                     if let Some(pipe) = &mut state.pipe {
@@ -150,16 +152,19 @@ impl Session {
         let Link::Up(up) = &mut state.link else {
             return;
         };
+        let address = up.stream.peer_address();
         up.was_ready = true;
         self.joined.store(true, Ordering::Relaxed);
         let mut info = PeerInfo::clone(peer);
-        info.properties.push((
-            "Peer-Address".to_owned(),
-            Bytes::from(up.stream.peer_address()),
-        ));
+        let security = &self.options.security;
+        let authenticated = up.is_authenticated(security.mechanism, security.as_server);
+        vouch(&mut info, &address, authenticated);
         let info = Arc::new(info);
         self.party().peer = Some(info.clone());
-        self.emit(EventKind::HandshakeSucceeded, 0);
+        match warning(peer, &address) {
+            Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
+            None => self.emit(EventKind::HandshakeSucceeded, 0),
+        }
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }
@@ -244,6 +249,22 @@ impl Session {
 
 /// Inbound messages are published in runs of this many frames.
 const FLUSH_RUN: usize = 256;
+
+/// Adds what we know of a peer to what it said about itself, and instead of that.
+fn vouch(info: &mut PeerInfo, address: &str, authenticated: bool) {
+    let known = [
+        ("Peer-Address", address),
+        ("Mechanism", info.mechanism),
+        ("Authenticated", if authenticated { "yes" } else { "no" }),
+    ];
+    info.properties.retain(|(said, _)| {
+        let ours = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case(said);
+        !known.iter().any(ours)
+    });
+    let own =
+        known.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+    info.properties.extend(own);
+}
 
 /// How decoding ended.
 enum Decoded {

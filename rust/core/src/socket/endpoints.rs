@@ -45,6 +45,11 @@ impl Endpoints {
         self.next_source
     }
 
+    /// Whether nothing was bound or connected, or all of it was taken back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.pending.is_empty()
+    }
+
     /// Whether the bind or connect call of that number still stands.
     pub(super) fn has(&self, source: u64) -> bool {
         self.pending.contains(&source) || self.entries.iter().any(|entry| entry.source == source)
@@ -127,6 +132,10 @@ impl Core {
             let mut state = self.lock_open()?;
             // A descriptor is adopted once.
             let mut options = state.options.clone();
+            options
+                .security
+                .complete()
+                .map_err(|error| error.about(text))?;
             options.use_fd = state.options.use_fd.take();
             let source = state.endpoints.source();
             state.endpoints.pending.push(source);
@@ -174,6 +183,11 @@ impl Core {
         if self.spec().single_connect && state.endpoints.is_connected(text) {
             return Ok(text.to_owned());
         }
+        let mut options = state.options.clone();
+        options
+            .security
+            .complete()
+            .map_err(|error| error.about(text))?;
         // What the address itself shows to be wrong is said now; names are looked up later.
         transport
             .targets(&endpoint.address, &state.options)
@@ -185,7 +199,7 @@ impl Core {
             guard,
             registry: self.registry.clone(),
             port,
-            options: Arc::new(state.options.clone()),
+            options: Arc::new(options),
             socket_type: self.spec().socket_type,
             endpoint: text.to_owned(),
             source,

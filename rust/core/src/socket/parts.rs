@@ -35,6 +35,8 @@ struct Shared {
 struct Thread {
     outgoing: Option<Message>,
     incoming: VecDeque<Frame>,
+    /// When those at the front of `incoming` were received that were given back.
+    returned: VecDeque<u64>,
     /// Who the incoming message is from.
     peer: Option<Arc<PeerInfo>>,
 }
@@ -174,6 +176,7 @@ impl Parts {
             return None;
         }
         self.with(|mine| {
+            mine.returned.pop_front();
             mine.incoming
                 .pop_front()
                 .map(|frame| (frame, mine.peer.clone()))
@@ -189,16 +192,19 @@ impl Parts {
         let first = frames.pop_front().unwrap_or_default();
         self.with(|mine| {
             mine.incoming = frames;
+            mine.returned.clear();
             mine.peer = peer;
         });
         first
     }
 
     /// Puts parts before those that are left for this thread.
-    pub(super) fn put_back(&self, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+    pub(super) fn put_back(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
         self.with(|mine| {
-            for part in parts.into_iter().rev() {
-                mine.incoming.push_front(part);
+            let at = mine.returned.partition_point(|&returned| returned < order);
+            for (offset, part) in parts.into_iter().enumerate() {
+                mine.returned.insert(at + offset, order);
+                mine.incoming.insert(at + offset, part);
             }
             mine.peer = peer;
         });

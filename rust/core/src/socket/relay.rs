@@ -107,7 +107,7 @@ impl Relay<'_> {
             return Ok(None);
         }
         let received = match from.returned.pop_front() {
-            Some((message, _)) => Ok(message),
+            Some(returned) => Ok(returned.message),
             None => from
                 .pattern
                 .recv(&mut from.pipes)

@@ -49,6 +49,10 @@ impl Engine {
                     self.dry = !self.awaits_verdict() || self.decoder.input().bytes().is_empty();
                     return;
                 }
+                // The peer may hear our greeting to its end, and so why there is no use in coming back.
+                Err(reason @ CloseReason::Protocol(ProtocolError::MechanismMismatch { .. })) => {
+                    return self.close_politely(reason);
+                }
                 Err(reason) => return self.close(reason),
             }
         }

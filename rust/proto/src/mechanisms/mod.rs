@@ -148,6 +148,16 @@ pub struct Verdict {
     pub metadata: Vec<(String, Bytes)>,
 }
 
+impl Verdict {
+    /// Reads metadata in the form in which an authenticator of RFC 27 sends it, which is that of a READY command.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn parse_metadata(data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
+        command::parse_properties(data)
+    }
+}
+
 /// The peer, as the handshake revealed it.
 pub struct Peer {
     /// Its properties as they came.

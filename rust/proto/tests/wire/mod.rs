@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod curve;
+
 use std::time::{Duration, Instant};
 use zeroxide_proto::{Engine, EngineConfig, Event, Frame, Kind, SocketType};
 

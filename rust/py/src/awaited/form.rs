@@ -1,6 +1,7 @@
 //! What a call wants: a part, a message, many, or to send some.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 
 use pyo3::prelude::*;
@@ -31,21 +32,32 @@ pub(crate) enum Form {
 }
 
 /// What was received for a call, in case that it cannot be delivered.
-#[derive(Default)]
 pub(crate) struct Kept {
+    /// Says what was received before what.
+    order: u64,
     parts: Vec<CoreFrame>,
     peer: Peer,
     messages: Vec<(Message, Peer)>,
 }
 
 impl Kept {
+    pub(crate) fn new() -> Kept {
+        static ORDER: AtomicU64 = AtomicU64::new(0);
+        Kept {
+            order: ORDER.fetch_add(1, Ordering::Relaxed),
+            parts: Vec::new(),
+            peer: None,
+            messages: Vec::new(),
+        }
+    }
+
     /// Puts it back in front of what is still to be received.
     pub(crate) fn give_back(self, core: &CoreSocket) {
         if !self.parts.is_empty() {
-            core.give_back_parts(self.parts, self.peer);
+            core.give_back_parts(self.order, self.parts, self.peer);
         }
         if !self.messages.is_empty() {
-            core.give_back(self.messages);
+            core.give_back(self.order, self.messages);
         }
     }
 }

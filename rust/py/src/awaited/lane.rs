@@ -14,7 +14,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Error, ErrorKind, Socket as CoreSocket, Watcher};
+use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
 use super::form::{Form, Kept, Outgoing};
 use super::ready::running_loop;
@@ -64,8 +64,8 @@ struct Queues {
     /// Somebody is at work on the queues, and whether there is more to do by now.
     serving: bool,
     again: bool,
-    /// At this length the queues are searched for calls that were cancelled.
-    sweep_at: usize,
+    /// How many calls were cancelled since the queues were searched for such.
+    cancelled: usize,
 }
 
 impl Queues {
@@ -96,8 +96,6 @@ pub(crate) struct Lane {
     queues: Mutex<Queues>,
 }
 
-const SWEEP_MIN: usize = 64;
-
 /// Timers may be a little early.
 const GRAIN: Duration = Duration::from_millis(1);
 
@@ -120,11 +118,27 @@ impl Lane {
             receiving,
             other,
             counts,
-            queues: Mutex::new(Queues {
-                sweep_at: SWEEP_MIN,
-                ..Queues::default()
-            }),
+            queues: Mutex::default(),
         })
+    }
+
+    /// The futures that wait to receive, and to send; a poll counts by the events it waits for.
+    pub(super) fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
+        let queues = self.lock();
+        let polled = if sending { POLLOUT } else { POLLIN };
+        let receivers = queues.receivers.iter().map(|call| &call.future);
+        let senders = queues.senders.iter().map(|call| &call.future);
+        let polls = queues.polls.iter().filter(|call| call.mask & polled != 0);
+        let chosen: Vec<_> = if sending {
+            senders.collect()
+        } else {
+            receivers.collect()
+        };
+        chosen
+            .into_iter()
+            .chain(polls.map(|call| &call.future))
+            .map(|future| future.clone_ref(py))
+            .collect()
     }
 
     pub(super) fn is_of(&self, event_loop: &Bound<'_, PyAny>) -> bool {
@@ -140,10 +154,16 @@ impl Lane {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn future<'py>(&self, py: Python<'py>, class: &Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        class
-            .bind(py)
-            .call(PyTuple::empty(py), Some(self.arguments.bind(py)))
+    fn future<'py>(
+        slf: &Bound<'py, Lane>,
+        class: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let arguments = slf.get().arguments.bind(py);
+        let future = class.call(PyTuple::empty(py), Some(arguments))?;
+        // Ours tell the lane when they are cancelled. A program's own need not have room for it.
+        let _ = future.setattr(intern!(py, "_lane"), slf);
+        Ok(future)
     }
 
     // ---- joining -----------------------------------------------------------------------------------------------------
@@ -156,7 +176,7 @@ impl Lane {
         deadline: Option<Instant>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
-        let future = lane.future(slf.py(), &lane.receiving)?;
+        let future = Lane::future(slf, lane.receiving.bind(slf.py()))?;
         lane.lock().receivers.push_back(Receiver {
             future: future.clone().unbind(),
             form,
@@ -176,7 +196,7 @@ impl Lane {
         deadline: Option<Instant>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
-        let future = lane.future(slf.py(), &lane.other)?;
+        let future = Lane::future(slf, lane.other.bind(slf.py()))?;
         lane.lock().senders.push_back(Sender {
             future: future.clone().unbind(),
             outgoing,
@@ -195,7 +215,7 @@ impl Lane {
         deadline: Option<Instant>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
-        let future = lane.future(slf.py(), &lane.other)?;
+        let future = Lane::future(slf, lane.other.bind(slf.py()))?;
         lane.lock().polls.push(Poll {
             future: future.clone().unbind(),
             mask,
@@ -219,23 +239,37 @@ impl Lane {
         }
     }
 
+    /// The futures of those that wait to receive or for events, or of those that wait to send.
+    pub(super) fn pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
+        let queues = self.lock();
+        if !receiving {
+            return queues
+                .senders
+                .iter()
+                .map(|call| call.future.clone_ref(py))
+                .collect();
+        }
+        let receivers = queues.receivers.iter().map(|call| &call.future);
+        let polls = queues.polls.iter().map(|call| &call.future);
+        receivers
+            .chain(polls)
+            .map(|future| future.clone_ref(py))
+            .collect()
+    }
+
     fn wait(
         slf: &Bound<'_, Lane>,
         holder: &Bound<'_, PyAny>,
         deadline: Option<Instant>,
     ) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
-        let (join, sweep) = {
+        let join = {
             let mut queues = lane.lock();
             if queues.holder.is_none() {
                 queues.holder = Some(holder.clone().unbind());
             }
-            let sweep = queues.len() >= queues.sweep_at;
-            (!mem::replace(&mut queues.joined, true), sweep)
+            !mem::replace(&mut queues.joined, true)
         };
-        if sweep {
-            lane.sweep(py);
-        }
         if join {
             let on_ready = slf.getattr(intern!(py, "_on_ready"))?;
             let event_loop = lane.event_loop.bind(py);
@@ -253,13 +287,11 @@ impl Lane {
         Lane::serve(slf)
     }
 
-    /// Forgets calls that were cancelled. Only those at the front are noticed otherwise.
+    /// Forgets calls that were cancelled.
     fn sweep(&self, py: Python<'_>) {
         let (receivers, senders, polls) = {
             let mut queues = self.lock();
-            if queues.serving {
-                return;
-            }
+            queues.cancelled = 0;
             (
                 mem::take(&mut queues.receivers),
                 mem::take(&mut queues.senders),
@@ -285,10 +317,24 @@ impl Lane {
             queues.receivers = receivers;
             queues.senders = senders;
             queues.polls = polls;
-            queues.sweep_at = SWEEP_MIN.max(queues.len() * 2);
         }
         // Dropped without the lock.
         drop((gone_receivers, gone_senders, gone_polls));
+    }
+
+    /// Stops watching if nobody waits any more.
+    fn rest_if_empty(&self) {
+        let holder = {
+            let mut queues = self.lock();
+            if queues.len() > 0 {
+                return;
+            }
+            queues.cancelled = 0;
+            queues.holder.take()
+        };
+        self.watcher.rest();
+        // Dropped without the lock: it may be the last reference to the socket.
+        drop(holder);
     }
 
     fn count_off(&self, receivers: usize, senders: usize) {
@@ -317,18 +363,8 @@ impl Lane {
                 break open;
             }
         };
-        let holder = {
-            let mut queues = lane.lock();
-            queues.serving = false;
-            if queues.len() == 0 {
-                queues.holder.take()
-            } else {
-                None
-            }
-        };
-        if holder.is_some() {
-            lane.watcher.rest();
-        }
+        lane.lock().serving = false;
+        lane.rest_if_empty();
         match open {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -353,7 +389,7 @@ impl Lane {
                 self.count_off(1, 0);
                 continue;
             }
-            let mut kept = Kept::default();
+            let mut kept = Kept::new();
             match call.form.take(py, &self.core, Some(&mut kept)) {
                 Ok(None) => {
                     self.lock().receivers.push_front(call);
@@ -615,6 +651,20 @@ impl Lane {
             Lane::wake_at(slf, next)?;
         }
         Lane::serve(slf)
+    }
+
+    /// A call was cancelled. Half of what is in the queues may be of that kind, but no more.
+    fn _on_cancel(&self, py: Python<'_>) {
+        let sweep = {
+            let mut queues = self.lock();
+            queues.cancelled += 1;
+            // Who is at work on the queues will find it.
+            !queues.serving && queues.cancelled * 2 >= queues.len()
+        };
+        if sweep {
+            self.sweep(py);
+            self.rest_if_empty();
+        }
     }
 
     /// The socket is closed.

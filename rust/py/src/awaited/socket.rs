@@ -13,7 +13,7 @@ use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use super::form::{Form, Outgoing, bytes, must_wait, send_now};
 use super::lane::{Counts, Lane};
-use super::ready::{Ready, running_loop};
+use super::ready::{self, running_loop};
 use crate::blocking::deadline_in;
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, raise};
@@ -42,7 +42,7 @@ impl AsyncSocket {
     #[inline]
     fn done<'py>(slf: &Bound<'py, Self>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().quick.load(Ordering::Relaxed) {
-            return Ready::wrap(slf.py(), value.unbind());
+            return ready::wrap(slf.py(), value.unbind());
         }
         let future = slf.call_method0(intern!(slf.py(), "_Future"))?;
         future.call_method1(intern!(slf.py(), "set_result"), (value,))?;
@@ -77,7 +77,7 @@ impl AsyncSocket {
             AsyncSocket::base(slf).core()?,
             event_loop.unbind(),
             slf.getattr(intern!(py, "_Receiving"))?.unbind(),
-            slf.getattr(intern!(py, "_Future"))?.unbind(),
+            slf.getattr(intern!(py, "_Sending"))?.unbind(),
             this.counts.clone(),
         )?;
         let lane = Bound::new(py, lane)?;
@@ -91,6 +91,14 @@ impl AsyncSocket {
             Lane::abandon(lane.bind(py))?;
         }
         Ok(lane)
+    }
+
+    fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        lanes
+            .iter()
+            .flat_map(|lane| lane.get().futures(py, sending))
+            .collect()
     }
 
     fn find<'py>(
@@ -305,6 +313,18 @@ impl AsyncSocket {
         })
     }
 
+    /// What waits to receive, or for POLLIN.
+    #[getter]
+    fn _recv_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, false)
+    }
+
+    /// What waits to send, or for POLLOUT.
+    #[getter]
+    fn _send_futures(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        self.futures(py, true)
+    }
+
     /// Whether results that are there at once may come as `Ready`.
     fn _be_quick(&self, quick: bool) {
         self.quick.store(quick, Ordering::Relaxed);
@@ -482,8 +502,8 @@ impl AsyncSocket {
         load: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        if let Ok(ready) = recvd.cast::<Ready>() {
-            return match load.call1((ready.get().value(py),)) {
+        if let Some(value) = ready::value_of(recvd)? {
+            return match load.call1((value,)) {
                 Ok(value) => AsyncSocket::done(slf, value),
                 Err(error) => AsyncSocket::failed(slf, error),
             };
@@ -496,6 +516,13 @@ impl AsyncSocket {
             return Ok(recvd.clone());
         }
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
+    }
+
+    /// The futures of the calls that wait to receive or for events, or of those that wait to send.
+    fn _pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
+        let lanes = self.lanes();
+        let pending = lanes.iter().map(|lane| lane.get().pending(py, receiving));
+        pending.flatten().collect()
     }
 
     /// Cancels what waits, in all loops, and leaves them.

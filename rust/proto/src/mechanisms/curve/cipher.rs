@@ -114,3 +114,31 @@ fn not_a_message(body: &[u8]) -> ProtocolError {
         Err(error) => error,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_have_a_meaning() {
+        for flags in 0..=255 {
+            let mut server = Messages::new(&[1; 32], true, 1, 2);
+            let number = 3u64.to_be_bytes();
+            let mut content = [flags, b'x'];
+            let tag = BoxKey::new(&[1; 32], b"CurveZMQMESSAGEC").seal(number, &mut content);
+            let mut message = [&MESSAGE[..], &number, &tag, &content].concat();
+            let opened = server.open(&mut message);
+            assert_eq!(opened.is_ok(), flags <= 2, "{flags}");
+        }
+    }
+
+    #[test]
+    fn numbers_do_not_start_again() {
+        let mut receiver = Messages::new(&[1; 32], true, 1, u64::MAX);
+        for number in [0, 1, u64::MAX] {
+            let mut message = [&MESSAGE[..], &number.to_be_bytes(), &[0; 18]].concat();
+            let error = receiver.open(&mut message).unwrap_err();
+            assert!(matches!(error, ProtocolError::Sequence { .. }), "{error}");
+        }
+    }
+}

@@ -157,7 +157,11 @@ impl Server {
         if padding != [0; 72] {
             return Err(malformed("HELLO", "padding that is not zero"));
         }
-        let (client, data) = take(data)?;
+        let (client, data) = take::<KEY>(data)?;
+        if client[KEY - 1] & 0x80 != 0 {
+            // Agreeing on a key ignores this bit. Then nobody must be able to change it unnoticed.
+            return Err(malformed("HELLO", "a key beyond the field"));
+        }
         let (number, signature) = take(data)?;
         let hello = u64::from_be_bytes(*number);
         let shared = keys::agree(&self.own.secret, client).ok_or_else(|| weak("HELLO"))?;

@@ -1,0 +1,26 @@
+"""Who may talk to whom.
+
+The short way, without a handler, is a method of the socket::
+
+    allowed = server.secure_server(secret_key, allow=["Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"])
+    client.secure_client(server_key, secret_key)
+
+`AllowList` and `Passwords` are what such a socket lets in; they may change at any
+time. The other names are pyzmq's: an `Authenticator` answers ZAP requests (RFC 27) for
+all sockets of its context, in a thread (`zeroxide.auth.thread`) or in an asyncio loop
+(`zeroxide.auth.asyncio`).
+"""
+
+from .._native import AllowList, Passwords
+from .base import CURVE_ALLOW_ANY, Authenticator
+from .certs import create_certificates, load_certificate, load_certificates
+
+__all__ = [
+    "CURVE_ALLOW_ANY",
+    "AllowList",
+    "Authenticator",
+    "Passwords",
+    "create_certificates",
+    "load_certificate",
+    "load_certificates",
+]

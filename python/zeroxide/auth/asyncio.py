@@ -1,0 +1,58 @@
+"""An authenticator in an asyncio loop."""
+
+import asyncio
+from typing import Any
+
+from .. import Context
+from ..asyncio import Socket
+from ..constants import ENOTSOCK, ETERM
+from ..error import ZMQError
+from .base import Authenticator
+
+__all__ = ["AsyncioAuthenticator", "Authenticator"]
+
+
+class AsyncioAuthenticator(Authenticator):
+    """An `Authenticator` that answers from a task of the running loop."""
+
+    __task: "asyncio.Task[None] | None"
+    __requests: Socket | None
+
+    def __init__(
+        self,
+        context: "Context[Any] | None" = None,
+        loop: Any = None,
+        encoding: str = "utf-8",
+        log: Any = None,
+    ) -> None:
+        # `loop` is there for old callers: the task belongs to the loop that runs.
+        super().__init__(context, encoding, log)
+        self.__task = None
+        self.__requests = None
+
+    def start(self) -> None:
+        """Starts to answer; to be called in the loop."""
+        loop = asyncio.get_running_loop()
+        super().start()
+        self.__requests = Socket(shadow=self.zap_socket)
+        self.__task = loop.create_task(self.__serve(self.__requests))
+
+    def stop(self) -> None:
+        """Stops to answer. Does nothing if it does not run."""
+        if self.__task is not None:
+            self.__task.cancel()
+        if self.__requests is not None:
+            # By the handle that the loop watches, so that it stops to.
+            self.__requests.close()
+        self.__task = self.__requests = None
+        super().stop()
+
+    async def __serve(self, requests: Socket) -> None:
+        """Answers one request after the other, as a REP socket does."""
+        try:
+            while True:
+                request = await requests.recv_multipart()
+                await self.handle_zap_message(request)
+        except ZMQError as error:
+            if error.errno not in (ENOTSOCK, ETERM):
+                raise

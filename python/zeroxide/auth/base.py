@@ -1,0 +1,302 @@
+"""The ZAP handler, apart from what drives it."""
+
+import hmac
+import inspect
+import logging
+import os
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+from .. import Context, Socket, constants
+from ..error import ZMQError
+from ..utils import z85
+from .certs import load_certificates
+
+__all__ = ["CURVE_ALLOW_ANY", "Authenticator"]
+
+# In place of a folder of certificates: every client key is good.
+CURVE_ALLOW_ANY = "*"
+
+ENDPOINT = "inproc://zeromq.zap.01"
+VERSION = b"1.0"
+
+# The domain of sockets that have none.
+_DEFAULT_DOMAIN = "*"
+
+
+class CredentialsProvider(Protocol):
+    """Decides about keys, see `Authenticator.configure_curve_callback`."""
+
+    def callback(self, domain: str, key: bytes) -> bool | Awaitable[bool]:
+        """Whether the owner of the public `key`, in Z85, may come in."""
+
+
+class Authenticator:
+    """Answers the questions of a context's sockets about who may connect (ZAP, RFC 27).
+
+    This class decides; `ThreadAuthenticator` and `AsyncioAuthenticator` also run it. A
+    socket asks if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
+    compared as they are; ``"*"`` stands for the sockets without one.
+
+    An authenticator without settings lets every NULL peer in, and nobody by PLAIN or
+    CURVE.
+    """
+
+    context: "Context[Any]"
+    encoding: str
+    allow_any: bool
+    credentials_providers: dict[str, Any]
+    zap_socket: "Socket[Any]"
+    passwords: dict[str, dict[str, str]]
+    certs: dict[str, dict[bytes, Any]]
+    log: Any
+    _allowed: set[str]
+    _denied: set[str]
+
+    def __init__(
+        self,
+        context: "Context[Any] | None" = None,
+        encoding: str = "utf-8",
+        log: Any = None,
+    ) -> None:
+        self.context = context or Context.instance()
+        self.encoding = encoding
+        self.allow_any = False
+        self.credentials_providers = {}
+        self.zap_socket = None  # type: ignore[assignment]
+        self.passwords = {}
+        self.certs = {}
+        self.log = log or logging.getLogger("zmq.auth")
+        self._allowed = set()
+        self._denied = set()
+
+    # ---- life -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Makes the socket that requests arrive at. There can be one in a context."""
+        # Whatever the context makes otherwise, this one is driven by hand.
+        socket = self.context.socket(constants.REP, socket_class=Socket)
+        socket.linger = 1
+        # Not the context's defaults: requests may be far between.
+        socket.rcvtimeo = socket.sndtimeo = -1
+        try:
+            socket.bind(ENDPOINT)
+        except ZMQError:
+            socket.close()
+            raise
+        self.zap_socket = socket
+        self.log.debug("Starting")
+
+    def stop(self) -> None:
+        """Closes the socket. Who asks from now on gets no answer."""
+        if self.zap_socket:
+            self.zap_socket.close()
+        self.zap_socket = None  # type: ignore[assignment]
+
+    # ---- settings -------------------------------------------------------------------
+
+    def allow(self, *addresses: str) -> None:
+        """Only these IP addresses may connect. May be called again to add some."""
+        if self._denied:
+            raise ValueError("Only use allow or deny, not both")
+        self.log.debug("Allowing %s", ",".join(addresses))
+        self._allowed.update(addresses)
+
+    def deny(self, *addresses: str) -> None:
+        """These IP addresses may not connect. May be called again to add some."""
+        if self._allowed:
+            raise ValueError("Only use allow or deny, not both")
+        self.log.debug("Denying %s", ",".join(addresses))
+        self._denied.update(addresses)
+
+    def configure_plain(
+        self, domain: str = _DEFAULT_DOMAIN, passwords: dict[str, str] | None = None
+    ) -> None:
+        """The users of a domain and their passwords, instead of those it had."""
+        if passwords:
+            self.passwords[domain] = passwords
+        self.log.debug("Configure plain: %s", domain)
+
+    def configure_curve(
+        self, domain: str = _DEFAULT_DOMAIN, location: "str | os.PathLike[str]" = "."
+    ) -> None:
+        """A folder of certificates whose owners may connect to a domain.
+
+        Call it again whenever files have come or gone. With `CURVE_ALLOW_ANY` every key
+        is good, in all domains.
+        """
+        self.log.debug("Configure curve: %s[%s]", domain, location)
+        if location == CURVE_ALLOW_ANY:
+            self.allow_any = True
+            return
+        self.allow_any = False
+        try:
+            self.certs[domain] = load_certificates(location)
+        except Exception as error:
+            # What was valid before may not be any more.
+            self.certs.pop(domain, None)
+            self.log.error("Failed to load CURVE certs from %s: %s", location, error)
+
+    def configure_curve_callback(
+        self,
+        domain: str = _DEFAULT_DOMAIN,
+        credentials_provider: CredentialsProvider | None = None,
+    ) -> None:
+        """An object whose ``callback(domain, key)`` decides; it may be a coroutine."""
+        self.allow_any = False
+        if credentials_provider is None:
+            self.log.error("None credentials_provider provided for domain:%s", domain)
+        else:
+            self.credentials_providers[domain] = credentials_provider
+
+    def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:
+        """Does nothing: the mechanism itself authenticates."""
+
+    def curve_user_id(self, client_public_key: bytes) -> str:
+        """The User-Id of the owner of a key; replace it to give people names."""
+        return z85.encode(client_public_key).decode("ascii")
+
+    # ---- requests -------------------------------------------------------------------
+
+    async def handle_zap_message(self, msg: list[bytes]) -> None:
+        """Answers a request."""
+        if len(msg) < 6:
+            self.log.error("Invalid ZAP message, not enough frames: %r", msg)
+            if len(msg) < 2:
+                self.log.error("Not enough information to reply")
+            else:
+                self._send_zap_reply(msg[1], b"400", b"Not enough frames", "")
+            return
+        version, request_id, domain_, address_, identity, mechanism = msg[:6]
+        credentials = msg[6:]
+        if version != VERSION:
+            self.log.error("Invalid ZAP version: %r", version)
+            self._send_zap_reply(request_id, b"400", b"Invalid version", "")
+            return
+        domain = domain_.decode(self.encoding, "replace")
+        address = address_.decode(self.encoding, "replace")
+        self.log.debug(
+            "version: %r, request_id: %r, domain: %r, address: %r, identity: %r, mechanism: %r",
+            version,
+            request_id,
+            domain,
+            address,
+            identity,
+            mechanism,
+        )
+        try:
+            reason = self._check_address(address)
+            user_id = "anonymous"
+            if not reason:
+                reason, user_id = await self._authenticate(domain, mechanism, credentials)
+        except Exception:
+            # An answer there must be: the peer waits, and so do those behind it.
+            self.log.exception("the question about %s cannot be answered", address)
+            self._send_zap_reply(request_id, b"500", b"Internal error", "")
+            return
+        if reason:
+            self._send_zap_reply(request_id, b"400", reason, "")
+        else:
+            self._send_zap_reply(request_id, b"200", b"OK", user_id)
+
+    def _check_address(self, address: str) -> bytes:
+        """Why an address may not connect; nothing if it may."""
+        if self._allowed:
+            if address not in self._allowed:
+                self.log.debug("DENIED (not allowed) address=%s", address)
+                return b"Address not allowed"
+            self.log.debug("PASSED (allowed) address=%s", address)
+        elif self._denied:
+            if address in self._denied:
+                self.log.debug("DENIED (denied) address=%s", address)
+                return b"Address denied"
+            self.log.debug("PASSED (not denied) address=%s", address)
+        return b""
+
+    async def _authenticate(
+        self, domain: str, mechanism: bytes, credentials: list[bytes]
+    ) -> tuple[bytes, str]:
+        """Why a peer may not come in, nothing if it may, and who it is."""
+        name = mechanism.decode("ascii", "replace")
+        expected = {"NULL": 0, "PLAIN": 2, "CURVE": 1, "GSSAPI": 1}.get(name)
+        if expected is None:
+            return b"NO ACCESS", ""
+        if name == "NULL":
+            # The address is all there is to check.
+            self.log.debug("ALLOWED (NULL)")
+            return b"", "anonymous"
+        if len(credentials) != expected:
+            self.log.error("Invalid %s credentials: there are %d", name, len(credentials))
+            return b"Invalid credentials", ""
+        if name == "PLAIN":
+            user, password = (part.decode(self.encoding, "replace") for part in credentials)
+            allowed, reason = self._authenticate_plain(domain, user, password)
+            return (b"" if allowed else reason), user
+        if name == "CURVE":
+            key = credentials[0]
+            if len(key) != 32:
+                self.log.error("Invalid CURVE credentials: a key of %d bytes", len(key))
+                return b"Invalid credentials", ""
+            allowed, reason = await self._authenticate_curve(domain, key)
+            return (b"", self.curve_user_id(key)) if allowed else (reason, "")
+        principal = credentials[0]
+        allowed, reason = self._authenticate_gssapi(domain, principal)
+        return (b"" if allowed else reason), principal.decode(self.encoding, "replace")
+
+    def _authenticate_plain(self, domain: str, username: str, password: str) -> tuple[bool, bytes]:
+        """Whether the password is right, and what is wrong if not."""
+        if not self.passwords:
+            reason = b"No passwords defined"
+        elif (users := self.passwords.get(domain or _DEFAULT_DOMAIN)) is None:
+            reason = b"Invalid domain"
+        elif username not in users:
+            reason = b"Invalid username"
+        elif not hmac.compare_digest(users[username].encode(), password.encode()):
+            reason = b"Invalid password"
+        else:
+            self.log.debug("ALLOWED (PLAIN) domain=%s username=%s", domain, username)
+            return True, b""
+        self.log.debug("DENIED (PLAIN) domain=%s username=%s: %r", domain, username, reason)
+        return False, reason
+
+    async def _authenticate_curve(self, domain: str, client_key: bytes) -> tuple[bool, bytes]:
+        """Whether a key may come in, and what is wrong if not."""
+        domain = domain or _DEFAULT_DOMAIN
+        if self.allow_any:
+            self.log.debug("ALLOWED (CURVE allow any client)")
+            return True, b""
+        z85_key = z85.encode(client_key)
+        if self.credentials_providers:
+            provider = self.credentials_providers.get(domain)
+            if provider is None:
+                return False, b"Unknown domain"
+            allowed = provider.callback(domain, z85_key)
+            if inspect.isawaitable(allowed):
+                allowed = await allowed
+        else:
+            if domain not in self.certs:
+                return False, b"Unknown domain"
+            allowed = z85_key in self.certs[domain]
+        verdict = "ALLOWED" if allowed else "DENIED"
+        self.log.debug("%s (CURVE) domain=%s client_key=%r", verdict, domain, z85_key)
+        return (True, b"") if allowed else (False, b"Unknown key")
+
+    def _authenticate_gssapi(self, domain: str, principal: bytes) -> tuple[bool, bytes]:
+        """The mechanism has done it already."""
+        self.log.debug("ALLOWED (GSSAPI) domain=%s principal=%s", domain, principal)
+        return True, b""
+
+    def _send_zap_reply(
+        self,
+        request_id: bytes,
+        status_code: bytes,
+        status_text: bytes,
+        user_id: str = "anonymous",
+    ) -> None:
+        """Answers the request with the number `request_id`."""
+        user = user_id if status_code == b"200" else ""
+        # A replaced `curve_user_id` may return bytes.
+        name = user.encode(self.encoding, "replace") if isinstance(user, str) else user
+        self.log.debug("ZAP reply code=%r text=%r", status_code, status_text)
+        reply = [VERSION, request_id, status_code, status_text, name, b""]
+        self.zap_socket.send_multipart(reply)

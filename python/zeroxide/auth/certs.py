@@ -1,0 +1,92 @@
+"""Certificates: CURVE keys in text files, as pyzmq and czmq read and write them.
+
+A pair of files: ``NAME.key`` holds the public key, ``NAME.key_secret`` both.
+"""
+
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from .. import curve_keypair
+
+__all__ = ["create_certificates", "load_certificate", "load_certificates"]
+
+_Path: TypeAlias = str | os.PathLike[str]
+
+_PUBLIC = """\
+#   A public key of ZeroMQ CURVE: give it to whoever has to know you, in a way that
+#   nobody can change it on.
+"""
+_SECRET = """\
+#   A SECRET key of ZeroMQ CURVE: give it to nobody, and leave the permissions of
+#   this file as they are.
+"""
+
+
+def create_certificates(
+    key_dir: _Path, name: str, metadata: Mapping[str, str] | None = None
+) -> tuple[str, str]:
+    """Makes a key pair and writes it into two files; returns their names, public first.
+
+    Only the owner may read the secret one.
+    """
+    public_key, secret_key = (key.decode("ascii") for key in curve_keypair())
+    # Not a matter of `os.path.join`: a name may have dots.
+    base = os.path.join(os.fspath(key_dir), name)
+    keys = [("public-key", public_key)]
+    public_file = _write(f"{base}.key", 0o644, _PUBLIC, metadata, keys)
+    keys.append(("secret-key", secret_key))
+    secret_file = _write(f"{base}.key_secret", 0o600, _SECRET, metadata, keys)
+    return public_file, secret_file
+
+
+def _write(
+    path: str,
+    mode: int,
+    note: str,
+    metadata: Mapping[str, str] | None,
+    keys: list[tuple[str, str]],
+) -> str:
+    lines = [f"#   Made by zeroxide on {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n", note, "\n"]
+    lines.append("metadata\n")
+    lines += [f"    {field} = {value}\n" for field, value in (metadata or {}).items()]
+    lines.append("curve\n")
+    lines += [f'    {field} = "{key}"\n' for field, key in keys]
+    # Never readable for others, not for a moment, also if there was such a file.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        if hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), mode)
+        file.writelines(lines)
+    return path
+
+
+def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
+    """The public key in a file, and the secret one if it holds that too."""
+    path = Path(filename)
+    if not path.exists():
+        raise OSError(f"Invalid certificate file: {filename}")
+    keys: dict[str, bytes] = {}
+    section = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        field, equals, value = text.partition("=")
+        if not equals:
+            section = text
+        elif section == "curve":
+            keys[field.strip()] = value.strip().strip("\"'").encode("utf-8")
+    if "public-key" not in keys:
+        raise ValueError(f"No public key found in {filename}")
+    return keys["public-key"], keys.get("secret-key")
+
+
+def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:
+    """The public keys of all ``*.key`` files in a directory, as keys of a dictionary."""
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise OSError(f"Invalid certificate directory: {directory}")
+    return {load_certificate(file)[0]: True for file in sorted(folder.glob("*.key"))}

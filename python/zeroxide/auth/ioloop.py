@@ -1,0 +1,27 @@
+"""`AsyncioAuthenticator` under its older name: tornado's loops are asyncio's now."""
+
+import warnings
+from typing import Any
+
+from .. import Context
+from .asyncio import AsyncioAuthenticator
+
+__all__ = ["IOLoopAuthenticator"]
+
+
+class IOLoopAuthenticator(AsyncioAuthenticator):
+    """An `Authenticator` for a tornado application."""
+
+    def __init__(
+        self,
+        context: "Context[Any] | None" = None,
+        encoding: str = "utf-8",
+        log: Any = None,
+        io_loop: Any = None,
+    ) -> None:
+        warnings.warn(
+            "use zeroxide.auth.asyncio.AsyncioAuthenticator: tornado's loops are asyncio's",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        super().__init__(context, encoding=encoding, log=log)

@@ -1,0 +1,41 @@
+"""Shows which versions are installed and what they can do.
+
+examples:
+  zeroxide version
+  zeroxide version --json
+"""
+
+import argparse
+import json
+import platform
+from typing import Any
+
+from .. import _native, version
+from .._native import has
+
+__all__ = ["add_arguments", "run"]
+
+CAPABILITIES = ("ipc", "curve", "gssapi", "draft", "pgm", "norm", "tipc", "vmci", "WS", "WSS")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``zeroxide version``."""
+    parser.add_argument("--json", action="store_true", help="as a JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the versions."""
+    facts: dict[str, Any] = {
+        "zeroxide": _native.__version__,
+        "api": f"pyzmq {version.pyzmq_version()}",
+        "behaviour": f"libzmq {version.zmq_version()}",
+        "python": platform.python_version(),
+        "capabilities": [name for name in CAPABILITIES if has(name)],
+    }
+    if options.json:
+        print(json.dumps(facts, indent=1))
+    else:
+        facts["capabilities"] = " ".join(facts["capabilities"])
+        for name, value in facts.items():
+            print(f"{name:<13}{value}")
+    return 0

@@ -1,0 +1,39 @@
+"""``python -m zeroxide.curve_keygen``: makes a CURVE key pair."""
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from . import curve_keypair, curve_public
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints a key pair, or the public key of a secret one beside it."""
+    parser = argparse.ArgumentParser(
+        # Under whichever name it was started.
+        prog=f"python3 -m {__spec__.name}",
+        description="Makes a CURVE key pair. Keys are written in Z85.",
+    )
+    parser.add_argument("--json", action="store_true", help="write a JSON object")
+    parser.add_argument("--secret", help="a secret key to find the public key of")
+    arguments = parser.parse_args(argv)
+    if arguments.secret:
+        try:
+            secret = arguments.secret.encode("ascii")
+            public = curve_public(secret)
+        except ValueError as error:
+            parser.error(f"--secret: {error}")
+    else:
+        public, secret = curve_keypair()
+    if arguments.json:
+        keys = {"public": public.decode("ascii"), "secret": secret.decode("ascii")}
+        print(json.dumps(keys, indent=1))
+    else:
+        print(f"== CURVE PUBLIC KEY ==\n{public.decode('ascii')}\n")
+        print(f"== CURVE SECRET KEY ==\n{secret.decode('ascii')}")
+
+
+if __name__ == "__main__":
+    main()

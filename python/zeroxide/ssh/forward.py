@@ -1,0 +1,53 @@
+"""Passing connections to a local port on through a transport of paramiko's."""
+
+import contextlib
+import logging
+import select
+import socketserver
+from typing import Any
+
+__all__ = ["forward_tunnel"]
+
+_log = logging.getLogger("zeroxide.ssh")
+
+_CHUNK = 65536
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+def forward_tunnel(local_port: int, remote_host: str, remote_port: int, transport: Any) -> None:
+    """Serves the local port for ever.
+
+    `transport` opens a channel for each connection to it, which leads to
+    ``remote_host:remote_port`` as seen from the far end.
+    """
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            target = (remote_host, remote_port)
+            try:
+                channel = transport.open_channel("direct-tcpip", target, self.request.getpeername())
+            except Exception:
+                _log.exception("no channel to %s:%s", *target)
+                return
+            if channel is None:
+                _log.error("the ssh server refuses %s:%s", *target)
+                return
+            with contextlib.closing(channel):
+                _shuttle(self.request, channel)
+
+    with _Server(("127.0.0.1", local_port), Handler) as server:
+        server.serve_forever()
+
+
+def _shuttle(one: Any, other: Any) -> None:
+    """Passes bytes both ways until either end closes."""
+    while True:
+        for source in select.select([one, other], [], [])[0]:
+            data = source.recv(_CHUNK)
+            if not data:
+                return
+            (other if source is one else one).sendall(data)

@@ -1,0 +1,207 @@
+"""Tunnels through ssh for sockets that connect.
+
+    tunnel_connection(socket, "tcp://10.0.0.5:5555", "me@gateway.example.org")
+
+connects the socket to what ``10.0.0.5:5555`` is as seen from the gateway. The program
+``ssh`` does the work and obeys its configuration; with ``paramiko=True``, the library
+does, if it is installed. Servers must be known (``~/.ssh/known_hosts``).
+"""
+
+import atexit
+import contextlib
+import getpass
+import os
+import socket as _sockets
+from multiprocessing import Process
+from typing import Any
+
+from ..socket import Socket
+from . import openssh
+from .openssh import SSHException
+from .server import Server
+
+__all__ = [
+    "MaxRetryExceeded",
+    "SSHException",
+    "open_tunnel",
+    "openssh_tunnel",
+    "paramiko_tunnel",
+    "select_random_ports",
+    "ssh_tunnel",
+    "try_passwordless_ssh",
+    "tunnel_connection",
+]
+
+
+class MaxRetryExceeded(Exception):
+    """The ssh server does not answer in time."""
+
+
+def select_random_ports(n: int) -> list[int]:
+    """As many ports as asked for that are free now."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(_sockets.socket()) for _ in range(n)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def try_passwordless_ssh(server: str, keyfile: str | None, paramiko: bool | None = None) -> bool:
+    """Whether the server lets us in without asking for a password.
+
+    Raises `SSHException` when the server is unknown, `MaxRetryExceeded` when it does not
+    answer.
+    """
+    target = Server.parse(server)
+    if paramiko:
+        return _try_paramiko(target, keyfile)
+    try:
+        return openssh.lets_in(target, keyfile)
+    except TimeoutError as error:
+        raise MaxRetryExceeded(str(error)) from error
+
+
+def tunnel_connection(
+    socket: Socket[Any],
+    addr: str,
+    server: str,
+    keyfile: str | None = None,
+    password: str | None = None,
+    paramiko: bool | None = None,
+    timeout: int = 60,
+) -> int | Process:
+    """Connects a socket to `addr`, a tcp endpoint as seen from the ssh server.
+
+    Returns what `open_tunnel` does.
+    """
+    endpoint, tunnel = open_tunnel(addr, server, keyfile, password, paramiko, timeout)
+    socket.connect(endpoint)
+    return tunnel
+
+
+def open_tunnel(
+    addr: str,
+    server: str,
+    keyfile: str | None = None,
+    password: str | None = None,
+    paramiko: bool | None = None,
+    timeout: int = 60,
+) -> tuple[str, int | Process]:
+    """Opens a tunnel to `addr` and returns the endpoint to connect to instead, and it.
+
+    `server` is ``user@host:port``, the user and port optional. The tunnel is the number
+    of its process, or the process if it is paramiko's. It closes when nothing uses it,
+    but not in the first `timeout` seconds. Where a password is needed and none is given,
+    it is asked for at the terminal.
+    """
+    scheme, separator, rest = addr.partition("://")
+    host, _, port = rest.rpartition(":")
+    if not separator or scheme != "tcp" or not host or not port.isdecimal():
+        raise ValueError(f"a tunnel leads to tcp://host:port, not to {addr!r}")
+    [local] = select_random_ports(1)
+    make = paramiko_tunnel if paramiko else openssh_tunnel
+    tunnel = make(local, int(port), server, host.strip("[]"), keyfile, password, timeout)
+    return f"tcp://127.0.0.1:{local}", tunnel
+
+
+def openssh_tunnel(
+    lport: int,
+    rport: int,
+    server: str,
+    remoteip: str = "127.0.0.1",
+    keyfile: str | None = None,
+    password: str | None = None,
+    timeout: int = 60,
+) -> int:
+    """A tunnel from our port `lport` to ``remoteip:rport`` as seen from the server.
+
+    Made by the program ``ssh``, the number of whose process is returned.
+    """
+    if password is None and not try_passwordless_ssh(server, keyfile):
+        password = _ask(server)
+    forward = openssh.Forward(lport, remoteip, rport)
+    return openssh.open_tunnel(Server.parse(server), forward, keyfile, password, timeout)
+
+
+ssh_tunnel = openssh_tunnel
+
+
+def paramiko_tunnel(
+    lport: int,
+    rport: int,
+    server: str,
+    remoteip: str = "127.0.0.1",
+    keyfile: str | None = None,
+    password: str | None = None,
+    timeout: int = 60,
+) -> Process:
+    """The same as `openssh_tunnel`, made by the library paramiko in another process.
+
+    It ends with this program; `timeout` makes no difference.
+    """
+    _paramiko()
+    if password is None and not try_passwordless_ssh(server, keyfile, paramiko=True):
+        password = _ask(server)
+    arguments = (lport, rport, Server.parse(server), remoteip, keyfile, password)
+    process = Process(target=_serve_paramiko, args=arguments, daemon=True)
+    process.start()
+    atexit.register(process.terminate)
+    return process
+
+
+def _ask(server: str) -> str:
+    return getpass.getpass(f"{server}'s password: ")
+
+
+# ---- paramiko -----------------------------------------------------------------------------
+
+
+def _paramiko() -> Any:
+    try:
+        import paramiko
+    except ImportError as error:
+        raise ImportError("paramiko is not installed; OpenSSH's tunnels need it not") from error
+    return paramiko
+
+
+def _connect_paramiko(server: Server, keyfile: str | None, password: str | None) -> Any:
+    paramiko = _paramiko()
+    client = paramiko.SSHClient()
+    client.load_system_host_keys()
+    # RejectPolicy is the default: an unknown server may be anybody.
+    policy = os.environ.get("PYZMQ_PARAMIKO_HOST_KEY_POLICY")
+    if policy:
+        client.set_missing_host_key_policy(getattr(paramiko, f"{policy}Policy")())
+    client.connect(
+        server.host,
+        server.port or 22,
+        username=server.user,
+        key_filename=keyfile,
+        password=password,
+        look_for_keys=True,
+    )
+    return client
+
+
+def _try_paramiko(server: Server, keyfile: str | None) -> bool:
+    paramiko = _paramiko()
+    try:
+        _connect_paramiko(server, keyfile, None).close()
+    except paramiko.AuthenticationException:
+        return False
+    return True
+
+
+def _serve_paramiko(
+    lport: int,
+    rport: int,
+    server: Server,
+    remoteip: str,
+    keyfile: str | None,
+    password: str | None,
+) -> None:
+    from .forward import forward_tunnel
+
+    client = _connect_paramiko(server, keyfile, password)
+    with contextlib.suppress(KeyboardInterrupt):
+        forward_tunnel(lport, remoteip, rport, client.get_transport())

@@ -1,0 +1,52 @@
+"""Z85, the text form of keys (ZeroMQ RFC 32): 4 bytes as 5 printable characters."""
+
+from typing import Final
+
+from typing_extensions import Buffer
+
+__all__ = ["Z85CHARS", "Z85MAP", "decode", "encode"]
+
+Z85CHARS: Final = (
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+)
+Z85MAP: Final = {character: value for value, character in enumerate(Z85CHARS)}
+
+# What the five digits of a group count.
+_PLACES = (85**4, 85**3, 85**2, 85, 1)
+
+
+def encode(rawbytes: Buffer) -> bytes:
+    """The text of some bytes, whose number must be a multiple of 4."""
+    raw = bytes(memoryview(rawbytes))
+    if len(raw) % 4:
+        raise ValueError(f"length must be multiple of 4, not {len(raw)}")
+    digits = bytearray()
+    for start in range(0, len(raw), 4):
+        value = int.from_bytes(raw[start : start + 4], "big")
+        digits += bytes(Z85CHARS[value // place % 85] for place in _PLACES)
+    return bytes(digits)
+
+
+def decode(z85bytes: str | Buffer) -> bytes:
+    """The bytes that a text stands for, which must be whole groups of 5 digits."""
+    if isinstance(z85bytes, str):
+        try:
+            digits = z85bytes.encode("ascii")
+        except UnicodeEncodeError:
+            raise ValueError("Z85 is made of ASCII characters only") from None
+    else:
+        digits = bytes(memoryview(z85bytes))
+    if len(digits) % 5:
+        raise ValueError(f"Z85 length must be multiple of 5, not {len(digits)}")
+    raw = bytearray()
+    for start in range(0, len(digits), 5):
+        group = digits[start : start + 5]
+        try:
+            value = sum(Z85MAP[digit] * place for digit, place in zip(group, _PLACES, strict=True))
+            raw += value.to_bytes(4, "big")
+        except KeyError:
+            # The place only: the text may be a secret key.
+            raise ValueError(f"not Z85: an unknown digit in the group at {start}") from None
+        except OverflowError:
+            raise ValueError(f"not Z85: the group at {start} is out of range") from None
+    return bytes(raw)

@@ -1,0 +1,454 @@
+//! Who may come in, decided where the question comes up: in the I/O thread, without a handler and without Python.
+//!
+//! A list is shared: every socket secured with it, and every clone, sees what is added to it and removed from it, from
+//! the next connection on. Peers that are connected stay until [`AllowList::disconnect_strangers`] or
+//! [`Passwords::disconnect_strangers`] is called.
+
+mod certificates;
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::{fmt, mem};
+
+use bytes::Bytes;
+use zeroxide_proto::mechanisms::{Credentials, Verdict, curve, system_random};
+use zeroxide_proto::z85;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A public or secret key of CURVE.
+pub type Key = [u8; 32];
+
+/// Reads a key: 32 bytes, or 40 characters of Z85 (a closing zero is allowed).
+///
+/// # Errors
+/// `Invalid`, without showing the key.
+pub fn parse_key(text: &[u8]) -> Result<Key> {
+    let malformed = |why: String| {
+        Error::with(
+            ErrorKind::Invalid,
+            format!("a CURVE key is 32 bytes or 40 characters of Z85: {why}"),
+        )
+    };
+    let decoded = match text {
+        [digits @ .., 0] if digits.len() == 40 => z85::decode(digits),
+        digits if digits.len() == 40 => z85::decode(digits),
+        raw => Ok(raw.to_vec()),
+    };
+    let decoded = decoded.map_err(|error| malformed(error.to_string()))?;
+    decoded
+        .try_into()
+        .map_err(|_| malformed(format!("got {} bytes", text.len())))
+}
+
+/// A fresh pair of keys: the public one, the secret one.
+///
+/// # Errors
+/// What the system says when it has no randomness to give.
+pub fn curve_keypair() -> Result<(Key, Key)> {
+    let no_random = || Error::with(ErrorKind::NotSupported, "the system has no random bytes");
+    let pair = curve::keypair(system_random).ok_or_else(no_random)?;
+    Ok((pair.public, *pair.secret))
+}
+
+/// The public key that belongs to a secret one.
+pub fn curve_public(secret_key: &Key) -> Key {
+    curve::public_key(secret_key)
+}
+
+/// The text form of a key.
+pub(crate) fn key_text(key: &Key) -> String {
+    z85::encode(key).expect("32 is a multiple of 4")
+}
+
+/// A connection that somebody was let in on.
+pub(crate) trait Admitted: Send + Sync {
+    /// Ends it: its peer is not welcome any more.
+    fn revoke(&self);
+    /// Whether it is over.
+    fn is_over(&self) -> bool;
+}
+
+/// What a socket asks about its peers.
+#[derive(Clone, Debug)]
+pub(crate) enum Gate {
+    Keys(AllowList),
+    Users(Passwords),
+}
+
+/// An answer of a gate's.
+pub(crate) struct Decision {
+    pub(crate) verdict: Verdict,
+    /// In words, if it is no.
+    pub(crate) reason: String,
+    /// Whether the peer was told apart from all others.
+    pub(crate) recognised: bool,
+}
+
+impl Decision {
+    fn yes(user_id: String, recognised: bool) -> Decision {
+        let status = 200;
+        Decision {
+            verdict: Verdict {
+                status,
+                user_id,
+                ..Verdict::default()
+            },
+            reason: String::new(),
+            recognised,
+        }
+    }
+
+    fn no(reason: impl Into<String>) -> Decision {
+        let status = 400;
+        Decision {
+            verdict: Verdict {
+                status,
+                ..Verdict::default()
+            },
+            reason: reason.into(),
+            recognised: false,
+        }
+    }
+}
+
+impl Gate {
+    /// Decides about a peer, and remembers the connection if it may come in.
+    pub(crate) fn judge(&self, peer: &Credentials, connection: Weak<dyn Admitted>) -> Decision {
+        match (self, peer.mechanism, &peer.credentials[..]) {
+            (Gate::Keys(keys), "CURVE", [key]) => match Key::try_from(&key[..]) {
+                Ok(key) => keys.judge(key, connection),
+                Err(_) => Decision::no("the public key is not one"),
+            },
+            (Gate::Users(users), "PLAIN", [user, password]) => {
+                users.judge(user, password, connection)
+            }
+            // The mechanism was changed behind the gate's back.
+            (_, mechanism, _) => Decision::no(format!("nobody may come in with {mechanism}")),
+        }
+    }
+}
+
+/// The public keys that may connect to a CURVE server, each with the name that its owner is known by.
+///
+/// ```
+/// use zeroxide::AllowList;
+///
+/// let allowed = AllowList::new();
+/// allowed.add([7; 32], "alice");
+/// assert!(allowed.contains(&[7; 32]));
+/// allowed.remove(&[7; 32]);
+/// assert!(allowed.is_empty());
+/// ```
+#[derive(Clone, Default)]
+pub struct AllowList {
+    shared: Arc<Keys>,
+}
+
+#[derive(Default)]
+struct Keys {
+    names: Roster<Key, String>,
+    anybody: AtomicBool,
+    folder: Mutex<Option<PathBuf>>,
+}
+
+impl AllowList {
+    /// Nobody, until somebody is added.
+    pub fn new() -> AllowList {
+        AllowList::default()
+    }
+
+    /// Everybody who knows the server's public key: encryption without authentication.
+    pub fn anybody() -> AllowList {
+        let list = AllowList::new();
+        list.shared.anybody.store(true, Ordering::Release);
+        list
+    }
+
+    /// The keys of the certificates (files `*.key`) in a folder, see [`reload`](Self::reload).
+    ///
+    /// # Errors
+    /// What reading says; `Invalid` when a file is no certificate.
+    pub fn folder(path: impl AsRef<Path>) -> Result<AllowList> {
+        let list = AllowList::new();
+        *lock(&list.shared.folder) = Some(path.as_ref().to_owned());
+        list.reload()?;
+        Ok(list)
+    }
+
+    /// Reads the folder again that the list was made from and returns how many keys it has. What was added by hand is
+    /// forgotten. On an error the list stays as it is.
+    ///
+    /// # Errors
+    /// As [`folder`](Self::folder); `Invalid` when the list was made otherwise.
+    pub fn reload(&self) -> Result<usize> {
+        let Some(folder) = lock(&self.shared.folder).clone() else {
+            return Err(Error::with(
+                ErrorKind::Invalid,
+                "this allow-list was not made from a folder",
+            ));
+        };
+        let certificates = certificates::read(&folder)?;
+        let count = certificates.len();
+        self.replace(certificates);
+        Ok(count)
+    }
+
+    /// Whether everybody may come in.
+    pub fn admits_anybody(&self) -> bool {
+        self.shared.anybody.load(Ordering::Acquire)
+    }
+
+    /// Lets the owner of a key in. The name becomes the User-Id of its messages; without one that is the key in Z85.
+    pub fn add(&self, key: Key, name: &str) {
+        self.shared.names.add(key, name.to_owned());
+    }
+
+    /// Takes a key off. Returns whether it was there.
+    pub fn remove(&self, key: &Key) -> bool {
+        self.shared.names.remove(key)
+    }
+
+    /// Only these from now on, in one step.
+    pub fn replace(&self, keys: impl IntoIterator<Item = (Key, String)>) {
+        self.shared.anybody.store(false, Ordering::Release);
+        self.shared.names.replace(keys);
+    }
+
+    /// Ends the connections that were let in by this list and would not be any more. Returns how many.
+    pub fn disconnect_strangers(&self) -> usize {
+        let shared = &self.shared;
+        let stays = |key: &Key| self.admits_anybody() || shared.names.contains(key);
+        shared.names.disconnect_unless(stays)
+    }
+
+    /// Whether a key is on the list.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.shared.names.contains(key)
+    }
+
+    /// The keys, in no order, with their names.
+    pub fn keys(&self) -> Vec<(Key, String)> {
+        self.shared.names.entries()
+    }
+
+    /// How many keys are on the list.
+    pub fn len(&self) -> usize {
+        self.shared.names.len()
+    }
+
+    /// Whether no key is on the list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn judge(&self, key: Key, connection: Weak<dyn Admitted>) -> Decision {
+        self.shared.names.judge(key, connection, |name| match name {
+            Some(name) if name.is_empty() => Decision::yes(key_text(&key), true),
+            Some(name) => Decision::yes(name.clone(), true),
+            None if self.admits_anybody() => Decision::yes(key_text(&key), false),
+            None => Decision::no(format!("no allow-list has its key {}", key_text(&key))),
+        })
+    }
+}
+
+impl fmt::Debug for AllowList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.admits_anybody() {
+            true => f.write_str("AllowList(anybody)"),
+            false => write!(f, "AllowList({} keys)", self.len()),
+        }
+    }
+}
+
+/// The users that may connect to a PLAIN server, and their passwords.
+#[derive(Clone, Default)]
+pub struct Passwords {
+    shared: Arc<Roster<Bytes, Vec<u8>>>,
+}
+
+impl Passwords {
+    /// Nobody, until somebody is added.
+    pub fn new() -> Passwords {
+        Passwords::default()
+    }
+
+    /// Lets a user in, who becomes the User-Id of its messages; an earlier password does not count any more.
+    pub fn add(&self, user: &str, password: impl Into<Vec<u8>>) {
+        let user = Bytes::copy_from_slice(user.as_bytes());
+        self.shared.add(user, password.into());
+    }
+
+    /// Takes a user off. Returns whether it was there.
+    pub fn remove(&self, user: &str) -> bool {
+        self.shared.remove(&Bytes::copy_from_slice(user.as_bytes()))
+    }
+
+    /// Only these from now on, in one step.
+    pub fn replace<P: Into<Vec<u8>>>(&self, users: impl IntoIterator<Item = (String, P)>) {
+        let users = users.into_iter();
+        let entries = users.map(|(user, password)| (Bytes::from(user), password.into()));
+        self.shared.replace(entries);
+    }
+
+    /// Ends the connections of users that are not on the list any more. Returns how many. Whoever has only got another
+    /// password stays.
+    pub fn disconnect_strangers(&self) -> usize {
+        self.shared
+            .disconnect_unless(|user| self.shared.contains(user))
+    }
+
+    /// Whether there is such a user.
+    pub fn contains(&self, user: &str) -> bool {
+        self.shared
+            .contains(&Bytes::copy_from_slice(user.as_bytes()))
+    }
+
+    /// The names, in no order.
+    pub fn users(&self) -> Vec<String> {
+        let text = |user: Bytes| String::from_utf8_lossy(&user).into_owned();
+        let entries = self.shared.entries().into_iter();
+        entries.map(|(user, _)| text(user)).collect()
+    }
+
+    /// How many users there are.
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether there is no user.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn judge(&self, user: &Bytes, password: &[u8], connection: Weak<dyn Admitted>) -> Decision {
+        self.shared.judge(user.clone(), connection, |expected| {
+            // An unknown user takes as long as a wrong password, and looks like one.
+            let right = is_same(expected.map_or(&[], |known| known), password);
+            match expected {
+                Some(_) if right => Decision::yes(String::from_utf8_lossy(user).into_owned(), true),
+                _ => Decision::no("unknown user or wrong password"),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Passwords({} users)", self.len())
+    }
+}
+
+/// Compares in a time that says nothing about where two texts differ.
+fn is_same(expected: &[u8], got: &[u8]) -> bool {
+    let mut difference = u8::from(expected.len() != got.len());
+    for (index, byte) in got.iter().enumerate() {
+        difference |= byte ^ expected.get(index).unwrap_or(&0);
+    }
+    std::hint::black_box(difference) == 0
+}
+
+/// Entries, and the connections that were let in because of them.
+struct Roster<K, V> {
+    entries: RwLock<HashMap<K, V>>,
+    /// Also those that are over, up to as many as there are others.
+    admitted: Mutex<Vec<(K, Weak<dyn Admitted>)>>,
+}
+
+impl<K, V> Default for Roster<K, V> {
+    fn default() -> Roster<K, V> {
+        Roster {
+            entries: RwLock::default(),
+            admitted: Mutex::default(),
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Roster<K, V> {
+    fn read<T>(&self, look: impl FnOnce(&HashMap<K, V>) -> T) -> T {
+        look(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut HashMap<K, V>) -> T) -> T {
+        change(&mut self.entries.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, key: K, value: V) {
+        self.write(|entries| entries.insert(key, value));
+    }
+
+    fn remove(&self, key: &K) -> bool {
+        self.write(|entries| entries.remove(key)).is_some()
+    }
+
+    fn replace(&self, fresh: impl IntoIterator<Item = (K, V)>) {
+        let fresh = fresh.into_iter().collect();
+        self.write(|entries| *entries = fresh);
+    }
+
+    fn contains(&self, key: &K) -> bool {
+        self.read(|entries| entries.contains_key(key))
+    }
+
+    fn entries(&self) -> Vec<(K, V)> {
+        let pair = |(key, value): (&K, &V)| (key.clone(), value.clone());
+        self.read(|entries| entries.iter().map(pair).collect())
+    }
+
+    fn len(&self) -> usize {
+        self.read(HashMap::len)
+    }
+
+    /// Decides by the entry of `key`, and remembers the connection if the answer is yes.
+    fn judge(
+        &self,
+        key: K,
+        connection: Weak<dyn Admitted>,
+        decide: impl FnOnce(Option<&V>) -> Decision,
+    ) -> Decision {
+        // Held over the decision: whoever removes the entry and then ends its connections finds this one, or it is
+        // not let in.
+        let mut admitted = lock(&self.admitted);
+        let decision = self.read(|entries| decide(entries.get(&key)));
+        if decision.verdict.status == 200 {
+            if admitted.len() == admitted.capacity() {
+                admitted.retain(|(_, connection)| is_live(connection));
+            }
+            admitted.push((key, connection));
+        }
+        decision
+    }
+
+    fn disconnect_unless(&self, stays: impl Fn(&K) -> bool) -> usize {
+        let leaving: Vec<_> = {
+            let mut admitted = lock(&self.admitted);
+            let (staying, leaving) = mem::take(&mut *admitted)
+                .into_iter()
+                .filter(|(_, connection)| is_live(connection))
+                .partition(|(key, _)| stays(key));
+            *admitted = staying;
+            leaving
+        };
+        for connection in leaving.iter().filter_map(|(_, leaving)| leaving.upgrade()) {
+            connection.revoke();
+        }
+        leaving.len()
+    }
+}
+
+fn is_live(connection: &Weak<dyn Admitted>) -> bool {
+    connection
+        .upgrade()
+        .is_some_and(|connection| !connection.is_over())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it guards is never left half-changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

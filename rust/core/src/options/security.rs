@@ -1,0 +1,188 @@
+//! What the security options of a socket come to.
+
+use std::fmt;
+
+use bytes::Bytes;
+use zeroxide_proto::engine::EngineConfig;
+use zeroxide_proto::mechanisms::{MechanismConfig, MechanismSpec, curve, null, plain};
+
+use crate::access::{Gate, Key};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The mechanism a socket speaks on all its connections. The discriminants are libzmq's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SecurityMechanism {
+    /// No security.
+    #[default]
+    Null = 0,
+    /// User name and password in clear.
+    Plain = 1,
+    /// Authenticated encryption with long-term keys.
+    Curve = 2,
+}
+
+impl SecurityMechanism {
+    /// As the greeting calls it.
+    pub(crate) fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    fn spec(self) -> &'static MechanismSpec {
+        match self {
+            SecurityMechanism::Null => &null::NULL,
+            SecurityMechanism::Plain => &plain::PLAIN,
+            SecurityMechanism::Curve => &curve::CURVE,
+        }
+    }
+}
+
+/// Keys and names, and what is to be done with them.
+#[derive(Clone, Default)]
+pub struct Security {
+    /// MECHANISM: what the last option that names one says.
+    pub mechanism: SecurityMechanism,
+    /// PLAIN_SERVER, CURVE_SERVER: this side checks the other one.
+    pub as_server: bool,
+    /// PLAIN_USERNAME
+    pub username: Bytes,
+    /// PLAIN_PASSWORD
+    pub password: Bytes,
+    /// CURVE_PUBLICKEY
+    pub public_key: Option<Key>,
+    /// CURVE_SECRETKEY
+    pub secret_key: Option<Key>,
+    /// CURVE_SERVERKEY
+    pub server_key: Option<Key>,
+    /// ZAP_DOMAIN
+    pub zap_domain: String,
+    /// ZAP_ENFORCE_DOMAIN
+    pub enforce_domain: bool,
+    /// Decides about peers instead of a ZAP handler.
+    pub(crate) gate: Option<Gate>,
+}
+
+/// Whom to ask about a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Inquiry {
+    /// Nobody: whoever speaks the mechanism may come in.
+    Nobody,
+    /// The ZAP handler of the context, if there is one; without one the peer may come in.
+    IfThere,
+    /// The ZAP handler; without one nobody may come in.
+    MustBeThere,
+    /// The gate.
+    Gate,
+}
+
+impl Security {
+    /// Names a mechanism and the side of it.
+    pub(super) fn set_role(&mut self, mechanism: SecurityMechanism, as_server: bool) {
+        self.mechanism = mechanism;
+        self.as_server = as_server;
+    }
+
+    /// A server option was written: lowering it goes back to NULL, as in libzmq.
+    pub(super) fn set_server(&mut self, mechanism: SecurityMechanism, on: bool) {
+        let mechanism = if on {
+            mechanism
+        } else {
+            SecurityMechanism::Null
+        };
+        self.set_role(mechanism, on);
+    }
+
+    pub(crate) fn is_server(&self, mechanism: SecurityMechanism) -> bool {
+        self.as_server && self.mechanism == mechanism
+    }
+
+    /// Whom to ask about a peer. libzmq's rules, unless there is a gate.
+    pub(crate) fn inquiry(&self) -> Inquiry {
+        let asks = match self.mechanism {
+            _ if self.gate.is_some() => return Inquiry::Gate,
+            SecurityMechanism::Null => !self.zap_domain.is_empty(),
+            SecurityMechanism::Plain => self.as_server,
+            SecurityMechanism::Curve => {
+                self.as_server && !(self.enforce_domain && self.zap_domain.is_empty())
+            }
+        };
+        match asks {
+            false => Inquiry::Nobody,
+            true if self.enforce_domain || self.mechanism == SecurityMechanism::Plain => {
+                Inquiry::MustBeThere
+            }
+            true => Inquiry::IfThere,
+        }
+    }
+
+    /// Looks whether the mechanism has what it needs, before the first peer finds out, and fills in what follows from
+    /// the rest.
+    ///
+    /// # Errors
+    /// `Invalid`, saying which option is missing.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        if self.mechanism != SecurityMechanism::Curve {
+            return Ok(());
+        }
+        let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
+        let Some(secret) = &self.secret_key else {
+            return wrong("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
+        };
+        if !self.as_server && self.server_key.is_none() {
+            return wrong(
+                "CURVE needs to know its role: set CURVE_SERVER, or CURVE_SERVERKEY to connect to a server",
+            );
+        }
+        let public = curve::public_key(secret);
+        match self.public_key {
+            // A server tells its public key to nobody: whatever is said here makes no difference.
+            Some(said) if said != public && !self.as_server => {
+                wrong("CURVE_PUBLICKEY does not belong to CURVE_SECRETKEY")
+            }
+            _ => {
+                self.public_key = Some(public);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells an engine all of it.
+    pub(crate) fn configure(&self, config: &mut EngineConfig) {
+        config.as_server = self.as_server;
+        config.authenticate = self.inquiry() != Inquiry::Nobody;
+        let key = |name, key: &Option<Key>| {
+            let key = key.as_ref()?;
+            Some((name, Bytes::copy_from_slice(key)))
+        };
+        let parameters = match self.mechanism {
+            SecurityMechanism::Null => Vec::new(),
+            SecurityMechanism::Plain => vec![
+                (plain::USERNAME, self.username.clone()),
+                (plain::PASSWORD, self.password.clone()),
+            ],
+            SecurityMechanism::Curve => {
+                let keys = [
+                    key(curve::SECRET_KEY, &self.secret_key),
+                    key(curve::SERVER_KEY, &self.server_key),
+                ];
+                keys.into_iter().flatten().collect()
+            }
+        };
+        config.mechanism = MechanismConfig {
+            spec: self.mechanism.spec(),
+            parameters,
+        };
+    }
+}
+
+/// Without the secrets.
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Security")
+            .field("mechanism", &self.mechanism)
+            .field("as_server", &self.as_server)
+            .field("zap_domain", &self.zap_domain)
+            .field("enforce_domain", &self.enforce_domain)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! What became of the messages: how many were written and read, left for the peer's kernel, or were lost.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::{End, Pipe, PipeEvent};
+
+impl Pipe {
+    /// Whole messages and bytes written at this end so far.
+    pub fn written(&self) -> (u64, u64) {
+        (self.written, self.bytes_written)
+    }
+
+    /// Whole messages and bytes read at this end so far.
+    pub fn read_so_far(&self) -> (u64, u64) {
+        (self.read, self.bytes_read)
+    }
+
+    /// The far end's messages that were handed to the kernel: `sent` more, and `lost` more that never will be.
+    pub fn account(&self, sent: u64, lost: u64) {
+        self.far().sent.fetch_add(sent, Ordering::Release);
+        self.far().lost.fetch_add(lost, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.far().wants_sent.ring() {
+            self.far().notify(PipeEvent::Sent);
+        }
+    }
+
+    /// Of the messages written here: how many left for the peer's kernel, and how many were lost with a connection.
+    pub fn sent_and_lost(&self) -> (u64, u64) {
+        (
+            self.own().sent.load(Ordering::Acquire),
+            self.own().lost.load(Ordering::Acquire),
+        )
+    }
+
+    /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.
+    pub fn wait_sent(&self) {
+        self.own().wants_sent.arm();
+        fence(Ordering::SeqCst);
+    }
+
+    /// Messages written here that newer ones replaced before they were read, and the same of those written at the far
+    /// end.
+    pub fn conflated(&self) -> (u64, u64) {
+        let count = |end: &End| end.conflated.load(Ordering::Relaxed);
+        (count(self.own()), count(self.far()))
+    }
+
+    /// Messages that the far end began to write and could not complete.
+    pub fn torn_in(&self) -> u64 {
+        self.far().torn.load(Ordering::Relaxed)
+    }
+
+    /// Messages the far end wrote that have not been read here yet.
+    pub fn queued_in(&self) -> u64 {
+        self.far()
+            .written
+            .load(Ordering::Acquire)
+            .saturating_sub(self.read)
+    }
+
+    /// Messages written here that the far end has not read yet.
+    pub fn queued_out(&self) -> u64 {
+        self.written
+            .saturating_sub(self.far().read.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,204 @@
+//! Whether a peer may come in: whom to ask, and what the answer means for the connection.
+
+use std::net::IpAddr;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::error::CloseReason;
+use zeroxide_proto::mechanisms::{Credentials, Verdict};
+
+use super::{Connection, Link, Session, State};
+use crate::access::Admitted;
+use crate::monitor::EventKind;
+use crate::options::{Inquiry, SecurityMechanism};
+use crate::pipe::PipeId;
+use crate::reactor::Reactor;
+use crate::zap::{self, Exchange, Failure, Question};
+
+/// What the session calls its pipe to the ZAP handler; the one to the socket is 0.
+pub(super) const HANDLER: PipeId = PipeId(1);
+
+/// Linux errnos that monitor events carry.
+const EFAULT: u64 = 14;
+const EINVAL: u64 = 22;
+const EPIPE: u64 = 32;
+const ETIMEDOUT: u64 = 110;
+
+/// What a connection knows about its admission.
+#[derive(Default)]
+pub(super) struct Admission {
+    exchange: Option<Exchange>,
+    /// Why the peer is refused, in words.
+    refusal: Option<String>,
+    /// Somebody told the peer apart from all others.
+    recognised: bool,
+}
+
+impl Session {
+    /// The engine wants to know whether its peer may come in.
+    pub(super) fn inquire(&self, up: &mut Connection, credentials: Credentials, now: Instant) {
+        let security = &self.options.security;
+        let address = up.stream.peer_address();
+        let inquiry = security.inquiry();
+        if inquiry == Inquiry::Gate
+            && let Some(gate) = &security.gate
+        {
+            let me: Weak<Session> = self.me.clone();
+            let decision = gate.judge(&credentials, me);
+            up.admission.recognised = decision.recognised;
+            up.admission.refusal = (!decision.reason.is_empty())
+                .then(|| format!("{} is refused: {}", named(&address), decision.reason));
+            return up.engine.handle_verdict(decision.verdict, now);
+        }
+        let mechanism = credentials.mechanism;
+        let question = Question {
+            domain: &security.zap_domain,
+            address: &address,
+            routing_id: &self.options.routing_id,
+            credentials,
+        };
+        let Some(me) = self.me.upgrade() else { return };
+        match zap::ask(&self.registry, question, me, HANDLER) {
+            Some(Ok(exchange)) => {
+                up.admission.exchange = Some(exchange);
+                self.take_answer(up, now);
+            }
+            Some(Err(failure)) => up.refuse(failure, mechanism, now),
+            None if inquiry == Inquiry::IfThere => {
+                let status = 200;
+                let verdict = Verdict {
+                    status,
+                    ..Verdict::default()
+                };
+                up.engine.handle_verdict(verdict, now);
+            }
+            None => up.engine.abort(CloseReason::NobodyToAsk(mechanism), now),
+        }
+    }
+
+    /// Passes the ZAP handler's answer on, if it is there.
+    pub(super) fn take_answer(&self, up: &mut Connection, now: Instant) {
+        let Some(exchange) = &mut up.admission.exchange else {
+            return;
+        };
+        let Some(answer) = exchange.poll() else {
+            return;
+        };
+        up.admission.exchange = None;
+        match answer {
+            Ok(answer) => {
+                let verdict = answer.verdict;
+                up.admission.recognised = verdict.status == 200 && !verdict.user_id.is_empty();
+                up.admission.refusal = (verdict.status != 200).then(|| {
+                    let address = up.stream.peer_address();
+                    let (address, status) = (named(&address), verdict.status);
+                    format!(
+                        "the ZAP handler refuses {address} with {status}: {}",
+                        answer.text
+                    )
+                });
+                up.engine.handle_verdict(verdict, now);
+            }
+            Err(failure) => up.refuse(failure, self.options.security.mechanism.name(), now),
+        }
+    }
+
+    /// The peer was let in, and is not welcome any more.
+    pub(super) fn check_revoked(&self, state: &mut State, io: &mut Reactor) {
+        if !self.revoked.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        if let Link::Up(up) = &mut state.link {
+            up.admission.refusal = Some("the peer was taken off the allow-list".to_owned());
+            self.lost(state, io, &CloseReason::Denied(400));
+        }
+    }
+
+    pub(super) fn emit_handshake_failure(&self, up: &Connection, reason: &CloseReason) {
+        let text = up.explain(reason);
+        let (kind, value) = match reason {
+            CloseReason::Protocol(error) => {
+                (EventKind::HandshakeFailedProtocol, u64::from(error.code()))
+            }
+            CloseReason::Authenticator { code, .. } => {
+                (EventKind::HandshakeFailedProtocol, u64::from(*code))
+            }
+            CloseReason::AuthFailed(status) | CloseReason::Denied(status) => {
+                (EventKind::HandshakeFailedAuth, u64::from(*status))
+            }
+            CloseReason::HandshakeTimeout => (EventKind::HandshakeFailedNoDetail, ETIMEDOUT),
+            CloseReason::NobodyToAsk(_) => (EventKind::HandshakeFailedNoDetail, EFAULT),
+            CloseReason::PeerClosed => (EventKind::HandshakeFailedNoDetail, EPIPE),
+            CloseReason::Misconfigured { .. } => (EventKind::HandshakeFailedNoDetail, EINVAL),
+            _ => (EventKind::HandshakeFailedNoDetail, 0),
+        };
+        self.emit_because(kind, value, text);
+    }
+}
+
+impl Connection {
+    /// Whether it is known for sure who the peer is: it proved to have the key that we expect of the server, or it was
+    /// recognised by what it showed.
+    pub(super) fn is_authenticated(&self, mechanism: SecurityMechanism, as_server: bool) -> bool {
+        match mechanism {
+            SecurityMechanism::Null => false,
+            SecurityMechanism::Plain => self.admission.recognised,
+            SecurityMechanism::Curve => !as_server || self.admission.recognised,
+        }
+    }
+
+    /// Why it is over, as precisely as anybody knows.
+    pub(super) fn explain(&self, reason: &CloseReason) -> String {
+        let admission = &self.admission;
+        match reason {
+            CloseReason::HandshakeTimeout if admission.exchange.is_some() => {
+                "the ZAP handler has not answered within the handshake interval".to_owned()
+            }
+            _ => match &admission.refusal {
+                Some(refusal) => refusal.clone(),
+                None => reason.to_string(),
+            },
+        }
+    }
+
+    fn refuse(&mut self, failure: Failure, mechanism: &'static str, now: Instant) {
+        let problem = failure.problem;
+        let reason = match failure.code {
+            Some(code) => CloseReason::Authenticator { code, problem },
+            None => {
+                self.admission.refusal = Some(format!("no verdict of the ZAP handler: {problem}"));
+                CloseReason::NobodyToAsk(mechanism)
+            }
+        };
+        self.engine.abort(reason, now);
+    }
+}
+
+impl Admitted for Session {
+    fn revoke(&self) {
+        self.revoked.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn is_over(&self) -> bool {
+        self.has_ended()
+    }
+}
+
+/// What may be worth a warning about a peer that was let in.
+pub(super) fn warning(peer: &PeerInfo, address: &str) -> Option<&'static str> {
+    // Over ipc there is no such address.
+    let address = address.parse::<IpAddr>();
+    let remote = address.is_ok_and(|address| !address.is_loopback());
+    (peer.mechanism == "PLAIN" && remote)
+        .then_some("user name and password crossed the network in clear")
+}
+
+fn named(address: &str) -> &str {
+    match address {
+        "" => "a peer",
+        address => address,
+    }
+}

@@ -1,0 +1,224 @@
+//! What a call does once it has the lock: it works off what has happened, asks the pattern, publishes, and leaves the
+//! descriptor at its level.
+
+use std::result;
+use std::sync::Arc;
+
+use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::message::Message;
+use zeroxide_proto::socket_type::SocketType;
+
+use super::Events;
+use super::core::{Core, State};
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::Rejected;
+use crate::pipe::PipeId;
+
+/// A message that was given back.
+pub(super) struct Returned {
+    /// When it was received, as told by whoever gave it back.
+    order: u64,
+    pub(super) message: Message,
+    peer: Option<Arc<PeerInfo>>,
+}
+
+/// Where a message came from.
+pub(super) enum Source {
+    /// Just now out of a pipe.
+    Pipe(Option<PipeId>),
+    /// From this peer, some time ago.
+    Peer(Option<Arc<PeerInfo>>),
+}
+
+impl Core {
+    #[inline]
+    pub(super) fn send_now(
+        &self,
+        state: &mut State,
+        message: Message,
+    ) -> result::Result<(), Rejected> {
+        if !self.spec.can_send {
+            return Err(Rejected::new(message, ErrorKind::NotSupported));
+        }
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+        let result = state.pattern.send(&mut state.pipes, message);
+        self.settle(state);
+        self.end_turn(result.is_ok());
+        if self.signal.has_descriptor() {
+            self.level(state);
+        }
+        result
+    }
+
+    /// Sends `first` and what follows, published together. Returns how many went, and what did not.
+    pub(super) fn send_run(
+        &self,
+        state: &mut State,
+        first: Message,
+        rest: &mut impl Iterator<Item = Message>,
+    ) -> (usize, Option<Rejected>) {
+        if !self.spec.can_send {
+            return (0, Some(Rejected::new(first, ErrorKind::NotSupported)));
+        }
+        self.begin_run(state);
+        let mut sent = 0;
+        let mut next = Some(first);
+        let mut failed = None;
+        while let Some(message) = next {
+            match state.pattern.send(&mut state.pipes, message) {
+                Ok(()) => sent += 1,
+                Err(rejected) => {
+                    failed = Some(rejected);
+                    break;
+                }
+            }
+            next = rest.next();
+        }
+        self.end_run(state, sent > 0);
+        (sent, failed)
+    }
+
+    /// Before several messages are sent or received.
+    pub(super) fn begin_run(&self, state: &mut State) {
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+    }
+
+    /// After them: publishes what was written.
+    pub(super) fn end_run(&self, state: &mut State, done: bool) {
+        self.settle(state);
+        self.end_turn(done);
+        self.level(state);
+    }
+
+    #[inline]
+    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Source)> {
+        if !self.spec.can_recv {
+            return Err(Error::new(ErrorKind::NotSupported));
+        }
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+        if let Some(returned) = state.returned.pop_front() {
+            self.level(state);
+            return Ok((returned.message, Source::Peer(returned.peer)));
+        }
+        let result = state
+            .pattern
+            .recv(&mut state.pipes)
+            .map(|(message, id)| (message, Source::Pipe(id)));
+        self.settle(state);
+        self.end_turn(result.is_ok());
+        if self.signal.has_descriptor() {
+            self.level(state);
+        }
+        result
+    }
+
+    /// Where sending and receiving take turns, what one thread does changes what another one waits for.
+    #[inline]
+    fn end_turn(&self, done: bool) {
+        if done && matches!(self.spec.socket_type, SocketType::Req | SocketType::Rep) {
+            self.signal.wake();
+        }
+    }
+
+    /// Who a message is from.
+    pub(super) fn peer_of(state: &mut State, source: Source) -> Option<Arc<PeerInfo>> {
+        match source {
+            Source::Pipe(id) => state.pipes.get(id?).and_then(|pipe| pipe.peer()),
+            Source::Peer(peer) => peer,
+        }
+    }
+
+    /// Receives without waiting until `batch` has `max` messages.
+    pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
+        self.begin_run(state);
+        while batch.len() < max
+            && let Some(returned) = state.returned.pop_front()
+        {
+            batch.push(returned.message);
+        }
+        while batch.len() < max {
+            match state.pattern.recv(&mut state.pipes) {
+                Ok((message, _)) => batch.push(message),
+                Err(_) => break,
+            }
+        }
+        self.end_run(state, !batch.is_empty());
+    }
+
+    /// Puts messages that were received, but reached nobody, before those that are still to be received.
+    pub(super) fn give_back_now(
+        &self,
+        state: &mut State,
+        order: u64,
+        messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
+    ) {
+        let at = state
+            .returned
+            .partition_point(|returned| returned.order < order);
+        for (offset, (message, peer)) in messages.into_iter().enumerate() {
+            let returned = Returned {
+                order,
+                message,
+                peer,
+            };
+            state.returned.insert(at + offset, returned);
+        }
+        self.level(state);
+        self.signal.wake();
+    }
+
+    /// What the socket is ready for.
+    pub(super) fn events_now(&self, state: &mut State) -> Events {
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+        let readable = !state.returned.is_empty()
+            || state.pattern.can_recv(&mut state.pipes)
+            || self.parts.rcvmore();
+        let writable = state.pattern.can_send(&mut state.pipes) && self.check_turn().is_ok();
+        let events = Events {
+            readable: self.spec.can_recv && readable,
+            writable: self.spec.can_send && writable,
+        };
+        self.settle(state);
+        events
+    }
+
+    /// What the socket is ready for, told to whoever watches the descriptor.
+    pub(super) fn tell_events(&self, state: &mut State) -> Events {
+        let events = self.events_now(state);
+        state.out_event = false;
+        self.level(state);
+        events
+    }
+
+    /// Brings the descriptor, if there is one, to its true level.
+    pub(super) fn level(&self, state: &mut State) {
+        if !self.signal.has_descriptor() {
+            return;
+        }
+        loop {
+            let ready = self.check_open().is_err()
+                || self.parts.is_anybody_receiving()
+                || !state.returned.is_empty()
+                || (self.spec.can_recv && state.pattern.can_recv(&mut state.pipes))
+                || (state.out_event
+                    && self.spec.can_send
+                    && state.pattern.can_send(&mut state.pipes));
+            if ready {
+                return self.signal.raise();
+            }
+            self.signal.lower();
+            if self.mailbox.is_empty() {
+                return;
+            }
+            self.process(state);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One call to secure a socket, with an answer to who may come in.
+
+use super::Socket;
+use crate::access::{AllowList, Gate, Key, Passwords};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Security, SecurityMechanism};
+
+impl Socket {
+    /// Makes this a CURVE server: peers prove who they are, everything is encrypted, and only the keys of `allowed` come
+    /// in. The list stays shared: what changes in it counts for the next peer. The name it has for a peer's key, or else
+    /// the key in Z85, is the `User-Id` of that peer's messages.
+    ///
+    /// ```
+    /// use zeroxide::{AllowList, Context, SocketType, curve_keypair};
+    ///
+    /// let (server_public, server_secret) = curve_keypair()?;
+    /// let (alice_public, alice_secret) = curve_keypair()?;
+    /// let allowed = AllowList::new();
+    /// allowed.add(alice_public, "alice");
+    ///
+    /// let context = Context::new();
+    /// let server = context.socket(SocketType::Rep)?;
+    /// server.secure_server(&server_secret, &allowed)?;
+    /// server.bind("tcp://127.0.0.1:*")?;
+    ///
+    /// let alice = context.socket(SocketType::Req)?;
+    /// alice.secure_client(&server_public, Some(&alice_secret))?;
+    /// # Ok::<(), zeroxide::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` when the socket is bound or connected already: that would stay as it is. `Terminated`, `NotSocket`.
+    pub fn secure_server(&self, secret_key: &Key, allowed: &AllowList) -> Result<()> {
+        self.secure(|security| {
+            security.public_key = None;
+            security.secret_key = Some(*secret_key);
+            security.gate = Some(Gate::Keys(allowed.clone()));
+            (SecurityMechanism::Curve, true)
+        })
+    }
+
+    /// Makes this a CURVE client of the server with that public key. Without a secret key of its own it gets a fresh
+    /// one, which only a server that lets [`anybody`](AllowList::anybody) in knows what to do with.
+    ///
+    /// # Errors
+    /// As [`secure_server`](Self::secure_server).
+    pub fn secure_client(&self, server_key: &Key, secret_key: Option<&Key>) -> Result<()> {
+        let secret_key = match secret_key {
+            Some(key) => *key,
+            None => crate::access::curve_keypair()?.1,
+        };
+        self.secure(|security| {
+            security.public_key = None;
+            security.secret_key = Some(secret_key);
+            security.server_key = Some(*server_key);
+            (SecurityMechanism::Curve, false)
+        })
+    }
+
+    /// Makes this a PLAIN server that lets the users of a list in. The list stays shared, see
+    /// [`secure_server`](Self::secure_server). PLAIN protects nothing on its way: it is for networks that do.
+    ///
+    /// # Errors
+    /// As [`secure_server`](Self::secure_server).
+    pub fn password_server(&self, users: &Passwords) -> Result<()> {
+        self.secure(|security| {
+            security.gate = Some(Gate::Users(users.clone()));
+            (SecurityMechanism::Plain, true)
+        })
+    }
+
+    /// Makes this a PLAIN client.
+    ///
+    /// # Errors
+    /// As [`secure_server`](Self::secure_server); `Invalid` when one of them is longer than 255 bytes.
+    pub fn password_client(&self, user: &str, password: &[u8]) -> Result<()> {
+        if user.len() > 255 || password.len() > 255 {
+            return Err(Error::with(
+                ErrorKind::Invalid,
+                "PLAIN has room for 255 bytes of user name and of password",
+            ));
+        }
+        self.secure(|security| {
+            security.username = user.as_bytes().to_vec().into();
+            security.password = password.to_vec().into();
+            (SecurityMechanism::Plain, false)
+        })
+    }
+
+    fn secure(
+        &self,
+        settings: impl FnOnce(&mut Security) -> (SecurityMechanism, bool),
+    ) -> Result<()> {
+        let mut state = self.core().lock_open()?;
+        self.core().process(&mut state);
+        if !state.endpoints.is_empty() {
+            return Err(Error::with(
+                ErrorKind::Invalid,
+                "secure a socket before it is bound or connected: what is there already would stay open to everybody",
+            ));
+        }
+        let security = &mut state.options.security;
+        security.gate = None;
+        let (mechanism, as_server) = settings(security);
+        security.mechanism = mechanism;
+        security.as_server = as_server;
+        Ok(())
+    }
+}

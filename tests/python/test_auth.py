@@ -1,0 +1,358 @@
+"""Certificates, and authenticators at work."""
+
+import asyncio
+import importlib
+import itertools
+import os
+import stat
+
+import pytest
+from support import PATIENCE, Background, eventually
+
+HOME = "127.0.0.1"
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def context(zmq):
+    """Without time-outs: pyzmq's authenticators would have them, too."""
+    context = zmq.Context()
+    yield context
+    context.destroy(linger=0)
+
+
+@pytest.fixture
+def auth(zmq):
+    importlib.import_module(f"{zmq.__name__}.auth.thread")
+    importlib.import_module(f"{zmq.__name__}.auth.asyncio")
+    return importlib.import_module(f"{zmq.__name__}.auth")
+
+
+# ---- certificates -------------------------------------------------------------------
+
+
+def test_certificates_are_made_and_read(zmq, auth, directory):
+    public_file, secret_file = auth.create_certificates(directory, "alice", {"email": "a@b"})
+    assert (public_file, secret_file) == (
+        os.path.join(directory, "alice.key"),
+        os.path.join(directory, "alice.key_secret"),
+    )
+    public, secret = auth.load_certificate(secret_file)
+    assert zmq.curve_public(secret) == public
+    assert auth.load_certificate(public_file) == (public, None)
+    assert auth.load_certificates(directory) == {public: True}
+    assert auth.load_certificates(str(directory)) == {public: True}
+    with open(secret_file) as file:
+        assert "email = a@b" in file.read()
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("zmq", "zeroxide"), ("zeroxide", "zmq")])
+@pytest.mark.zeroxide_only
+def test_files_are_interchangeable(directory, writer, reader):
+    writer, reader = (importlib.import_module(f"{name}.auth") for name in (writer, reader))
+    files = writer.create_certificates(directory, "alice", {"name": "Alice"})
+    assert [reader.load_certificate(file) for file in files] == [
+        writer.load_certificate(file) for file in files
+    ]
+    assert reader.load_certificates(directory) == writer.load_certificates(directory)
+
+
+@pytest.mark.zeroxide_only
+def test_nobody_else_can_read_a_secret(auth, directory):
+    # Not even where a careless file was.
+    (directory / "alice.key_secret").touch(0o666)
+    _, secret_file = auth.create_certificates(directory, "alice")
+    assert stat.S_IMODE(os.stat(secret_file).st_mode) == 0o600
+
+
+def test_what_is_no_certificate(auth, directory):
+    with pytest.raises(OSError, match="Invalid certificate file"):
+        auth.load_certificate(directory / "missing")
+    with pytest.raises(OSError, match="Invalid certificate directory"):
+        auth.load_certificates(directory / "missing")
+    empty = directory / "empty.key"
+    empty.write_text("metadata\n    name = x\n")
+    with pytest.raises(ValueError, match="No public key"):
+        auth.load_certificate(empty)
+
+
+# ---- questions and answers ------------------------------------------------------------
+
+
+class Replies(list):
+    """In place of a socket."""
+
+    def send_multipart(self, reply, *args, **kwargs):
+        self.append(reply)
+
+
+@pytest.fixture
+def ask(auth):
+    """Asks an authenticator; returns status, text and user id."""
+
+    def ask(authenticator, mechanism, *credentials, domain=b"", address=b"127.0.0.1"):
+        authenticator.zap_socket = replies = Replies()
+        request = [b"1.0", b"7", domain, address, b"me", mechanism, *credentials]
+        asyncio.run(authenticator.handle_zap_message(request))
+        [[version, request_id, *answer, metadata]] = replies
+        assert (version, request_id, metadata) == (b"1.0", b"7", b"")
+        return tuple(answer)
+
+    return ask
+
+
+@pytest.fixture
+def authenticator(auth, context):
+    return auth.Authenticator(context)
+
+
+def test_null_is_let_in(ask, authenticator):
+    assert ask(authenticator, b"NULL") == (b"200", b"OK", b"anonymous")
+
+
+def test_addresses_are_allowed(ask, authenticator):
+    authenticator.allow("10.0.0.1", HOME)
+    authenticator.allow("10.0.0.2")
+    assert ask(authenticator, b"NULL")[0] == b"200"
+    refused = ask(authenticator, b"NULL", address=b"10.0.0.3")
+    assert refused == (b"400", b"Address not allowed", b"")
+    with pytest.raises(ValueError):
+        authenticator.deny("10.0.0.1")
+
+
+def test_addresses_are_denied(ask, authenticator):
+    authenticator.deny(HOME)
+    assert ask(authenticator, b"NULL") == (b"400", b"Address denied", b"")
+    assert ask(authenticator, b"NULL", address=b"10.0.0.3")[0] == b"200"
+    with pytest.raises(ValueError):
+        authenticator.allow("10.0.0.1")
+
+
+def test_passwords(ask, authenticator):
+    assert ask(authenticator, b"PLAIN", b"bob", b"1")[:2] == (b"400", b"No passwords defined")
+    authenticator.configure_plain(domain="*", passwords={"bob": "1"})
+    authenticator.configure_plain(domain="lab", passwords={"eve": "2"})
+    assert ask(authenticator, b"PLAIN", b"bob", b"1") == (b"200", b"OK", b"bob")
+    assert ask(authenticator, b"PLAIN", b"eve", b"2", domain=b"lab") == (b"200", b"OK", b"eve")
+    assert ask(authenticator, b"PLAIN", b"bob", b"2")[:2] == (b"400", b"Invalid password")
+    assert ask(authenticator, b"PLAIN", b"eve", b"2")[:2] == (b"400", b"Invalid username")
+    assert ask(authenticator, b"PLAIN", b"bob", b"1", domain=b"x")[:2] == (
+        b"400",
+        b"Invalid domain",
+    )
+    assert ask(authenticator, b"PLAIN", b"bob")[:2] == (b"400", b"Invalid credentials")
+
+
+def test_keys(zmq, auth, ask, authenticator, directory):
+    z85 = importlib.import_module(f"{zmq.__name__}.utils.z85")
+    _, secret_file = auth.create_certificates(directory, "alice")
+    alice, _ = auth.load_certificate(secret_file)
+    raw = z85.decode(alice)
+    assert ask(authenticator, b"CURVE", raw)[:2] == (b"400", b"Unknown domain")
+    authenticator.configure_curve(domain="lab", location=directory)
+    assert ask(authenticator, b"CURVE", raw, domain=b"lab") == (b"200", b"OK", alice)
+    assert ask(authenticator, b"CURVE", bytes(32), domain=b"lab")[:2] == (b"400", b"Unknown key")
+    assert ask(authenticator, b"CURVE", raw)[:2] == (b"400", b"Unknown domain")
+    authenticator.configure_curve(domain="*", location=auth.CURVE_ALLOW_ANY)
+    assert ask(authenticator, b"CURVE", bytes(32)) == (b"200", b"OK", b"0" * 40)
+    authenticator.curve_user_id = lambda key: "nobody"
+    assert ask(authenticator, b"CURVE", bytes(32)) == (b"200", b"OK", b"nobody")
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine"])
+def test_keys_by_callback(zmq, ask, authenticator, kind):
+    public, _ = zmq.curve_keypair()
+    z85 = importlib.import_module(f"{zmq.__name__}.utils.z85")
+    asked = []
+
+    class Provider:
+        def callback(self, domain, key):
+            asked.append((domain, key))
+            return key == public
+
+    class AsyncProvider(Provider):
+        async def callback(self, domain, key):
+            await asyncio.sleep(0)
+            return super().callback(domain, key)
+
+    provider = Provider() if kind == "function" else AsyncProvider()
+    authenticator.configure_curve_callback(domain="*", credentials_provider=provider)
+    assert ask(authenticator, b"CURVE", z85.decode(public)) == (b"200", b"OK", public)
+    assert ask(authenticator, b"CURVE", bytes(32))[:2] == (b"400", b"Unknown key")
+    assert asked == [("*", public), ("*", b"0" * 40)]
+
+
+def test_malformed_questions(ask, authenticator):
+    assert ask(authenticator, b"TOKEN", b"x")[:2] == (b"400", b"NO ACCESS")
+    authenticator.zap_socket = replies = Replies()
+    for request in ([b"2.0", b"7", b"", b"", b"", b"NULL"], [b"1.0", b"7", b"x"], [b"1.0"], []):
+        asyncio.run(authenticator.handle_zap_message(request))
+    assert [reply[2:4] for reply in replies] == [
+        [b"400", b"Invalid version"],
+        [b"400", b"Not enough frames"],
+    ]
+
+
+@pytest.mark.zeroxide_only
+def test_a_failure_is_an_answer_too(ask, authenticator):
+    class Provider:
+        def callback(self, domain, key):
+            raise LookupError("the database is down")
+
+    assert ask(authenticator, b"CURVE", b"short")[0] == b"400"
+    authenticator.configure_curve_callback(domain="*", credentials_provider=Provider())
+    assert ask(authenticator, b"CURVE", bytes(32)) == (b"500", b"Internal error", b"")
+
+
+# ---- at work --------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["thread", "asyncio"])
+def running(request, zmq, auth, context):
+    """An authenticator that answers, on either kind of front."""
+    if request.param == "thread":
+        guard = auth.thread.ThreadAuthenticator(context)
+        guard.start()
+        assert guard.is_alive()
+        yield guard
+        guard.stop()
+        assert not guard.is_alive()
+        return
+    guard = auth.asyncio.AsyncioAuthenticator(context)
+    loop = asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    async def run():
+        guard.start()
+        await ended.wait()
+        guard.stop()
+
+    thread = Background(loop.run_until_complete, run())
+    eventually(lambda: guard.zap_socket)
+    yield guard
+    loop.call_soon_threadsafe(ended.set)
+    thread.result()
+    loop.close()
+
+
+def passes(zmq, context, server_options, client_options):
+    """The message that a client sends to a server as it arrives; None if it is refused."""
+    with context.socket(zmq.PULL) as server, context.socket(zmq.PUSH) as client:
+        for socket, options in ((server, server_options), (client, client_options)):
+            socket.linger = 0
+            for name, value in options.items():
+                setattr(socket, name, value)
+        monitor = server.get_monitor_socket(addr=f"inproc://monitor-{next(_numbers)}")
+        server.bind(f"tcp://{HOME}:*")
+        client.connect(server.last_endpoint.decode())
+        client.send(b"hello")
+        done = zmq.EVENT_HANDSHAKE_SUCCEEDED
+        failed = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        failed |= zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+        while True:
+            assert monitor.poll(PATIENCE * 1000)
+            event = zmq.utils.monitor.recv_monitor_message(monitor)["event"]
+            if event == done:
+                assert server.poll(PATIENCE * 1000)
+                return server.recv(copy=False)
+            if event & failed:
+                assert not server.poll(0)
+                return None
+
+
+@pytest.fixture(autouse=True)
+def utilities(zmq):
+    __import__(f"{zmq.__name__}.utils.monitor")
+
+
+def test_null_by_address(zmq, context, running):
+    domain = {"zap_domain": b"global"}
+    assert passes(zmq, context, {}, {}).bytes == b"hello"
+    frame = passes(zmq, context, domain, {})
+    assert frame["User-Id"] == "anonymous"
+    running.deny(HOME)
+    assert passes(zmq, context, {}, {}) is not None
+    assert passes(zmq, context, domain, {}) is None
+
+
+def test_plain(zmq, context, running):
+    server = {"plain_server": True}
+    client = {"plain_username": b"admin", "plain_password": b"secret"}
+    assert passes(zmq, context, server, client) is None
+    running.configure_plain(domain="*", passwords={"admin": "secret"})
+    frame = passes(zmq, context, server, client)
+    assert frame.bytes == b"hello"
+    assert frame.get("User-Id") == "admin"
+    assert passes(zmq, context, server, {**client, "plain_password": b"guess"}) is None
+    assert passes(zmq, context, server, {**client, "plain_username": b"root"}) is None
+
+
+def test_curve(zmq, auth, context, running, directory):
+    public, secret = zmq.curve_keypair()
+    _, alice_file = auth.create_certificates(directory, "alice")
+    alice, alice_secret = auth.load_certificate(alice_file)
+    eve, eve_secret = zmq.curve_keypair()
+    server = {"curve_server": True, "curve_secretkey": secret, "curve_publickey": public}
+
+    def client(public_key, secret_key):
+        return {
+            "curve_publickey": public_key,
+            "curve_secretkey": secret_key,
+            "curve_serverkey": public,
+        }
+
+    assert passes(zmq, context, server, client(alice, alice_secret)) is None
+    running.configure_curve(domain="*", location=directory)
+    frame = passes(zmq, context, server, client(alice, alice_secret))
+    assert frame.bytes == b"hello"
+    assert frame["User-Id"] == alice.decode()
+    assert passes(zmq, context, server, client(eve, eve_secret)) is None
+    # Another server's key, no keys.
+    wrong = {**client(alice, alice_secret), "curve_serverkey": eve}
+    assert passes(zmq, context, server, wrong) is None
+    assert passes(zmq, context, server, {}) is None
+    running.configure_curve(domain="*", location=auth.CURVE_ALLOW_ANY)
+    assert passes(zmq, context, server, client(eve, eve_secret)).bytes == b"hello"
+
+
+def test_one_handler_at_a_time(zmq, auth, context, running):
+    second = auth.thread.ThreadAuthenticator(context)
+    with pytest.raises(zmq.ZMQError) as caught:
+        second.start()
+    assert caught.value.errno == zmq.EADDRINUSE
+    assert not second.is_alive()
+    assert passes(zmq, context, {"zap_domain": b"x"}, {}) is not None
+
+
+@pytest.mark.zeroxide_only
+def test_a_handler_can_be_replaced(zmq, auth, context):
+    guard = auth.thread.ThreadAuthenticator(context)
+    for _ in range(3):
+        guard.start()
+        assert passes(zmq, context, {"zap_domain": b"x"}, {})["User-Id"] == "anonymous"
+        guard.stop()
+        guard.stop()
+
+
+@pytest.mark.zeroxide_only
+def test_the_thread_ends_with_the_context(zmq, auth):
+    context = zmq.Context()
+    guard = auth.thread.ThreadAuthenticator(context)
+    guard.start()
+    context.destroy()
+    guard.thread.join(PATIENCE)
+    assert not guard.is_alive()
+    guard.stop()
+
+
+def test_default_context(zmq, auth):
+    assert auth.Authenticator().context is zmq.Context.instance()
+
+
+def test_old_name(zmq, auth):
+    try:
+        ioloop = importlib.import_module(f"{zmq.__name__}.auth.ioloop")
+    except ImportError:
+        pytest.skip("pyzmq wants tornado for it")
+    assert issubclass(ioloop.IOLoopAuthenticator, auth.asyncio.AsyncioAuthenticator)

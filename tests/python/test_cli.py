@@ -1,0 +1,204 @@
+"""The command `zeroxide`."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support import PATIENCE
+
+pytestmark = pytest.mark.zeroxide_only
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "zeroxide", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def run(zmq, capsys):
+    """Runs the command here; returns what it wrote."""
+    main = importlib.import_module(f"{zmq.__name__}.cli").main
+
+    def run(*arguments, status=0):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code or 0
+        assert code == status
+        written = capsys.readouterr()
+        return written.err if status else written.out
+
+    return run
+
+
+def test_version(zmq, run):
+    lines = dict(line.split(maxsplit=1) for line in run("version").splitlines())
+    assert lines["api"] == f"pyzmq {zmq.pyzmq_version()}"
+    assert lines["behaviour"] == f"libzmq {zmq.zmq_version()}"
+    facts = json.loads(run("version", "--json"))
+    assert facts["zeroxide"] == lines["zeroxide"] == zmq._native.__version__
+    assert "ipc" in facts["capabilities"]
+
+
+def test_help_shows_examples(run):
+    assert "keygen" in run("--help")
+    for command in ("version", "keygen", "proxy"):
+        text = run(command, "--help")
+        assert f"  zeroxide {command}" in text.partition("examples:")[2]
+
+
+def test_mistakes_say_what_is_wrong(run):
+    assert "COMMAND" in run(status=2)
+    with start() as process:
+        assert "COMMAND" in process.communicate()[1] and process.returncode == 2
+    assert "required: --front" in run("proxy", "reqrep", status=2).replace("\n", " ")
+    assert "invalid choice" in run("proxy", "no-pattern", "--front", "a", "--back", "b", status=2)
+    text = run("proxy", "pubsub", "--front", "tcp://nowhere", "--back", "tcp://*:*", status=1)
+    assert text.startswith("zeroxide: ") and "tcp://nowhere" in text
+    assert "Traceback" not in text
+
+
+def test_keygen(zmq, tmp_path, run):
+    keys = json.loads(run("keygen", "--json"))
+    assert zmq.curve_public(keys["secret"].encode()) == keys["public"].encode()
+    shown = run("keygen", "--secret", keys["secret"])
+    assert keys["public"] in shown and keys["secret"] in shown
+    assert run("keygen") != run("keygen")
+    assert "--secret" in run("keygen", "--secret", "short", status=2)
+    files = run("keygen", "--name", "alice", "--directory", tmp_path / "keys").split()
+    assert [os.path.basename(file) for file in files] == ["alice.key", "alice.key_secret"]
+    assert os.stat(files[1]).st_mode & 0o077 == 0
+    assert "--secret" in run("keygen", "--name", "bob", "--secret", keys["secret"], status=2)
+
+
+class Proxy:
+    """A running `zeroxide proxy`, with its endpoints by name."""
+
+    def __init__(self, *arguments, lines=2):
+        self.process = start("proxy", *arguments)
+        self.endpoints = {}
+        for _ in range(lines):
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.endpoints.setdefault(line.split()[0], line.split()[-1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self, number):
+        self.process.send_signal(number)
+        assert self.process.communicate(timeout=PATIENCE)[1] == ""
+        assert self.process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_proxy_until_a_signal(zmq, context, number):
+    with (
+        Proxy("reqrep", "--front", "tcp://127.0.0.1:*", "--back", "tcp://127.0.0.1:*") as proxy,
+        context.socket(zmq.REQ) as req,
+        context.socket(zmq.REP) as rep,
+    ):
+        req.connect(proxy.endpoints["front"])
+        rep.connect(proxy.endpoints["back"])
+        req.send(b"question")
+        assert rep.recv() == b"question"
+        rep.send(b"answer")
+        assert req.recv() == b"answer"
+        proxy.end(number)
+
+
+def test_proxy_with_capture_and_control(zmq, context, sockets, directory):
+    front, back = sockets.bound(zmq.PUSH), f"ipc://{directory}/back"
+    arguments = ["--front", f"connect:{front.last_endpoint.decode()}"]
+    arguments += ["--back", back, "--back", "tcp://127.0.0.1:*"]
+    arguments += ["--capture", f"ipc://{directory}/seen", "--control", f"ipc://{directory}/orders"]
+    with (
+        Proxy("pipeline", *arguments, lines=5) as proxy,
+        context.socket(zmq.PULL) as pull,
+        context.socket(zmq.SUB) as seen,
+        context.socket(zmq.REQ) as control,
+    ):
+        pull.connect(back)
+        seen.connect(f"ipc://{directory}/seen")
+        seen.subscribe(b"")
+        control.connect(f"ipc://{directory}/orders")
+        while not seen.poll(20):
+            front.send(b"message")
+            assert pull.recv() == b"message"
+        assert seen.recv() == b"message"
+        control.send(b"STATISTICS")
+        assert len(control.recv_multipart()) == 8
+        control.send(b"TERMINATE")
+        assert control.recv() == b""
+        assert proxy.process.wait(PATIENCE) == 0
+
+
+@pytest.fixture
+def keys(tmp_path, run):
+    for name in ("proxy", "alice", "mallory"):
+        run("keygen", "--name", name, "--directory", tmp_path / name)
+    return lambda name, kind="key": str(tmp_path / name / f"{name}.{kind}")
+
+
+def test_proxy_with_keys(zmq, context, keys, tmp_path):
+    from zeroxide.auth import load_certificate
+
+    ends = ["--front", "tcp://127.0.0.1:*", "--back", "tcp://127.0.0.1:*"]
+    security = ["--key", keys("proxy", "key_secret"), "--allow", tmp_path / "alice"]
+    server, _ = load_certificate(keys("proxy"))
+    with (
+        Proxy("pipeline", *ends, *security, "--secure", "front") as proxy,
+        context.socket(zmq.PUSH) as alice,
+        context.socket(zmq.PUSH) as mallory,
+        context.socket(zmq.PUSH) as plain,
+        context.socket(zmq.PULL) as pull,
+    ):
+        pull.connect(proxy.endpoints["back"])
+        alice.secure_client(server, load_certificate(keys("alice", "key_secret"))[1])
+        mallory.secure_client(server, load_certificate(keys("mallory", "key_secret"))[1])
+        refused = mallory.monitor_events(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+        for push in (alice, mallory, plain):
+            push.connect(proxy.endpoints["front"])
+        alice.send(b"secret")
+        assert pull.recv() == b"secret"
+        assert refused.recv(PATIENCE * 1000).value == 400
+        assert mallory.count_connected() == plain.count_connected() == 0
+
+
+def test_proxy_as_client(zmq, context, keys, tmp_path):
+    from zeroxide.auth import load_certificate
+
+    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        push.secure_server(load_certificate(keys("proxy", "key_secret"))[1], tmp_path / "alice")
+        push.bind("tcp://127.0.0.1:*")
+        arguments = ["--front", f"connect:{push.last_endpoint.decode()}"]
+        arguments += ["--back", "tcp://127.0.0.1:*", "--secure", "front"]
+        arguments += ["--key", keys("alice", "key_secret"), "--server-key", keys("proxy")]
+        with Proxy("pipeline", *arguments) as proxy:
+            pull.connect(proxy.endpoints["back"])
+            push.send(b"secret")
+            assert pull.recv() == b"secret"
+
+
+def test_keys_that_are_not_enough(keys, run):
+    ends = ["--front", "tcp://127.0.0.1:*", "--back", "tcp://127.0.0.1:*"]
+    secret = ["--key", keys("proxy", "key_secret")]
+    assert "--allow" in run("proxy", "pubsub", *ends, *secret, status=2)
+    public = ["--key", keys("proxy"), "--allow", "*"]
+    assert "no secret key" in run("proxy", "pubsub", *ends, *public, status=2)
+    ends[1] = "connect:tcp://127.0.0.1:1"
+    assert "--server-key" in run("proxy", "pubsub", *ends, *secret, status=2)
+    ends += ["--front", "tcp://127.0.0.1:*"]
+    assert "binds and connects" in run("proxy", "pubsub", *ends, *secret, status=2)

@@ -1,0 +1,326 @@
+//! Who may come in: ZAP handlers of every kind, and lists without a handler.
+
+mod common;
+
+use std::thread::{self, JoinHandle};
+
+use common::{Watchdog, message, raw, text};
+use zeroxide::{
+    Context, EventKind, Frame, Message, Passwords, Socket, SocketType, Value, Wait, ids,
+};
+
+const HANDLER: &str = "inproc://zeromq.zap.01";
+
+/// A monitor of a socket: what happened to its handshakes.
+struct Monitor(Socket);
+
+impl Monitor {
+    fn new(context: &Context, socket: &Socket) -> Monitor {
+        let endpoint = common::inproc_name();
+        let kinds = EventKind::HandshakeSucceeded as u32
+            | EventKind::HandshakeFailedAuth as u32
+            | EventKind::HandshakeFailedProtocol as u32
+            | EventKind::HandshakeFailedNoDetail as u32;
+        socket.monitor(&endpoint, kinds).unwrap();
+        let pair = context.socket(SocketType::Pair).unwrap();
+        pair.connect(&endpoint).unwrap();
+        Monitor(pair)
+    }
+
+    /// The next event and its value.
+    fn next(&self) -> (u16, u32) {
+        let event = self.0.recv(Wait::Forever).unwrap();
+        let head = event.head();
+        (
+            u16::from_ne_bytes([head[0], head[1]]),
+            u32::from_ne_bytes([head[2], head[3], head[4], head[5]]),
+        )
+    }
+
+    fn expect(&self, kind: EventKind, value: u32) {
+        assert_eq!(self.next(), (kind as u16, value));
+    }
+}
+
+/// A handler that answers requests with what `answer` makes of them, until it returns nothing.
+fn handler(
+    context: &Context,
+    socket_type: SocketType,
+    answer: impl Fn(Vec<Frame>) -> Option<Vec<Frame>> + Send + 'static,
+) -> JoinHandle<()> {
+    let socket = context.socket(socket_type).unwrap();
+    socket.bind(HANDLER).unwrap();
+    thread::spawn(move || {
+        // Ends with the context.
+        while let Ok(request) = socket.recv(Wait::Forever) {
+            let mut frames: Vec<Frame> = request.into_iter().collect();
+            let body = frames.split_off(if socket_type == SocketType::Rep { 0 } else { 2 });
+            let Some(reply) = answer(body) else { break };
+            frames.extend(reply);
+            socket
+                .send(Message::from_frames(frames), Wait::Forever)
+                .unwrap();
+        }
+        socket.close(None);
+    })
+}
+
+fn reply(request: &[Frame], status: &str, user: &str, metadata: &[u8]) -> Option<Vec<Frame>> {
+    let id = request[1].clone();
+    let fixed = [Frame::from("1.0"), id, status.into(), "because".into()];
+    Some([&fixed[..], &[user.into(), metadata.into()]].concat())
+}
+
+/// A server of its type, and where it is.
+fn server(
+    context: &Context,
+    socket_type: SocketType,
+    options: &[(i32, Value)],
+) -> (Socket, String) {
+    let socket = context.socket(socket_type).unwrap();
+    for (id, value) in options {
+        socket.set_option(*id, value).unwrap();
+    }
+    let endpoint = socket.bind("tcp://127.0.0.1:*").unwrap();
+    (socket, endpoint)
+}
+
+fn client(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
+    let socket = context.socket(socket_type).unwrap();
+    socket.set_option(ids::LINGER, &Value::Int(0)).unwrap();
+    socket.connect(endpoint).unwrap();
+    socket
+}
+
+fn plain_client(context: &Context, endpoint: &str, user: &str, password: &str) -> Socket {
+    let socket = context.socket(SocketType::Push).unwrap();
+    socket.set_option(ids::LINGER, &Value::Int(0)).unwrap();
+    socket.password_client(user, password.as_bytes()).unwrap();
+    socket.connect(endpoint).unwrap();
+    socket
+}
+
+fn domain() -> [(i32, Value); 1] {
+    [(ids::ZAP_DOMAIN, Value::from("home"))]
+}
+
+#[test]
+fn a_handler_of_either_type_lets_a_peer_in_under_a_name() {
+    let _dog = Watchdog::new("a_handler_of_either_type_lets_a_peer_in_under_a_name");
+    for socket_type in [SocketType::Rep, SocketType::Router] {
+        let context = Context::new();
+        let asked = handler(&context, socket_type, |request| {
+            let [version, _, domain, address, identity, mechanism] = &request[..] else {
+                panic!("{request:?}");
+            };
+            let fixed = [version, domain, address, identity, mechanism].map(|frame| frame.to_vec());
+            assert_eq!(fixed, [&b"1.0"[..], b"home", b"127.0.0.1", b"me", b"NULL"]);
+            reply(&request, "200", "alice", b"\x05X-Age\0\0\0\x0242")
+        });
+        let options = [domain()[0].clone(), (ids::ROUTING_ID, Value::from("me"))];
+        let (rep, endpoint) = server(&context, SocketType::Rep, &options);
+        let monitor = Monitor::new(&context, &rep);
+        let req = client(&context, SocketType::Req, &endpoint);
+        req.send(message([b"hello"]), Wait::Forever).unwrap();
+        let (hello, peer) = rep.recv_from(Wait::Forever).unwrap();
+        assert_eq!(text(&hello), "hello");
+        let peer = peer.unwrap();
+        assert_eq!(peer.user_id.as_deref(), Some("alice"));
+        let find = |name: &str| peer.properties.iter().find(|(known, _)| known == name);
+        assert_eq!(find("X-Age").unwrap().1, "42");
+        assert_eq!(find("Authenticated").unwrap().1, "no");
+        monitor.expect(EventKind::HandshakeSucceeded, 0);
+        rep.send(message([b"world"]), Wait::Forever).unwrap();
+        assert_eq!(text(&req.recv(Wait::Forever).unwrap()), "world");
+        context.shutdown();
+        asked.join().unwrap();
+    }
+}
+
+#[test]
+fn a_refusal_has_a_status() {
+    let _dog = Watchdog::new("a_refusal_has_a_status");
+    for (status, number) in [("300", 300), ("400", 400), ("500", 500)] {
+        let context = Context::new();
+        let asked = handler(&context, SocketType::Rep, move |request| {
+            reply(&request, status, "", b"")
+        });
+        let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
+        let monitor = Monitor::new(&context, &pull);
+        let push = client(&context, SocketType::Push, &endpoint);
+        monitor.expect(EventKind::HandshakeFailedAuth, number);
+        // It tries again.
+        monitor.expect(EventKind::HandshakeFailedAuth, number);
+        push.close(None);
+        context.shutdown();
+        asked.join().unwrap();
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_is_refused() {
+    let _dog = Watchdog::new("an_answer_that_is_none_is_refused");
+    type Spoil = fn(&mut Vec<Frame>);
+    let answers: [(&str, Spoil, u32); 6] = [
+        ("short", |reply| drop(reply.pop()), 0x2000_0001),
+        ("id", |reply| reply[1] = Frame::from("no"), 0x2000_0002),
+        (
+            "version",
+            |reply| reply[0] = Frame::from("2.0"),
+            0x2000_0003,
+        ),
+        ("status", |reply| reply[2] = Frame::from("999"), 0x2000_0004),
+        ("metadata", |reply| reply[5] = Frame::from("x"), 0x2000_0005),
+        ("long", |reply| reply.push(Frame::new()), 0x2000_0001),
+    ];
+    for (what, spoil, code) in answers {
+        let context = Context::new();
+        let asked = handler(&context, SocketType::Rep, move |request| {
+            let mut reply = reply(&request, "200", "", b"")?;
+            spoil(&mut reply);
+            Some(reply)
+        });
+        let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
+        let monitor = Monitor::new(&context, &pull);
+        let push = client(&context, SocketType::Push, &endpoint);
+        let event = monitor.next();
+        assert_eq!(
+            event,
+            (EventKind::HandshakeFailedProtocol as u16, code),
+            "{what}"
+        );
+        push.close(None);
+        context.shutdown();
+        asked.join().unwrap();
+    }
+}
+
+#[test]
+fn a_handler_of_the_wrong_type_lets_nobody_in() {
+    let _dog = Watchdog::new("a_handler_of_the_wrong_type_lets_nobody_in");
+    let context = Context::new();
+    let odd = context.socket(SocketType::Pull).unwrap();
+    odd.bind(HANDLER).unwrap();
+    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
+    let monitor = Monitor::new(&context, &pull);
+    let _push = client(&context, SocketType::Push, &endpoint);
+    monitor.expect(EventKind::HandshakeFailedProtocol, 0x2000_0000);
+}
+
+#[test]
+fn without_a_handler_the_mechanism_decides() {
+    let _dog = Watchdog::new("without_a_handler_the_mechanism_decides");
+    let context = Context::new();
+    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
+    let monitor = Monitor::new(&context, &pull);
+    let _push = client(&context, SocketType::Push, &endpoint);
+    monitor.expect(EventKind::HandshakeSucceeded, 0);
+
+    let enforced = [
+        domain()[0].clone(),
+        (ids::ZAP_ENFORCE_DOMAIN, Value::Int(1)),
+    ];
+    let (pull, endpoint) = server(&context, SocketType::Pull, &enforced);
+    let monitor = Monitor::new(&context, &pull);
+    let _push = client(&context, SocketType::Push, &endpoint);
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
+
+    let (pull, endpoint) = server(
+        &context,
+        SocketType::Pull,
+        &[(ids::PLAIN_SERVER, Value::Int(1))],
+    );
+    let monitor = Monitor::new(&context, &pull);
+    let _push = plain_client(&context, &endpoint, "user", "password");
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
+}
+
+#[test]
+fn a_handler_that_goes_takes_its_questions_with_it() {
+    let _dog = Watchdog::new("a_handler_that_goes_takes_its_questions_with_it");
+    let context = Context::new();
+    let dying = handler(&context, SocketType::Rep, |_| None);
+    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
+    let monitor = Monitor::new(&context, &pull);
+    let push = client(&context, SocketType::Push, &endpoint);
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
+    dying.join().unwrap();
+    // The next one is asked when the peer comes again.
+    let asked = handler(&context, SocketType::Rep, |request| {
+        reply(&request, "200", "", b"")
+    });
+    while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
+    push.send(message([b"made it"]), Wait::Forever).unwrap();
+    assert_eq!(text(&pull.recv(Wait::Forever).unwrap()), "made it");
+    context.shutdown();
+    asked.join().unwrap();
+}
+
+#[test]
+fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
+    let _dog = Watchdog::new("a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take");
+    let context = Context::new();
+    let slow = context.socket(SocketType::Rep).unwrap();
+    slow.bind(HANDLER).unwrap();
+    let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(50))];
+    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
+    let monitor = Monitor::new(&context, &pull);
+    let push = client(&context, SocketType::Push, &endpoint);
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 110);
+    push.close(None);
+    // What nobody waits for any more is not in its queue any more.
+    common::until(|| slow.recv(Wait::Dont).is_err());
+    assert_eq!(slow.stats().unwrap().queued_in, 0);
+}
+
+#[test]
+fn questions_of_peers_that_went_do_not_pile_up() {
+    let _dog = Watchdog::new("questions_of_peers_that_went_do_not_pile_up");
+    let context = Context::new();
+    let idle = context.socket(SocketType::Rep).unwrap();
+    idle.bind(HANDLER).unwrap();
+    let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(20))];
+    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
+    for _ in 0..200 {
+        let mut peer = raw::dial(&endpoint);
+        std::io::Write::write_all(&mut peer, &raw::greeting()).unwrap();
+    }
+    common::until(|| {
+        idle.stats().unwrap().queued_in == 0 && idle.stats().unwrap().peers.is_empty()
+    });
+    drop(pull);
+}
+
+#[test]
+fn passwords_are_checked_without_a_handler() {
+    let _dog = Watchdog::new("passwords_are_checked_without_a_handler");
+    let context = Context::new();
+    let users = Passwords::new();
+    users.add("bob", "builder");
+    let pull = context.socket(SocketType::Pull).unwrap();
+    pull.password_server(&users).unwrap();
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    assert!(pull.password_server(&users).is_err());
+    let monitor = Monitor::new(&context, &pull);
+
+    let bob = plain_client(&context, &endpoint, "bob", "builder");
+    monitor.expect(EventKind::HandshakeSucceeded, 0);
+    bob.send(message([b"hello"]), Wait::Forever).unwrap();
+    let (_, peer) = pull.recv_from(Wait::Forever).unwrap();
+    assert_eq!(peer.unwrap().user_id.as_deref(), Some("bob"));
+
+    let eve = plain_client(&context, &endpoint, "eve", "builder");
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
+    // Counts from the next attempt on.
+    users.add("eve", "builder");
+    while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
+    eve.close(None);
+
+    users.remove("bob");
+    assert!(users.disconnect_strangers() >= 1);
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
+
+    // Without the mechanism there is nothing to check.
+    let _null = client(&context, SocketType::Push, &endpoint);
+    while monitor.next().0 != EventKind::HandshakeFailedProtocol as u16 {}
+}
