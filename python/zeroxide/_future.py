@@ -33,6 +33,72 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
+class _Done:
+    """What `Ready`, the future of a call that need not wait, has beside being awaited.
+
+    It belongs to no loop: callbacks run in the one that is running when they are added.
+    """
+
+    # What it holds is `_result`, for which `Ready` has room.
+    _result: Any
+    _state = "FINISHED"
+    _exception = None
+
+    def result(self) -> Any:
+        return self._result
+
+    def exception(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        return True
+
+    def cancelled(self) -> bool:
+        return False
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+    def add_done_callback(
+        self, callback: Callable[[Any], object], /, *, context: Any = None
+    ) -> None:
+        self.get_loop().call_soon(callback, self, context=context)
+
+    def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
+        # They are with the loop already.
+        return 0
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio._get_running_loop() or asyncio.get_event_loop()
+
+    def set_result(self, result: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    def set_exception(self, exception: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return self.get_loop()
+
+    # By this asyncio's own functions know a future.
+    @property
+    def _asyncio_future_blocking(self) -> bool:
+        return False
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, value: bool) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<Future finished result={self._result!r}>"
+
+
+for _name, _member in vars(_Done).items():
+    if _name == "__repr__" or (_name != "_result" and not _name.startswith("__")):
+        setattr(_native.Ready, _name, _member)
+
+
 class _Waiting(asyncio.Future[Any]):
     """The future of a call that waits."""
 

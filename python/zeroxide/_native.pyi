@@ -480,9 +480,17 @@ class AsyncSocket(Socket):
 
 @final
 class Ready:
-    """A future that is done; takes the place of an `asyncio.Future`."""
+    """A future that is done; takes the place of an `asyncio.Future`.
+
+    `zeroxide._future` adds what futures have beside being awaited.
+    """
+
+    _result: Any
 
     def __new__(cls, value: object) -> Self: ...
+    def __await__(self) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
 
 @final
 class Lane:

@@ -1,9 +1,11 @@
 """Every pair of socket types with libzmq over PLAIN and CURVE: either side serving, either side binding."""
 
+import contextlib
 import importlib
 
 import pytest
 from patterns import ORDERED_PAIRS, converse, prepare
+from peer import RemoteError
 
 USER, PASSWORD = "user", "password"
 
@@ -92,7 +94,12 @@ def test_who_does_not_belong_is_refused(
             push = make(zmq.PUSH, settings, serves == "they serve")
             made.append(push)
             push.connect(pull.last_endpoint.decode())
-            push.send(b"wrong" if settings is not client else b"right")
+            if settings is client:
+                push.send(b"right")
+            else:
+                # libzmq gives a connect up whose handshake breaks the protocol.
+                with contextlib.suppress(zmq.ZMQError, RemoteError):
+                    push.send(b"wrong", zmq.DONTWAIT)
         assert pull.recv() == b"right"
         assert not pull.poll(100)
     finally:

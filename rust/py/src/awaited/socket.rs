@@ -13,7 +13,7 @@ use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use super::form::{Form, Outgoing, bytes, must_wait, send_now};
 use super::lane::{Counts, Lane};
-use super::ready::{Ready, running_loop};
+use super::ready::{self, running_loop};
 use crate::blocking::deadline_in;
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, raise};
@@ -42,7 +42,7 @@ impl AsyncSocket {
     #[inline]
     fn done<'py>(slf: &Bound<'py, Self>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().quick.load(Ordering::Relaxed) {
-            return Ready::wrap(slf.py(), value.unbind());
+            return ready::wrap(slf.py(), value.unbind());
         }
         let future = slf.call_method0(intern!(slf.py(), "_Future"))?;
         future.call_method1(intern!(slf.py(), "set_result"), (value,))?;
@@ -502,8 +502,8 @@ impl AsyncSocket {
         load: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        if let Ok(ready) = recvd.cast::<Ready>() {
-            return match load.call1((ready.get().value(py),)) {
+        if let Some(value) = ready::value_of(recvd)? {
+            return match load.call1((value,)) {
                 Ok(value) => AsyncSocket::done(slf, value),
                 Err(error) => AsyncSocket::failed(slf, error),
             };
