@@ -309,7 +309,6 @@ class Socket:
         is up.
         """
 
-    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
 
@@ -322,16 +321,6 @@ class EventStream:
     ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
     def fileno(self) -> int: ...
     def close(self) -> None: ...
-
-@final
-class Changes:
-    """Tells that something happened to a socket, by a descriptor."""
-
-    def fileno(self) -> int:
-        """Readable once something happened after the last `clear`."""
-
-    def clear(self) -> None:
-        """Forgets what happened; to be called before looking."""
 
 class AsyncSocket(Socket):
     """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.

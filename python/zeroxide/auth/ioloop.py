@@ -1,5 +1,6 @@
 """`AsyncioAuthenticator` under its older name: tornado's loops are asyncio's now."""
 
+import warnings
 from typing import Any
 
 from .. import Context
@@ -18,4 +19,9 @@ class IOLoopAuthenticator(AsyncioAuthenticator):
         log: Any = None,
         io_loop: Any = None,
     ) -> None:
+        warnings.warn(
+            "use zeroxide.auth.asyncio.AsyncioAuthenticator: tornado's loops are asyncio's",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         super().__init__(context, encoding=encoding, log=log)

@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
-    use super::events::{Changes, EventStream};
+    use super::events::EventStream;
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
