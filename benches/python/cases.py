@@ -47,11 +47,20 @@ PUSH_PULL = "PUSH/PULL, messages per second at the receiver"
 LATENCY = "REQ/REP, 1 B, one way (half a round trip)"
 PUB_SUB = "PUB/SUB, 1 KiB, HWM 0, all messages arrive"
 MORE = "More flows"
+CURVE = "PUSH/PULL over tcp with CURVE, messages per second at the receiver"
 AIO = "asyncio: messages per second at the receiver"
 AIO_LATENCY = "asyncio: REQ/REP, 1 B, one way"
 CALLS = "One call, one thread, nothing blocks"
 
-SIZES = {8: "8 B", 64: "64 B", 1024: "1 KiB", 16384: "16 KiB", 262144: "256 KiB"}
+SIZES = {
+    8: "8 B",
+    64: "64 B",
+    1024: "1 KiB",
+    16384: "16 KiB",
+    65536: "64 KiB",
+    262144: "256 KiB",
+}
+PLAIN_SIZES = (8, 64, 1024, 16384, 262144)
 TRANSPORTS = ("tcp", "ipc", "inproc")
 
 ONE_WAY = (
@@ -81,9 +90,16 @@ SINGLE_CALLS = tuple(
 
 CASES: tuple[Case, ...] = (
     *(
-        Case(PUSH_PULL, f"{transport} {label}", "push_pull", transport, size, smoke=size == 64)
+        Case(
+            PUSH_PULL,
+            f"{transport} {SIZES[size]}",
+            "push_pull",
+            transport,
+            size,
+            smoke=size == 64,
+        )
         for transport in TRANSPORTS
-        for size, label in SIZES.items()
+        for size in PLAIN_SIZES
     ),
     *(
         Case(LATENCY, transport, "req_rep", transport, 1, ONE_WAY, smoke=True)
@@ -93,8 +109,14 @@ CASES: tuple[Case, ...] = (
         Case(PUB_SUB, transport, "pub_sub", transport, 1024, BOTH_ENDS, {"hwm": 0}, smoke=True)
         for transport in ("tcp", "ipc")
     ),
+    *(
+        Case(CURVE, SIZES[size], "push_pull", size=size, options={"curve": True}, smoke=size == 64)
+        for size in (64, 1024, 65536)
+    ),
+    Case(MORE, "PUSH/PULL multipart 2 x 64 B tcp", "multipart", options={"frames": 2}),
     Case(MORE, "PUSH/PULL multipart 5 x 64 B tcp", "multipart", options={"frames": 5}, smoke=True),
     Case(MORE, "DEALER/ROUTER echo 64 B tcp, 500 in flight", "dealer_router", smoke=True),
+    Case(MORE, "PUSH/PULL 64 B tcp through a proxy", "proxy", smoke=True),
     Case(MORE, "send_batch, recv_batch 64 B tcp (pyzmq: a loop)", "batch", smoke=True),
     *(
         Case(

@@ -26,6 +26,7 @@ WARM_UP_S = 0.15
 BLOCK_NS = 3_000_000  # the clock is read once per so much work
 IN_FLIGHT = 500
 BATCH = 1000
+SERVER_SECRET = b"zeroxide.bench.a.key.that.all.may.know.."  # Z85, 32 bytes
 
 
 def say(**fields: Any) -> None:
@@ -96,6 +97,15 @@ def push_multipart(zmq: Any, socket: Any, case: Any) -> None:
     send_multipart, frames = socket.send_multipart, [b"x" * case["size"]] * case["frames"]
     while True:
         send_multipart(frames)
+
+
+def push_through_proxy(zmq: Any, socket: Any, case: Any) -> None:
+    """The messages go to a proxy in a thread of this process, which hands them on to the measuring one."""
+    front, sender = socket.context.socket(zmq.PULL), socket.context.socket(zmq.PUSH)
+    front.bind("tcp://127.0.0.1:*")
+    sender.connect(front.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
+    threading.Thread(target=zmq.proxy, args=(front, socket), daemon=True).start()
+    push(zmq, sender, case)
 
 
 def pull_batch(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> dict[str, float]:
@@ -276,6 +286,7 @@ class Role:
 ROLES = {
     "push_pull": Role("PULL", pull, "PUSH", push),
     "multipart": Role("PULL", pull_multipart, "PUSH", push_multipart),
+    "proxy": Role("PULL", pull, "PUSH", push_through_proxy),
     "batch": Role("PULL", pull_batch, "PUSH", push_batch),
     "req_rep": Role("REQ", req, "REP", rep),
     "dealer_router": Role("DEALER", dealer, "ROUTER", router),
@@ -290,9 +301,20 @@ def open_socket(zmq: Any, context: Any, kind: str, case: Any) -> Any:
     socket = context.socket(getattr(zmq, kind))
     if "hwm" in case:
         socket.sndhwm = socket.rcvhwm = case["hwm"]
+    if case.get("curve"):
+        secure(zmq, socket, as_server=kind == ROLES[case["role"]].measures)
     if kind == "SUB":
         socket.setsockopt(zmq.SUBSCRIBE, b"")
     return socket
+
+
+def secure(zmq: Any, socket: Any, as_server: bool) -> None:
+    if as_server:
+        socket.curve_server = True
+        socket.curve_secretkey = SERVER_SECRET
+        return
+    socket.curve_serverkey = zmq.curve_public(SERVER_SECRET)
+    socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
 
 
 def main() -> None:

@@ -33,6 +33,72 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
+class _Done:
+    """What `Ready`, the future of a call that need not wait, has beside being awaited.
+
+    It belongs to no loop: callbacks run in the one that is running when they are added.
+    """
+
+    # What it holds is `_result`, for which `Ready` has room.
+    _result: Any
+    _state = "FINISHED"
+    _exception = None
+
+    def result(self) -> Any:
+        return self._result
+
+    def exception(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        return True
+
+    def cancelled(self) -> bool:
+        return False
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
+
+    def add_done_callback(
+        self, callback: Callable[[Any], object], /, *, context: Any = None
+    ) -> None:
+        self.get_loop().call_soon(callback, self, context=context)
+
+    def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
+        # They are with the loop already.
+        return 0
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio._get_running_loop() or asyncio.get_event_loop()
+
+    def set_result(self, result: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    def set_exception(self, exception: object, /) -> None:
+        raise asyncio.InvalidStateError("invalid state")
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return self.get_loop()
+
+    # By this asyncio's own functions know a future.
+    @property
+    def _asyncio_future_blocking(self) -> bool:
+        return False
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, value: bool) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<Future finished result={self._result!r}>"
+
+
+for _name, _member in vars(_Done).items():
+    if _name == "__repr__" or (_name != "_result" and not _name.startswith("__")):
+        setattr(_native.Ready, _name, _member)
+
+
 class _Waiting(asyncio.Future[Any]):
     """The future of a call that waits."""
 
@@ -138,7 +204,9 @@ class _AsyncPoller(_Async, Poller):
     def _unwatch_raw_sockets(self, loop: Any, *sockets: Any) -> None:
         raise NotImplementedError("a subclass knows how its loop watches descriptors")
 
-    def poll(self, timeout: float | None = -1) -> Any:
+    def poll(  # type: ignore[override]
+        self, timeout: float | None = -1
+    ) -> asyncio.Future[list[tuple[Any, int]]]:
         """Waits up to `timeout` milliseconds, for ever if None or negative.
 
         The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
@@ -147,12 +215,11 @@ class _AsyncPoller(_Async, Poller):
         try:
             found = super().poll(0)
         except Exception as error:
-            failed = self._Future()
-            failed.set_exception(error)
-            return failed
-        if found or timeout == 0:
-            return self._settled(found)
-        return _Watch(self, timeout).future
+            future: asyncio.Future[Any] = self._Future()
+            future.set_exception(error)
+            return future
+        future = self._settled(found) if found or timeout == 0 else _Watch(self, timeout).future
+        return future
 
 
 class _Watch:
@@ -289,16 +356,6 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
         """An async handle of a socket that blocks."""
         return cls(_from_socket=socket, io_loop=io_loop)
-
-    @property
-    def _recv_futures(self) -> "list[asyncio.Future[Any]]":
-        """The futures of the calls that wait to receive, or for events."""
-        return self._pending(True)
-
-    @property
-    def _send_futures(self) -> "list[asyncio.Future[Any]]":
-        """The futures of the calls that wait to send."""
-        return self._pending(False)
 
     @functools.cached_property
     def _shadow_sock(self) -> "Socket[bytes]":

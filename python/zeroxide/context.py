@@ -264,7 +264,7 @@ class Context(_native.Context, Generic[SocketT_co]):
     def __repr__(self) -> str:
         name = type(self).__dict__.get("_repr_cls")
         if name is None:
-            name = f"{type(self).__module__}.{type(self).__qualname__}"
+            name = f"{type(self).__module__}.{type(self).__name__}"
         count = len(self._open_sockets()) if "_sockets" in self.__dict__ else 0
         sockets = f"{count} socket{'s' if count > 1 else ''}" if count else ""
         closed = " closed" if self.closed else ""

@@ -12,7 +12,8 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints a key pair, or the public key of a secret one beside it."""
     parser = argparse.ArgumentParser(
-        prog=f"python3 -m {__package__}.curve_keygen",
+        # Under whichever name it was started.
+        prog=f"python3 -m {__spec__.name}",
         description="Makes a CURVE key pair. Keys are written in Z85.",
     )
     parser.add_argument("--json", action="store_true", help="write a JSON object")

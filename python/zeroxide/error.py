@@ -153,3 +153,11 @@ EXCEPTIONS: dict[int, type[ZMQError]] = {
     ETERM: ContextTerminated,
     EINTR: InterruptedSystemCall,
 }
+
+
+def _check_version(min_version_info: tuple[int, ...], msg: str = "Feature") -> None:
+    """Raises `ZMQVersionError` where the ZeroMQ that this one behaves like is older."""
+    from .version import zmq_version_info
+
+    if zmq_version_info() < min_version_info:
+        raise ZMQVersionError(".".join(map(str, min_version_info)), msg)

@@ -189,7 +189,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         cls = self.__class__
         name = cls.__dict__.get("_repr_cls")
         if name is None:
-            name = f"{cls.__module__}.{cls.__qualname__}"
+            name = f"{cls.__module__}.{cls.__name__}"
         kind = self.__dict__.get("type")
         kind_name = "UNKNOWN" if kind is None else kind.name
         closed = " closed" if self.closed else ""

@@ -19,6 +19,11 @@ class IOLoopAuthenticator(AsyncioAuthenticator):
         log: Any = None,
         io_loop: Any = None,
     ) -> None:
+        warnings.warn(
+            "use zeroxide.auth.asyncio.AsyncioAuthenticator: tornado's loops are asyncio's",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         super().__init__(context, encoding=encoding, log=log)
         if io_loop is not None:
             warnings.warn(

@@ -61,11 +61,13 @@ class ThreadAuthenticator(Authenticator):
 
     def stop(self) -> None:
         """Ends the thread. Does nothing if it is not running."""
-        # Wakes the thread.
-        super().stop()
+        if self.zap_socket:
+            # Wakes the thread, which may be at work with the socket.
+            self.zap_socket.close()
         if self.thread is not None:
             self.thread.join()
         self.thread = None
+        super().stop()
 
     def is_alive(self) -> bool:
         """Whether the thread runs."""

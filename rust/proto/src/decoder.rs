@@ -101,7 +101,7 @@ impl Decoder {
         self.meter.in_message()
     }
 
-    /// Whether what was received ends within a message.
+    /// Whether what was received ends within a message, as far as frames tell.
     #[inline]
     pub(crate) fn is_partial(&self) -> bool {
         self.meter.in_message() || !self.input.bytes().is_empty()

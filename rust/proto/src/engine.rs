@@ -302,7 +302,7 @@ impl Engine {
             State::Closed => {}
             State::Traffic => {
                 self.trim();
-                let partial = self.decoder.is_partial();
+                let partial = self.is_partial();
                 if self.stall.handle_timeout(now, self.dry, partial) {
                     return self.close(CloseReason::Stalled);
                 }
@@ -451,6 +451,12 @@ impl Engine {
             self.decoder.input().trim();
             self.encoder.trim();
         }
+    }
+
+    /// Whether what was received ends within a message.
+    #[inline]
+    fn is_partial(&self) -> bool {
+        self.decoder.is_partial() || self.traffic.is_opened()
     }
 
     fn is_closed(&self) -> bool {

@@ -21,12 +21,16 @@ mod socket;
 /// What Python sees of the core.
 #[pymodule(gil_used = false)]
 mod _native {
+    use pyo3::prelude::*;
+
+    use super::awaited::ready;
+
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
-    use super::awaited::lane::{Lane, Undo};
+    use super::awaited::lane::Lane;
     #[pymodule_export]
-    use super::awaited::ready::Ready;
+    use super::awaited::settling::Undo;
     #[pymodule_export]
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
@@ -36,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
-    use super::events::{Changes, EventStream};
+    use super::events::EventStream;
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
@@ -51,4 +55,10 @@ mod _native {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    // A class that is not made in the ordinary way.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("Ready", ready::class(module.py())?)
+    }
 }

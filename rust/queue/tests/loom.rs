@@ -33,6 +33,11 @@ fn everything_arrives_in_order_flushed_in_batches() {
 }
 
 #[test]
+fn a_recycled_chunk_is_filled_after_it_was_read() {
+    check_all(|| scenarios::a_recycled_chunk_is_filled_after_it_was_read(2));
+}
+
+#[test]
 fn one_wake_per_sleep() {
     check_all(|| scenarios::one_wake_per_sleep(2));
 }

@@ -306,6 +306,11 @@ mod on_real_threads {
     }
 
     #[test]
+    fn a_recycled_chunk_is_filled_after_it_was_read() {
+        (0..200).for_each(|_| scenarios::a_recycled_chunk_is_filled_after_it_was_read(16));
+    }
+
+    #[test]
     fn one_wake_per_sleep() {
         (0..20).for_each(|_| scenarios::one_wake_per_sleep(2_000));
     }

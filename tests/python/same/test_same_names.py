@@ -277,7 +277,7 @@ def test_modules(part, name):
         "sugar.version": "zmq_version pyzmq_version zmq_version_info pyzmq_version_info",
         "sugar.stopwatch": "Stopwatch",
         "backend": "Context Socket Frame zmq_poll proxy curve_keypair strerror has zmq_errno",
-        "error": "ZMQError Again ContextTerminated _check_rc _check_version",
+        "error": "ZMQError Again ContextTerminated _check_version",
         "constants": "SocketType SocketOption Event Flag Errno PollEvent ContextOption",
         "utils.monitor": "parse_monitor_message recv_monitor_message",
         "utils.z85": "encode decode Z85CHARS Z85MAP",
@@ -297,7 +297,7 @@ def test_modules(part, name):
         "ssh": "tunnel_connection",
         "ssh.tunnel": "openssh_tunnel paramiko_tunnel try_passwordless_ssh ssh_tunnel"
         " MaxRetryExceeded tunnel_connection open_tunnel",
-        "_future": "_AsyncPoller _AsyncSocket _Async _FutureEvent",
+        "_future": "_AsyncPoller _AsyncSocket _Async",
         "asyncio": "Context Socket Poller ZMQEventLoop install",
         "eventloop": "IOLoop",
         "eventloop.zmqstream": "ZMQStream",

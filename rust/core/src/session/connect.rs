@@ -108,7 +108,7 @@ impl Session {
             proxy,
         } = transport.open(target, &self.options)?;
         io.watch(token, stream.fd())?;
-        let deadline = self.in_future(self.options.connect_timeout, io);
+        let deadline = in_future(io, self.options.connect_timeout);
         if connected {
             self.connected(state, io, stream, proxy, deadline);
         } else {
@@ -120,10 +120,6 @@ impl Session {
             };
         }
         Ok(())
-    }
-
-    fn in_future(&self, limit: Option<Duration>, io: &Reactor) -> Option<Instant> {
-        limit.and_then(|limit| io.now().checked_add(limit))
     }
 
     /// The connecting stream became writable: either it is up or it failed.
@@ -162,7 +158,7 @@ impl Session {
             return self.up(state, io, stream, &[]);
         };
         // The conversation is a part of the attempt, and a handshake as well.
-        let limit = self.in_future(self.options.handshake_ivl, io);
+        let limit = in_future(io, self.options.handshake_ivl);
         let deadline = match (deadline, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -222,6 +218,10 @@ impl Session {
             _ => self.finish(state, io),
         }
     }
+}
+
+fn in_future(io: &Reactor, limit: Option<Duration>) -> Option<Instant> {
+    limit.and_then(|limit| io.now().checked_add(limit))
 }
 
 /// Says and hears what can be said and heard now. What the peer said behind the proxy's last word, once that has come.

@@ -72,6 +72,12 @@ impl Traffic {
         self.publishes
     }
 
+    /// Whether a message is under way that the decoder cannot see.
+    #[inline]
+    pub(super) fn is_opened(&self) -> bool {
+        self.opened.in_message()
+    }
+
     /// Whether a heartbeat waits to be sent.
     #[inline]
     pub(super) fn owes(&self) -> bool {
@@ -90,7 +96,7 @@ impl Engine {
                 Ok(Some(frame)) => self.accept(frame),
                 Ok(None) => {
                     self.dry = true;
-                    if self.decoder.is_partial() {
+                    if self.is_partial() {
                         self.stall.handle_part(self.now);
                     }
                     if !self.eof {

@@ -1,160 +1,207 @@
 //! Results that were there at once.
+//!
+//! Where a call had nothing to wait for, its result comes in a [`Ready`](class) instead of an `asyncio.Future`, which costs
+//! more than receiving the message does. `await` gets the value without an exception being raised and caught: that takes
+//! the slot `am_send`, which classes made in the ordinary way cannot have, so this one is made by hand. The slots are here;
+//! what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
+//!
+//! An object of this class holds one reference to its value from its making to its end, and nothing ever changes it.
 
-use pyo3::exceptions::{PyBaseException, PyStopIteration};
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::mem;
+use std::ptr;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::PyType;
 
-/// A future that is done already.
-///
-/// It takes the place of an `asyncio.Future` where a call had nothing to wait for: making one of those costs several
-/// times what receiving a message does. Everything that a program can do with a future that is done, it can do with this.
-/// It belongs to no loop: it runs callbacks in the one that is running when they are added.
-#[pyclass(frozen, module = "zeroxide._native")]
-pub(crate) struct Ready {
-    value: Py<PyAny>,
+/// An object of the class.
+#[repr(C)]
+struct Object {
+    head: ffi::PyObject,
+    value: *mut ffi::PyObject,
 }
 
-impl Ready {
-    #[inline]
-    pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(Bound::new(py, Ready { value })?.into_any())
-    }
+const NAME: &CStr = c"zeroxide._native.Ready";
+const DOC: &CStr = c"A future that is done; takes the place of an asyncio.Future.";
 
-    pub(crate) fn value(&self, py: Python<'_>) -> Py<PyAny> {
-        self.value.clone_ref(py)
+/// The class.
+pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(CLASS.get_or_try_init(py, || make_class(py))?.bind(py))
+}
+
+/// A future that is done with `value`.
+#[inline]
+pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let class = class(py)?;
+    // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose value is null, or fails with
+    // an exception set. The object takes over the reference to the value.
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
+        let object = Bound::from_owned_ptr_or_err(py, object)?;
+        (*object.as_ptr().cast::<Object>()).value = value.into_ptr();
+        Ok(object)
     }
 }
 
-#[pymethods]
-impl Ready {
-    #[new]
-    fn new(value: Py<PyAny>) -> Ready {
-        Ready { value }
+/// The value, if `object` is of this class.
+pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    let py = object.py();
+    if !object.get_type().is(class(py)?) {
+        return Ok(None);
     }
+    // SAFETY: the class cannot be subclassed, and every object of it was made by `wrap`: its value is an object.
+    let value = unsafe { Bound::from_borrowed_ptr(py, (*object.as_ptr().cast::<Object>()).value) };
+    Ok(Some(value.unbind()))
+}
 
-    // `isinstance(call, asyncio.Future)` is true of every call.
-    #[getter(__class__)]
-    fn class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
-        let future = asyncio(py)?.getattr("Future")?;
-        Ok(future.cast_into::<PyType>()?)
-    }
+fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut members = [
+        ffi::PyMemberDef {
+            name: c"_result".as_ptr(),
+            type_code: ffi::Py_T_OBJECT_EX,
+            offset: mem::offset_of!(Object, value) as ffi::Py_ssize_t,
+            flags: ffi::Py_READONLY,
+            doc: ptr::null(),
+        },
+        ffi::PyMemberDef::default(),
+    ];
+    let mut slots = [
+        slot(ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_new, new as *mut c_void),
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_iter, itself as *mut c_void),
+        slot(ffi::Py_tp_iternext, next as *mut c_void),
+        slot(ffi::Py_am_await, itself as *mut c_void),
+        slot(ffi::Py_am_send, send as *mut c_void),
+        slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_getset, getters().cast()),
+        slot(0, ptr::null_mut()),
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: NAME.as_ptr(),
+        basicsize: mem::size_of::<Object>() as c_int,
+        itemsize: 0,
+        flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the slots hold functions of the types that Python expects there; Python copies the members, and the getters
+    // live for ever.
+    let class = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))? };
+    Ok(class.cast_into::<PyType>()?.unbind())
+}
 
-    #[inline]
-    fn __await__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
+/// `isinstance(call, asyncio.Future)` is true of every call.
+fn getters() -> *mut ffi::PyGetSetDef {
+    let getters = [
+        ffi::PyGetSetDef {
+            name: c"__class__".as_ptr(),
+            get: Some(future_class),
+            ..ffi::PyGetSetDef::default()
+        },
+        ffi::PyGetSetDef::default(),
+    ];
+    // The class refers to them as long as it lives, which is as long as the process does.
+    Box::leak(Box::new(getters)).as_mut_ptr()
+}
 
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
+// ---- slots ---------------------------------------------------------------------------------------------------------------
+//
+// Python calls these with the GIL held and with objects of the class, and takes over the references that they return.
 
-    /// Ends at once, with the value.
-    #[inline]
-    fn __next__(&self, py: Python<'_>) -> PyResult<()> {
-        let value = self.value.bind(py);
-        // The interpreter would take these apart.
-        if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyBaseException>() {
-            return Err(PyStopIteration::new_err((self.value.clone_ref(py),)));
+unsafe extern "C" fn new(
+    _class: *mut ffi::PyTypeObject,
+    arguments: *mut ffi::PyObject,
+    _keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python passes a tuple; the item is borrowed from it.
+    let (py, value) = unsafe {
+        let py = Python::assume_attached();
+        if ffi::PyTuple_Size(arguments) != 1 {
+            PyTypeError::new_err("Ready takes one argument").restore(py);
+            return ptr::null_mut();
         }
-        Err(PyStopIteration::new_err(self.value.clone_ref(py)))
-    }
-
-    /// The value.
-    fn result(&self, py: Python<'_>) -> Py<PyAny> {
-        self.value.clone_ref(py)
-    }
-
-    /// None: it went well.
-    fn exception(&self) -> Option<Py<PyAny>> {
-        None
-    }
-
-    /// True.
-    fn done(&self) -> bool {
-        true
-    }
-
-    /// False.
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    /// Comes too late.
-    #[pyo3(signature = (msg=None))]
-    fn cancel(&self, msg: Option<&Bound<'_, PyAny>>) -> bool {
-        let _ = msg;
-        false
-    }
-
-    /// Has the loop call it soon.
-    #[pyo3(signature = (callback, /, *, context=None))]
-    fn add_done_callback(
-        slf: &Bound<'_, Self>,
-        callback: &Bound<'_, PyAny>,
-        context: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let py = slf.py();
-        let arguments = PyDict::new(py);
-        arguments.set_item("context", context)?;
-        current_loop(py)?.call_method("call_soon", (callback, slf), Some(&arguments))?;
-        Ok(())
-    }
-
-    /// Takes nothing back: callbacks are with the loop already.
-    fn remove_done_callback(&self, callback: &Bound<'_, PyAny>) -> usize {
-        let _ = callback;
-        0
-    }
-
-    /// The loop that is running.
-    fn get_loop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        current_loop(py)
-    }
-
-    /// Refused: it has one.
-    fn set_result(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _ = result;
-        Err(already_done(py))
-    }
-
-    /// Refused: it has a result.
-    fn set_exception(&self, py: Python<'_>, exception: &Bound<'_, PyAny>) -> PyResult<()> {
-        let _ = exception;
-        Err(already_done(py))
-    }
-
-    // What asyncio's own functions know futures by.
-    #[getter]
-    fn _asyncio_future_blocking(&self) -> bool {
-        false
-    }
-
-    #[setter(_asyncio_future_blocking)]
-    fn set_blocking(&self, value: bool) {
-        let _ = value;
-    }
-
-    #[getter]
-    fn _loop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        current_loop(py)
-    }
-
-    #[getter]
-    fn _state(&self) -> &'static str {
-        "FINISHED"
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!(
-            "<Future finished result={}>",
-            self.value.bind(py).repr()?
-        ))
+        (
+            py,
+            Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(arguments, 0)),
+        )
+    };
+    match wrap(py, value.unbind()) {
+        Ok(object) => object.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
     }
 }
 
-/// The module.
-pub(crate) fn asyncio<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
+    // SAFETY: this is the end of the object: nobody else has it. Its memory is from `PyType_GenericAlloc`, which for such a
+    // class is `PyObject_Malloc`'s; objects of a class made at run time hold a reference to it.
+    unsafe {
+        let class = ffi::Py_TYPE(object);
+        let value = (*object.cast::<Object>()).value;
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_XDECREF(value);
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a live object.
+    unsafe { ffi::Py_NewRef(object) }
+}
+
+/// Ends at once, with the value.
+unsafe extern "C" fn send(
+    object: *mut ffi::PyObject,
+    _sent: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: a live object, and a place for the result.
+    unsafe { *result = ffi::Py_NewRef((*object.cast::<Object>()).value) };
+    ffi::PySendResult::PYGEN_RETURN
+}
+
+/// The same for those who call `next`.
+unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a live object; what the call returns is ours to give back.
+    unsafe {
+        let value = (*object.cast::<Object>()).value;
+        let nothing = ptr::null_mut::<ffi::PyObject>();
+        let end = ffi::PyObject_CallFunctionObjArgs(ffi::PyExc_StopIteration, value, nothing);
+        if !end.is_null() {
+            ffi::PyErr_SetObject(ffi::PyExc_StopIteration, end);
+            ffi::Py_DECREF(end);
+        }
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn future_class(
+    _object: *mut ffi::PyObject,
+    _closure: *mut c_void,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this.
+    let py = unsafe { Python::assume_attached() };
+    match asyncio(py).and_then(|asyncio| asyncio.getattr("Future")) {
+        Ok(class) => class.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            ptr::null_mut()
+        }
+    }
+}
+
+// ---- asyncio -------------------------------------------------------------------------------------------------------------
+
+fn asyncio<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || {
         Ok::<_, PyErr>(py.import("asyncio")?.into_any().unbind())
@@ -169,23 +216,4 @@ pub(crate) fn running_loop<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> 
         asyncio(py)?.getattr("_get_running_loop").map(Bound::unbind)
     })?;
     function.bind(py).call0()
-}
-
-fn current_loop<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let running = running_loop(py)?;
-    if running.is_none() {
-        return asyncio(py)?.call_method0("get_event_loop");
-    }
-    Ok(running)
-}
-
-fn already_done(py: Python<'_>) -> PyErr {
-    let made = || {
-        let class = asyncio(py)?.getattr("InvalidStateError")?;
-        class.call1(("invalid state",))
-    };
-    match made() {
-        Ok(error) => PyErr::from_value(error),
-        Err(error) => error,
-    }
 }

@@ -99,6 +99,41 @@ pub fn everything_arrives_in_order(total: usize, batch: usize) {
     assert!(producer.is_consumer_gone());
 }
 
+/// A chunk comes back through the spare place while the reader has not slept: only that hand-over says that it has
+/// finished with the slots. (Under loom a small chunk has two.)
+pub fn a_recycled_chunk_is_filled_after_it_was_read(chunk: usize) {
+    let (mut producer, mut consumer) = spsc::channel();
+    // Here and below the reader looks once more than there is to read: only then it notes how far it is, and the next
+    // chunk is a small one again.
+    producer.push(0);
+    let _ = producer.flush();
+    assert_eq!(consumer.pop(), Some(0));
+    assert_eq!(consumer.pop(), None);
+    (1..=chunk).for_each(|number| producer.push(number));
+    let _ = producer.flush();
+    // Relaxed, so it hands nothing over; it makes loom try the order in which the reader comes first.
+    let read = Arc::new(AtomicUsize::new(0));
+    let read_there = read.clone();
+    let reader = thread::spawn(move || {
+        // The last of these lies in the second chunk: the first is given back.
+        for number in 1..=chunk {
+            assert_eq!(consumer.pop(), Some(number));
+        }
+        assert_eq!(consumer.pop(), None);
+        read_there.store(chunk, Relaxed);
+        consumer
+    });
+    let _ = read.load(Relaxed);
+    // The rest of the second chunk, and the whole of the next, which may be the first one again.
+    (chunk + 1..3 * chunk).for_each(|number| producer.push(number));
+    let mut consumer = reader.join().unwrap();
+    let _ = producer.close();
+    for number in chunk + 1..3 * chunk {
+        assert_eq!(consumer.pop(), Some(number));
+    }
+    assert!(consumer.is_finished());
+}
+
 /// Each sleep is answered by at most one request to wake the reader, and by one if it was needed.
 pub fn one_wake_per_sleep(total: usize) {
     let (mut producer, mut consumer) = spsc::channel();

@@ -1,0 +1,456 @@
+"""Sockets: life, endpoints, looks, subclasses, copies."""
+
+import copy
+import errno
+import gc
+import pickle
+import threading
+import warnings
+
+import pytest
+
+
+def test_made_of_its_context(zmq, context):
+    with zmq.Socket(context, zmq.PUSH) as socket:
+        assert socket.context is context
+        assert socket.type is zmq.PUSH
+        assert not socket.closed
+
+
+@pytest.mark.parametrize("arguments", [(), (None,), (None, 8)])
+def test_made_of_nothing(zmq, arguments):
+    with pytest.raises(TypeError):
+        zmq.Socket(*arguments)
+
+
+def test_close_again(zmq, context):
+    socket = context.socket(zmq.PUSH)
+    socket.close()
+    socket.close()
+    socket.close(linger=0)
+    assert socket.closed
+    assert socket.underlying is not None
+
+
+def test_close_sets_linger(zmq, context):
+    socket = context.socket(zmq.PUSH)
+    socket.connect("tcp://127.0.0.1:1")
+    socket.send(b"x")
+    socket.close(linger=0)
+    assert socket.closed
+
+
+def test_with_block(zmq, context):
+    with context.socket(zmq.PUSH) as socket:
+        assert not socket.closed
+    assert socket.closed
+
+
+def test_with_block_and_error(zmq, context):
+    with pytest.raises(ZeroDivisionError), context.socket(zmq.PUSH) as socket:
+        raise ZeroDivisionError
+    assert socket.closed
+
+
+def test_forgotten(zmq, context):
+    with pytest.warns(ResourceWarning, match="Unclosed socket"):
+        context.socket(zmq.PUSH)
+        gc.collect()
+
+
+def test_closed_ones_are_forgotten_quietly(zmq, context):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        context.socket(zmq.PUSH).close()
+        gc.collect()
+
+
+# ---- endpoints ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [str, str.encode], ids=["str", "bytes"])
+def test_addresses_as(zmq, context, kind):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.bind(kind("inproc://address"))
+        push.connect(kind("inproc://address"))
+        push.send(b"x")
+        assert pull.recv() == b"x"
+        push.disconnect(kind("inproc://address"))
+        pull.unbind(kind("inproc://address"))
+
+
+@pytest.mark.parametrize("address", [5, None, ["inproc://x"]])
+@pytest.mark.parametrize("method", ["bind", "connect", "unbind", "disconnect"])
+def test_addresses_that_are_none(zmq, context, method, address):
+    with context.socket(zmq.PULL) as socket, pytest.raises(TypeError):
+        getattr(socket, method)(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "number"),
+    [
+        ("", "EINVAL"),
+        ("nonsense", "EINVAL"),
+        ("tcp://", "EINVAL"),
+        ("tcp://127.0.0.1", "EINVAL"),
+        ("tcp://127.0.0.1:port", "EINVAL"),
+        ("http://127.0.0.1:80", "EPROTONOSUPPORT"),
+    ],
+)
+def test_bad_addresses(zmq, context, address, number):
+    with context.socket(zmq.PULL) as socket:
+        for method in (socket.bind, socket.connect):
+            with pytest.raises(zmq.ZMQError) as caught:
+                method(address)
+            assert caught.value.errno in (getattr(errno, number), errno.ENODEV)
+
+
+@pytest.mark.differs("an address that means nothing is refused, not joined in vain")
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:70000", "tcp://:5555"])
+def test_meaningless_addresses(zmq, context, address):
+    with context.socket(zmq.PUSH) as socket, pytest.raises(zmq.ZMQError):
+        socket.connect(address)
+
+
+def test_address_is_named_in_the_error(zmq, context):
+    with context.socket(zmq.PULL) as socket:
+        with pytest.raises(zmq.ZMQError, match=r"tcp://127\.0\.0\.1:nonsense"):
+            socket.bind("tcp://127.0.0.1:nonsense")
+        with pytest.raises(zmq.ZMQError, match=r"tcp://127\.0\.0\.1:nonsense"):
+            socket.connect("tcp://127.0.0.1:nonsense")
+
+
+def test_in_use(zmq, context, sockets):
+    pull = sockets.bound(zmq.PULL)
+    with context.socket(zmq.PULL) as other, pytest.raises(zmq.ZMQError) as caught:
+        other.bind(pull.last_endpoint)
+    assert caught.value.errno == zmq.EADDRINUSE
+    assert "Address already in use" in str(caught.value)
+
+
+def test_inproc_in_use(zmq, context):
+    with context.socket(zmq.PULL) as one, context.socket(zmq.PULL) as other:
+        one.bind("inproc://twice")
+        with pytest.raises(zmq.ZMQError) as caught:
+            other.bind("inproc://twice")
+        assert caught.value.errno == zmq.EADDRINUSE
+
+
+def test_path_too_long(zmq, context):
+    path = "ipc:///" + "x" * 200
+    with context.socket(zmq.PULL) as socket, pytest.raises(zmq.ZMQError) as caught:
+        socket.bind(path)
+    assert caught.value.errno == errno.ENAMETOOLONG
+    assert str(zmq.IPC_PATH_MAX_LEN) in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["unbind", "disconnect"])
+def test_leaving_what_was_not_joined(zmq, context, method):
+    with context.socket(zmq.PULL) as socket, pytest.raises(zmq.ZMQError) as caught:
+        getattr(socket, method)("tcp://127.0.0.1:12345")
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_bind_as_a_block(zmq, context):
+    with context.socket(zmq.PULL) as pull:
+        with pull.bind("tcp://127.0.0.1:*") as bound:
+            assert bound is pull
+            endpoint = pull.last_endpoint
+        assert not pull.closed
+        with pytest.raises(zmq.ZMQError):
+            pull.unbind(endpoint)
+
+
+def test_connect_as_a_block(zmq, context, sockets):
+    pull = sockets.bound(zmq.PULL, "inproc")
+    with context.socket(zmq.PUSH) as push:
+        with push.connect(pull.last_endpoint) as connected:
+            assert connected is push
+            push.send(b"x")
+            assert pull.recv() == b"x"
+        with pytest.raises(zmq.ZMQError):
+            push.disconnect(pull.last_endpoint)
+
+
+def test_block_of_a_socket_closed_within(zmq, context):
+    socket = context.socket(zmq.PULL)
+    with socket.bind("inproc://closed-within"):
+        socket.close()
+
+
+def test_result_of_bind(zmq, context):
+    with context.socket(zmq.PULL) as socket:
+        bound = socket.bind("inproc://result")
+        assert bound.socket is socket
+        assert bound.kind == "bind"
+        assert bound.addr == "inproc://result"
+        assert "bind" in repr(bound)
+        connected = socket.connect("inproc://result-2")
+        assert (connected.kind, connected.addr) == ("connect", "inproc://result-2")
+
+
+def test_random_port(zmq, context):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        assert 1024 <= port < 65536
+        push.connect(f"tcp://127.0.0.1:{port}")
+        push.send(b"x")
+        assert pull.recv() == b"x"
+
+
+def test_random_port_in_a_range(zmq, context):
+    with context.socket(zmq.PULL) as pull:
+        port = pull.bind_to_random_port(
+            "tcp://127.0.0.1", min_port=20000, max_port=30000, max_tries=50
+        )
+        assert 20000 <= port < 30000
+        assert pull.last_endpoint == f"tcp://127.0.0.1:{port}".encode()
+
+
+def test_no_random_port_left(zmq, context):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PULL) as other:
+        port = pull.bind_to_random_port("tcp://127.0.0.1")
+        with pytest.raises(zmq.ZMQBindError):
+            other.bind_to_random_port("tcp://127.0.0.1", port, port + 1, 3)
+
+
+def test_random_port_of_nothing(zmq, context):
+    with context.socket(zmq.PULL) as pull, pytest.raises(zmq.ZMQError):
+        pull.bind_to_random_port("tcp://nonsense.invalid")
+
+
+def test_same_endpoint_again(zmq, context, sockets):
+    """Two connections to one peer are two."""
+    pull = sockets.bound(zmq.PULL)
+    with context.socket(zmq.PUSH) as push:
+        push.connect(pull.last_endpoint)
+        push.connect(pull.last_endpoint)
+        for number in range(4):
+            push.send(b"%d" % number)
+        assert sorted(pull.recv() for _ in range(4)) == [b"0", b"1", b"2", b"3"]
+
+
+def test_ephemeral_ports_differ(zmq, context):
+    with context.socket(zmq.PULL) as socket:
+        ends = set()
+        for _ in range(3):
+            socket.bind("tcp://127.0.0.1:0")
+            ends.add(socket.last_endpoint)
+        assert len(ends) == 3
+
+
+# ---- other handles ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["shadow", "address", "positional", "copy"])
+def test_handles(zmq, context, way):
+    with context.socket(zmq.PUSH) as socket:
+        other = {
+            "shadow": lambda: zmq.Socket(shadow=socket),
+            "address": lambda: zmq.Socket.shadow(socket.underlying),
+            "positional": lambda: zmq.Socket(socket),
+            "copy": lambda: copy.copy(socket),
+        }[way]()
+        assert other is not socket
+        assert other.underlying == socket.underlying
+        assert other.type == socket.type
+        other.linger = 12
+        assert socket.linger == 12
+        del other
+        gc.collect()
+        assert not socket.closed
+
+
+def test_deep_copy(zmq, context):
+    with context.socket(zmq.PUSH) as socket:
+        assert copy.deepcopy(socket).underlying == socket.underlying
+
+
+@pytest.mark.parametrize("what", ["socket", "context", "poller"])
+def test_no_pickles(zmq, context, what):
+    thing = {"socket": lambda: context.socket(zmq.PUSH), "context": lambda: context}.get(
+        what, zmq.Poller
+    )()
+    if what == "poller":
+        pickle.dumps(thing)
+        return
+    with pytest.raises(TypeError):
+        pickle.dumps(thing)
+    if what == "socket":
+        thing.close()
+
+
+def test_used_as_a_key(zmq, context):
+    with context.socket(zmq.PUSH) as one, context.socket(zmq.PUSH) as other:
+        assert one == one  # noqa: PLR0124
+        assert one != other
+        assert {one: 1, other: 2}[one] == 1
+
+
+# ---- looks --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["PUSH", "SUB", "STREAM"])
+def test_repr(zmq, context, kind):
+    socket = context.socket(getattr(zmq, kind))
+    assert repr(socket) == f"<zmq.Socket(zmq.{kind}) at {id(socket):#x}>"
+    socket.close()
+    assert repr(socket) == f"<zmq.Socket(zmq.{kind}) at {id(socket):#x} closed>"
+
+
+def test_repr_of_a_subclass(zmq, context):
+    class Own(zmq.Socket):
+        pass
+
+    class Named(zmq.Socket):
+        _repr_cls = "my.Socket"
+
+    with context.socket(zmq.PUSH, Own) as socket:
+        assert repr(socket).startswith(f"<{__name__}.Own(zmq.PUSH)")
+    with context.socket(zmq.PUSH, Named) as socket:
+        assert repr(socket).startswith("<my.Socket(zmq.PUSH) at ")
+
+
+# ---- subclasses ---------------------------------------------------------------------
+
+
+def test_own_attributes_must_be_declared(zmq, context):
+    class Own(zmq.Socket):
+        declared = None
+        annotated: int
+
+    with context.socket(zmq.PUSH, Own) as socket:
+        socket.declared = 1
+        socket.annotated = 2
+        assert (socket.declared, socket.annotated) == (1, 2)
+        with pytest.raises(AttributeError):
+            socket.undeclared = 3
+
+
+def test_properties_of_a_subclass(zmq, context):
+    class Own(zmq.Socket):
+        _value = 0
+
+        @property
+        def value(self):
+            return self._value
+
+        @value.setter
+        def value(self, value):
+            self._value = value
+
+    with context.socket(zmq.PUSH, Own) as socket:
+        socket.value = 5
+        assert socket.value == 5
+
+
+def test_overridden_send_is_used(zmq, context, sockets):
+    sent = []
+
+    class Own(zmq.Socket):
+        def send(self, data, *args, **kwargs):
+            sent.append(bytes(data))
+            return super().send(data, *args, **kwargs)
+
+        def send_multipart(self, parts, *args, **kwargs):
+            sent.append(list(parts))
+            return super().send_multipart(parts, *args, **kwargs)
+
+    pull = sockets.bound(zmq.PULL)
+    with context.socket(zmq.PUSH, Own) as push:
+        push.connect(pull.last_endpoint)
+        push.send_string("text")
+        push.send_json(1)
+        push.send_pyobj(None)
+        assert len(sent) == 3
+        push.send_serialized(b"x", lambda body: [body])
+        assert sent[3] == [b"x"]
+
+
+def test_overridden_recv_is_used(zmq, context, sockets):
+    class Own(zmq.Socket):
+        def recv(self, *args, **kwargs):
+            return super().recv(*args, **kwargs).upper()
+
+    with context.socket(zmq.PULL, Own) as pull:
+        pull.bind("tcp://127.0.0.1:*")
+        push = sockets.connected(zmq.PUSH, pull)
+        push.send(b"text")
+        push.send(b'"json"')
+        assert pull.recv_string() == "TEXT"
+        assert pull.recv_json() == "JSON"
+
+
+def test_deserializing_hook(zmq, context, sockets):
+    class Own(zmq.Socket):
+        def _deserialize(self, recvd, load):
+            return ("hook", load(recvd))
+
+    with context.socket(zmq.PULL, Own) as pull:
+        pull.bind("tcp://127.0.0.1:*")
+        push = sockets.connected(zmq.PUSH, pull)
+        for _ in range(3):
+            push.send(b"1")
+        assert pull.recv_string() == ("hook", "1")
+        assert pull.recv_json() == ("hook", 1)
+        assert pull.recv_serialized(len) == ("hook", 1)
+
+
+def test_overridden_close_is_used(zmq, context):
+    closed = []
+
+    class Own(zmq.Socket):
+        def close(self, linger=None):
+            closed.append(linger)
+            super().close(linger)
+
+    with context.socket(zmq.PUSH, Own):
+        pass
+    assert closed == [None]
+
+
+def test_generic(zmq):
+    assert zmq.Socket[bytes] is not None
+    assert zmq.Context[zmq.Socket] is not None
+
+
+def test_polling_a_socket(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    assert pull.poll(0) == 0
+    assert pull.poll(timeout=1, flags=zmq.POLLIN) == 0
+    push.send(b"x")
+    assert pull.poll() == zmq.POLLIN
+    assert pull.poll(1.5) == zmq.POLLIN
+    assert push.poll(100, zmq.POLLOUT) == zmq.POLLOUT
+    assert push.poll(0, zmq.POLLIN | zmq.POLLOUT) == zmq.POLLOUT
+
+
+def test_other_threads(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    thread = threading.Thread(target=push.send, args=(b"from a thread",))
+    thread.start()
+    thread.join()
+    assert pull.recv() == b"from a thread"
+
+
+@pytest.mark.parametrize("method", ["join", "leave"])
+def test_groups_are_drafts(zmq, context, method):
+    with context.socket(zmq.PULL) as socket, pytest.raises(RuntimeError, match="draft"):
+        getattr(socket, method)("group")
+
+
+def test_socket_type_is_an_old_name(zmq, context):
+    with context.socket(zmq.PUSH) as socket, pytest.warns(DeprecationWarning):
+        assert socket.socket_type == zmq.PUSH
+
+
+def test_descriptor(zmq, sockets):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    assert pull.fileno() == pull.FD == pull.getsockopt(zmq.FD)
+    assert pull.fileno() != push.fileno()
+
+
+def test_native_base_is_hidden(zmq):
+    names = [base.__name__ for base in zmq.Socket.__mro__]
+    assert names[0] == "Socket"
+    assert isinstance(zmq.Socket.__doc__, str)
