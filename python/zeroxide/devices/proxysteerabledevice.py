@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..constants import PUB
+from ..constants import PAIR, PUB
 from ..proxy import proxy_steerable
 from ..socket import Socket
 from .proxydevice import ProcessProxy, Proxy, ProxyBase, ThreadProxy
@@ -27,10 +27,8 @@ class ProxySteerableBase(ProxyBase):
         ctrl_type: int | None = None,
     ) -> None:
         super().__init__(in_type=in_type, out_type=out_type, mon_type=mon_type)
-        if ctrl_type is None:
-            raise TypeError("ctrl_type must be specified")
-        self.ctrl_type = ctrl_type
-        self._ctrl = Side(ctrl_type)
+        self.ctrl_type = PAIR if ctrl_type is None else ctrl_type
+        self._ctrl = Side(self.ctrl_type)
 
     def bind_ctrl(self, addr: str) -> None:
         """Binds the control socket to `addr` once the device runs."""

@@ -20,15 +20,15 @@ def pair(zmq, aio, run, directory):
     def work(body, one=None, other=None, endpoint="inproc://pair"):
         async def main():
             context = aio.Context()
-            with context:
-                with (
-                    context.socket(zmq.PUSH if one is None else one) as first,
-                    context.socket(zmq.PULL if other is None else other) as second,
-                ):
-                    second.linger = first.linger = 0
-                    second.bind(endpoint)
-                    first.connect(second.last_endpoint)
-                    return await body(first, second)
+            with (
+                context,
+                context.socket(zmq.PUSH if one is None else one) as first,
+                context.socket(zmq.PULL if other is None else other) as second,
+            ):
+                second.linger = first.linger = 0
+                second.bind(endpoint)
+                first.connect(second.last_endpoint)
+                return await body(first, second)
 
         return run(main())
 
@@ -417,12 +417,15 @@ def test_subclass(zmq, aio, run):
         _socket_class = Own
 
     async def main():
-        with Context() as context, context.socket(zmq.PUSH) as push:
-            with context.socket(zmq.PULL) as pull:
-                pull.bind("inproc://sub")
-                push.connect("inproc://sub")
-                await push.twice(b"x")
-                return await pull.recv(), await pull.recv()
+        with (
+            Context() as context,
+            context.socket(zmq.PUSH) as push,
+            context.socket(zmq.PULL) as pull,
+        ):
+            pull.bind("inproc://sub")
+            push.connect("inproc://sub")
+            await push.twice(b"x")
+            return await pull.recv(), await pull.recv()
 
     assert run(main()) == (b"x", b"x")
 

@@ -51,7 +51,9 @@ def test_socket_after_the_end(zmq):
     assert caught.value.errno == zmq.ENOTSUP
 
 
-@pytest.mark.parametrize("call", [lambda c: c.get(1), lambda c: c.set(1, 1), lambda c: c.io_threads])
+@pytest.mark.parametrize(
+    "call", [lambda c: c.get(1), lambda c: c.set(1, 1), lambda c: c.io_threads]
+)
 def test_options_after_the_end(zmq, call):
     context = zmq.Context()
     context.term()

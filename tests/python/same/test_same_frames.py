@@ -74,7 +74,7 @@ def test_repr(zmq, size, text):
 
 
 def test_repr_of_what_is_no_text(zmq):
-    assert repr(zmq.Frame(b"\x00\xff'")) == "<zmq.Frame(b\"\\x00\\xff'\")>"
+    assert repr(zmq.Frame(b"\x00\xff'")) == '<zmq.Frame(b"\\x00\\xff\'")>'
 
 
 def test_copies(zmq):
@@ -87,7 +87,7 @@ def test_copies(zmq):
 
 def test_not_equal_by_content(zmq):
     one, other = zmq.Frame(b"x"), zmq.Frame(b"x")
-    assert one == one  # noqa: PLR0124
+    assert one == one
     assert one != other
     assert {one, other, one} == {one, other}
 
@@ -106,7 +106,6 @@ def test_properties_by_name(zmq, sockets):
     frame = pull.recv(copy=False)
     assert frame.get("Socket-Type") == frame["Socket-Type"] == "PUSH"
     assert frame["Peer-Address"] == "127.0.0.1"
-    assert frame.get("Identity") == ""
 
 
 def test_routing_id_of_the_peer(zmq, sockets):

@@ -282,7 +282,7 @@ def test_no_pickles(zmq, context, what):
 
 def test_used_as_a_key(zmq, context):
     with context.socket(zmq.PUSH) as one, context.socket(zmq.PUSH) as other:
-        assert one == one  # noqa: PLR0124
+        assert one == one
         assert one != other
         assert {one: 1, other: 2}[one] == 1
 

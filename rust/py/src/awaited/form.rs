@@ -68,6 +68,7 @@ impl Form {
         &self,
         py: Python<'py>,
         core: &CoreSocket,
+        patience: Patience,
         kept: Option<&mut Kept>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         buffer::reclaim();
@@ -75,9 +76,9 @@ impl Form {
             return self.take_rest(py, core, first, peer, kept).map(Some);
         }
         if let Form::Batch { max, multipart } = *self {
-            return take_batch(py, core, max, multipart, kept);
+            return take_batch(py, core, patience, max, multipart, kept);
         }
-        let Some((message, peer)) = receive(py, core)? else {
+        let Some((message, peer)) = receive(py, core, patience)? else {
             return Ok(None);
         };
         let single = message.len() == 1;
@@ -168,13 +169,14 @@ impl Form {
 fn take_batch<'py>(
     py: Python<'py>,
     core: &CoreSocket,
+    patience: Patience,
     max: usize,
     multipart: bool,
     kept: Option<&mut Kept>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let batch = match py.detach(|| core.recv_batch(max, Wait::Dont)) {
         Ok(batch) => batch,
-        Err(error) if must_wait(&error) => return Ok(None),
+        Err(error) if must_wait(&error, patience) => return Ok(None),
         Err(error) => return Err(raise(error)),
     };
     let mut items = Vec::with_capacity(batch.len());
@@ -192,7 +194,11 @@ fn take_batch<'py>(
 }
 
 /// One message, if there is one.
-fn receive(py: Python<'_>, core: &CoreSocket) -> PyResult<Option<(Message, Peer)>> {
+fn receive(
+    py: Python<'_>,
+    core: &CoreSocket,
+    patience: Patience,
+) -> PyResult<Option<(Message, Peer)>> {
     let received = match core.try_recv_from() {
         Attempt::Done(received) => Ok(received),
         Attempt::WouldBlock(()) => return Ok(None),
@@ -201,15 +207,28 @@ fn receive(py: Python<'_>, core: &CoreSocket) -> PyResult<Option<(Message, Peer)
     };
     match received {
         Ok(received) => Ok(Some(received)),
-        Err(error) if must_wait(&error) => Ok(None),
+        Err(error) if must_wait(&error, patience) => Ok(None),
         Err(error) => Err(raise(error)),
     }
 }
 
+/// What becomes of a call that cannot be served at once.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Patience {
+    /// It fails, and says why.
+    None,
+    /// It waits.
+    Some,
+}
+
 /// Whether receiving is only a matter of time. So is it of a REQ socket before the request is sent: another task may
 /// send it while this one waits.
-fn must_wait(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Again | ErrorKind::Fsm)
+fn must_wait(error: &Error, patience: Patience) -> bool {
+    match error.kind() {
+        ErrorKind::Again => true,
+        ErrorKind::Fsm => patience == Patience::Some,
+        _ => false,
+    }
 }
 
 /// Sends without waiting; a message that would have to wait comes back.

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
-use super::form::{Form, Kept, Outgoing};
+use super::form::{Form, Kept, Outgoing, Patience};
 use super::ready::running_loop;
 use super::settling::{Undo, cancel, fail, is_done, succeed};
 use crate::error::raise;
@@ -373,7 +373,10 @@ impl Lane {
                 continue;
             }
             let mut kept = Kept::new();
-            match call.form.take(py, &self.core, Some(&mut kept)) {
+            match call
+                .form
+                .take(py, &self.core, Patience::Some, Some(&mut kept))
+            {
                 Ok(None) => {
                     self.lock().receivers.push_front(call);
                     return Ok(true);

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
 
-use super::form::{Form, Outgoing, bytes, send_now};
+use super::form::{Form, Outgoing, Patience, bytes, send_now};
 use super::lane::{Counts, Lane};
 use super::ready::{self, running_loop};
 use crate::blocking::deadline_in;
@@ -123,7 +123,12 @@ impl AsyncSocket {
         let core = AsyncSocket::base(slf).core()?;
         // Whoever waits is first.
         if this.counts.receivers.load(Ordering::Relaxed) == 0 {
-            match form.take(py, core, None) {
+            let patience = if flags & DONTWAIT == 0 {
+                Patience::Some
+            } else {
+                Patience::None
+            };
+            match form.take(py, core, patience, None) {
                 Ok(Some(value)) => return AsyncSocket::done(slf, value),
                 Ok(None) => {}
                 // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
