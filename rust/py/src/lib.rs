@@ -28,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
-    use super::awaited::lane::{Lane, Undo};
+    use super::awaited::lane::Lane;
+    #[pymodule_export]
+    use super::awaited::settling::Undo;
     #[pymodule_export]
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
