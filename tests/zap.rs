@@ -6,7 +6,8 @@ use std::thread::{self, JoinHandle};
 
 use common::{Watchdog, message, raw, text};
 use zeroxide::{
-    Context, EventKind, Frame, Message, Passwords, Socket, SocketType, Value, Wait, ids,
+    AllowList, Context, EventKind, Frame, Key, Message, Passwords, Socket, SocketType, Value, Wait,
+    curve_keypair, ids,
 };
 
 const HANDLER: &str = "inproc://zeromq.zap.01";
@@ -274,6 +275,37 @@ fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_does_no_harm() {
+    let _dog = Watchdog::new("an_answer_that_comes_too_late_does_no_harm");
+    let context = Context::new();
+    let slow = context.socket(SocketType::Rep).unwrap();
+    slow.bind(HANDLER).unwrap();
+    let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(300))];
+    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
+    let monitor = Monitor::new(&context, &pull);
+    let push = client(&context, SocketType::Push, &endpoint);
+    let answer = |request: Message| {
+        let request: Vec<Frame> = request.into_iter().collect();
+        let frames = reply(&request, "200", "", b"").unwrap();
+        slow.send(Message::from_frames(frames), Wait::Forever)
+            .unwrap();
+    };
+    let late = slow.recv(Wait::Forever).unwrap();
+    monitor.expect(EventKind::HandshakeFailedNoDetail, 110);
+    answer(late);
+    common::until(|| {
+        if let Ok(request) = slow.recv(Wait::Dont) {
+            answer(request);
+        }
+        monitor.0.recv(Wait::Dont).is_ok_and(|event| {
+            event.head()[..2] == (EventKind::HandshakeSucceeded as u16).to_ne_bytes()
+        })
+    });
+    push.send(message([b"made it"]), Wait::Forever).unwrap();
+    assert_eq!(text(&pull.recv(Wait::Forever).unwrap()), "made it");
+}
+
+#[test]
 fn questions_of_peers_that_went_do_not_pile_up() {
     let _dog = Watchdog::new("questions_of_peers_that_went_do_not_pile_up");
     let context = Context::new();
@@ -323,4 +355,78 @@ fn passwords_are_checked_without_a_handler() {
     // Without the mechanism there is nothing to check.
     let _null = client(&context, SocketType::Push, &endpoint);
     while monitor.next().0 != EventKind::HandshakeFailedProtocol as u16 {}
+}
+
+/// A client with a key of its own.
+fn curve_client(context: &Context, endpoint: &str, server: &Key, secret: &Key) -> Socket {
+    let socket = context.socket(SocketType::Push).unwrap();
+    socket.set_option(ids::LINGER, &Value::Int(0)).unwrap();
+    socket.secure_client(server, Some(secret)).unwrap();
+    socket.connect(endpoint).unwrap();
+    socket
+}
+
+#[test]
+fn keys_are_checked_without_a_handler() {
+    let _dog = Watchdog::new("keys_are_checked_without_a_handler");
+    let context = Context::new();
+    // It would refuse everybody, but it is not asked.
+    let odd = context.socket(SocketType::Pull).unwrap();
+    odd.bind(HANDLER).unwrap();
+    let (server_public, server_secret) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let (_, eve_secret) = curve_keypair().unwrap();
+    let allowed = AllowList::new();
+    allowed.add(alice_public, "alice");
+    let pull = context.socket(SocketType::Pull).unwrap();
+    pull.secure_server(&server_secret, &allowed).unwrap();
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let monitor = Monitor::new(&context, &pull);
+
+    let alice = curve_client(&context, &endpoint, &server_public, &alice_secret);
+    monitor.expect(EventKind::HandshakeSucceeded, 0);
+    alice.send(message([b"hello"]), Wait::Forever).unwrap();
+    let (hello, peer) = pull.recv_from(Wait::Forever).unwrap();
+    let peer = peer.unwrap();
+    assert_eq!((text(&hello).as_str(), peer.mechanism), ("hello", "CURVE"));
+    assert_eq!(peer.user_id.as_deref(), Some("alice"));
+
+    let eve = curve_client(&context, &endpoint, &server_public, &eve_secret);
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
+    eve.close(None);
+    allowed.replace([]);
+    assert_eq!(allowed.disconnect_strangers(), 1);
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
+    allowed.add(alice_public, "");
+    while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
+}
+
+#[test]
+fn a_server_that_connects_checks_as_well() {
+    let _dog = Watchdog::new("a_server_that_connects_checks_as_well");
+    let context = Context::new();
+    let (server_public, server_secret) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let alice = context.socket(SocketType::Dealer).unwrap();
+    alice
+        .secure_client(&server_public, Some(&alice_secret))
+        .unwrap();
+    let endpoint = alice.bind("tcp://127.0.0.1:*").unwrap();
+
+    let allowed = AllowList::new();
+    let server = context.socket(SocketType::Dealer).unwrap();
+    server.secure_server(&server_secret, &allowed).unwrap();
+    let monitor = Monitor::new(&context, &server);
+    server.connect(&endpoint).unwrap();
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
+    allowed.add(alice_public, "");
+    while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
+    server
+        .send(message([b"there you are"]), Wait::Forever)
+        .unwrap();
+    assert_eq!(text(&alice.recv(Wait::Forever).unwrap()), "there you are");
+    // The connection ends, and comes back for as long as nobody is let in.
+    allowed.remove(&alice_public);
+    assert_eq!(allowed.disconnect_strangers(), 1);
+    monitor.expect(EventKind::HandshakeFailedAuth, 400);
 }

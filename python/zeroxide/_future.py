@@ -204,7 +204,9 @@ class _AsyncPoller(_Async, Poller):
     def _unwatch_raw_sockets(self, loop: Any, *sockets: Any) -> None:
         raise NotImplementedError("a subclass knows how its loop watches descriptors")
 
-    def poll(self, timeout: float | None = -1) -> Any:
+    def poll(  # type: ignore[override]
+        self, timeout: float | None = -1
+    ) -> asyncio.Future[list[tuple[Any, int]]]:
         """Waits up to `timeout` milliseconds, for ever if None or negative.
 
         The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
@@ -213,12 +215,11 @@ class _AsyncPoller(_Async, Poller):
         try:
             found = super().poll(0)
         except Exception as error:
-            failed = self._Future()
-            failed.set_exception(error)
-            return failed
-        if found or timeout == 0:
-            return self._settled(found)
-        return _Watch(self, timeout).future
+            future: asyncio.Future[Any] = self._Future()
+            future.set_exception(error)
+            return future
+        future = self._settled(found) if found or timeout == 0 else _Watch(self, timeout).future
+        return future
 
 
 class _Watch:
@@ -355,16 +356,6 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
         """An async handle of a socket that blocks."""
         return cls(_from_socket=socket, io_loop=io_loop)
-
-    @property
-    def _recv_futures(self) -> "list[asyncio.Future[Any]]":
-        """The futures of the calls that wait to receive, or for events."""
-        return self._pending(True)
-
-    @property
-    def _send_futures(self) -> "list[asyncio.Future[Any]]":
-        """The futures of the calls that wait to send."""
-        return self._pending(False)
 
     @functools.cached_property
     def _shadow_sock(self) -> "Socket[bytes]":

@@ -309,7 +309,6 @@ class Socket:
         is up.
         """
 
-    def _changes(self) -> Changes: ...
     @property
     def underlying(self) -> int: ...
 
@@ -322,16 +321,6 @@ class EventStream:
     ) -> tuple[int, int, str, str, bytes, str, str, str, float, int] | None: ...
     def fileno(self) -> int: ...
     def close(self) -> None: ...
-
-@final
-class Changes:
-    """Tells that something happened to a socket, by a descriptor."""
-
-    def fileno(self) -> int:
-        """Readable once something happened after the last `clear`."""
-
-    def clear(self) -> None:
-        """Forgets what happened; to be called before looking."""
 
 class AsyncSocket(Socket):
     """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
@@ -476,7 +465,6 @@ class AsyncSocket(Socket):
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...
     def _be_quick(self, quick: bool) -> None: ...
     def _abandon(self) -> None: ...
-    def _pending(self, receiving: bool) -> list[asyncio.Future[Any]]: ...
 
 @final
 class Ready:

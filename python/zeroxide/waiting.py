@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from . import _native
 from .error import Again
 from .events import readable
 from .socket import Socket
@@ -19,16 +20,19 @@ async def wait_for_peers(
     what: str,
 ) -> int:
     """Waits up to `timeout` ms until `look` finds `count`; raises `Again` otherwise."""
-    # Clearing before looking: what happens in between makes it readable again.
-    changes = socket._changes()
+    watcher = _native.Watcher(socket)
     found = 0
+    watcher.watch()
     try:
         async with asyncio.timeout(None if timeout is None else timeout / 1000):
             while True:
-                changes.clear()
+                # In this order: what happens in between makes it readable again.
+                watcher.clear()
                 found = look()
                 if found >= count:
                     return found
-                await readable(changes)
+                await readable(watcher)
     except TimeoutError:
         raise Again(msg=f"{found} of {count} peers are {what}") from None
+    finally:
+        watcher.rest()

@@ -417,7 +417,10 @@ def test_a_closed_socket_raises(run, zmq, pipe):
 
     async def main():
         with pytest.raises(zmq.ZMQError) as caught:
-            await pull.recv()
+            pull.recv()
+        assert caught.value.errno == zmq.ENOTSOCK
+        with pytest.raises(zmq.ZMQError) as caught:
+            await pull.recv(zmq.DONTWAIT)
         assert caught.value.errno == zmq.ENOTSOCK
         with pytest.raises(zmq.ZMQError) as caught:
             await push.send(b"x")

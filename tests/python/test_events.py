@@ -281,3 +281,25 @@ def test_waiting_in_asyncio(zmq):
         context.term()
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
+
+
+def test_who_came_in(zmq, context):
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    server_key, server_secret = zmq.curve_keypair()
+    alice_key, alice_secret = zmq.curve_keypair()
+    pull.secure_server(server_secret, {alice_key: "alice"})
+    pull.bind("tcp://127.0.0.1:*")
+    events = pull.monitor_events(timeout=PATIENCE * 1000)
+    push.secure_client(server_key, alice_secret)
+    push.connect(pull.last_endpoint.decode())
+    ready = until(events, zmq.Event.HANDSHAKE_SUCCEEDED)
+    assert (ready.mechanism, ready.user_id) == ("CURVE", "alice")
+    push.send_pyobj(1)
+    assert pull.recv_pyobj() == 1
+    stranger = context.socket(zmq.PUSH)
+    stranger.secure_client(server_key)
+    stranger.connect(pull.last_endpoint.decode())
+    refused = until(events, zmq.Event.HANDSHAKE_FAILED_AUTH)
+    assert refused.value == 400 and refused.reason
+    assert refused.address.startswith("127.0.0.1:")
+    assert pull.count_connected() == 1

@@ -324,3 +324,30 @@ def test_in_a_program_that_is_patched(zmq):
         """,
     )
     assert finish_script(program)[0] == "done\n"
+
+
+@pytest.mark.zeroxide_only
+def test_waiting_for_peers_and_events(zmq, context):
+    pub, sub = context.socket(zmq.PUB), context.socket(zmq.SUB)
+    events = pub.monitor_events(timeout=10_000)
+    kinds = gevent.spawn(lambda: [event.kind for event in events])
+    subscribed = gevent.spawn(pub.wait_subscribed, b"a")
+    connected = gevent.spawn(pub.wait_connected)
+    gevent.sleep(0)
+    with pytest.raises(zmq.Again, match="0 of 1 peers are subscribed"):
+        pub.wait_subscribed(b"a", timeout=1)
+    with pytest.raises(zmq.Again):
+        pub.monitor_events().recv(1)
+    pub.bind("tcp://127.0.0.1:*")
+    sub.connect(pub.last_endpoint.decode())
+    assert connected.get() == 1
+    sub.subscribe(b"a")
+    assert subscribed.get() == 1
+    pub.send(b"a")
+    assert sub.recv() == b"a"
+    pub.close()
+    assert kinds.get()[:3] == [
+        zmq.Event.LISTENING,
+        zmq.Event.ACCEPTED,
+        zmq.Event.HANDSHAKE_SUCCEEDED,
+    ]

@@ -1,15 +1,18 @@
 """Sockets and contexts for gevent."""
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
 from gevent.event import Event
 from gevent.hub import get_hub
+from gevent.socket import wait_read
 
-from ..constants import DONTWAIT, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
+from ..constants import DONTWAIT, EVENT_ALL, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
 from ..context import Context as _BlockingContext
 from ..error import Again
+from ..events import SocketEvent, SocketEvents
 from ..socket import Socket as _BlockingSocket
 from .poll import _Poller, patiently
 from .waiting import Waiting, in_thread
@@ -150,6 +153,38 @@ class _Socket(_BlockingSocket[bytes]):
         finally:
             waiting.leave(event)
 
+    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
+        return self._wait_for(self.count_connected, count, timeout, "connected")
+
+    def wait_subscribed(
+        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+    ) -> int:
+        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
+        return self._wait_for(lambda: self.count_subscribed(topic), count, timeout, "subscribed")
+
+    def _wait_for(
+        self, look: Callable[[], int], count: int, timeout: float | None, what: str
+    ) -> int:
+        waiting, event = self._waiting_here(), Event()
+
+        def enough() -> bool:
+            return look() >= count
+
+        waiting.join(event)
+        try:
+            if not patiently(enough, event, timeout):
+                raise Again(msg=f"{look()} of {count} peers are {what}")
+            return look()
+        finally:
+            waiting.leave(event)
+
+    def monitor_events(
+        self, events: int = EVENT_ALL, timeout: float | None = None
+    ) -> "_SocketEvents":
+        """What happens to this socket's connections from now on."""
+        return _SocketEvents(self._event_stream(events), timeout)
+
     def flush(self, timeout: float | None = None) -> None:
         """Returns when everything accepted so far has been handed to its peers' kernels."""
         in_thread(super().flush, timeout)
@@ -160,6 +195,22 @@ class _Socket(_BlockingSocket[bytes]):
         waiting, self._waiting = self._waiting, None
         for here in list((waiting or {}).values()):
             here.close()
+
+
+class _SocketEvents(SocketEvents):
+    """Events for which only the greenlet waits."""
+
+    def recv(self, timeout: float | None = None) -> SocketEvent | None:
+        """Waits up to `timeout` ms, None for ever; returns None when no more can come."""
+        try:
+            return super().recv(0)
+        except Again:
+            if timeout is not None and timeout <= 0:
+                raise
+        seconds = None if timeout is None or timeout < 0 else timeout / 1000
+        with contextlib.suppress(TimeoutError):
+            wait_read(self.fileno(), seconds)
+        return super().recv(0)
 
 
 class _Context(_BlockingContext[_Socket]):

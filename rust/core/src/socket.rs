@@ -10,7 +10,6 @@
 //! is free, and otherwise leaves it to the holder, who looks again after unlocking.
 
 mod calls;
-mod changes;
 mod close;
 mod core;
 mod endpoints;
@@ -41,7 +40,6 @@ use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::calls::Source;
-pub use crate::socket::changes::Changes;
 use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;

@@ -8,5 +8,6 @@
 pub(crate) mod form;
 pub(crate) mod lane;
 pub(crate) mod ready;
+pub(crate) mod settling;
 pub(crate) mod socket;
 pub(crate) mod watcher;

@@ -1,11 +1,11 @@
-//! What happens to a socket, for Python: its events one by one, and the bare news that something did.
+//! What happens to a socket, for Python, one event after the other.
 
 use std::os::fd::RawFd;
 use std::time::UNIX_EPOCH;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use zeroxide::{Changes as CoreChanges, EventStream as CoreStream, MonitorEvent};
+use zeroxide::{EventStream as CoreStream, MonitorEvent};
 
 use crate::blocking::{self, deadline_in};
 use crate::error::raise;
@@ -65,29 +65,4 @@ fn to_tuple<'py>(py: Python<'py>, event: &MonitorEvent) -> PyResult<Bound<'py, P
         event.missed,
     )
         .into_pyobject(py)
-}
-
-/// The news that something happened to a socket, as a descriptor.
-#[pyclass(frozen, module = "zeroxide._native")]
-pub(crate) struct Changes {
-    changes: CoreChanges,
-}
-
-impl Changes {
-    pub(crate) fn new(changes: CoreChanges) -> Changes {
-        Changes { changes }
-    }
-}
-
-#[pymethods]
-impl Changes {
-    /// Readable once something happened after the last `clear`.
-    fn fileno(&self) -> PyResult<RawFd> {
-        self.changes.fd().map_err(raise)
-    }
-
-    /// Forgets what happened: to be called before looking.
-    fn clear(&self) {
-        self.changes.clear();
-    }
 }

@@ -28,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
     #[pymodule_export]
-    use super::awaited::lane::{Lane, Undo};
+    use super::awaited::lane::Lane;
+    #[pymodule_export]
+    use super::awaited::settling::Undo;
     #[pymodule_export]
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
@@ -38,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
-    use super::events::{Changes, EventStream};
+    use super::events::EventStream;
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

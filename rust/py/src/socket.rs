@@ -22,7 +22,7 @@ use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
 use crate::error::{Failure, not_flushed, raise};
-use crate::events::{Changes, EventStream};
+use crate::events::EventStream;
 use crate::functions::generation;
 use crate::install::default_copy_threshold;
 
@@ -541,11 +541,6 @@ impl Socket {
         blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
             core.wait_subscribed(&topic, count, wait)
         })
-    }
-
-    /// The news that something happened to the socket.
-    fn _changes(&self) -> PyResult<Changes> {
-        Ok(Changes::new(self.core()?.changes()))
     }
 }
 

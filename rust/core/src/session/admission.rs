@@ -32,6 +32,8 @@ pub(super) struct Admission {
     exchange: Option<Exchange>,
     /// Why the peer is refused, in words.
     refusal: Option<String>,
+    /// There was nobody to ask.
+    unchecked: bool,
     /// Somebody told the peer apart from all others.
     recognised: bool,
 }
@@ -67,6 +69,7 @@ impl Session {
             }
             Some(Err(failure)) => up.refuse(failure, mechanism, now),
             None if inquiry == Inquiry::IfThere => {
+                up.admission.unchecked = true;
                 let status = 200;
                 let verdict = Verdict {
                     status,
@@ -149,6 +152,21 @@ impl Connection {
         }
     }
 
+    /// What may be worth a warning about a peer that was let in.
+    pub(super) fn warning(&self, peer: &PeerInfo, address: &str) -> Option<&'static str> {
+        // Over ipc there is no such address.
+        let remote = address
+            .parse::<IpAddr>()
+            .is_ok_and(|address| !address.is_loopback());
+        match peer.mechanism {
+            "PLAIN" if remote => Some("user name and password crossed the network in clear"),
+            "CURVE" if self.admission.unchecked => {
+                Some("nobody checks the keys of clients: there is no ZAP handler and no allow-list")
+            }
+            _ => None,
+        }
+    }
+
     /// Why it is over, as precisely as anybody knows.
     pub(super) fn explain(&self, reason: &CloseReason) -> String {
         let admission = &self.admission;
@@ -185,15 +203,6 @@ impl Admitted for Session {
     fn is_over(&self) -> bool {
         self.has_ended()
     }
-}
-
-/// What may be worth a warning about a peer that was let in.
-pub(super) fn warning(peer: &PeerInfo, address: &str) -> Option<&'static str> {
-    // Over ipc there is no such address.
-    let address = address.parse::<IpAddr>();
-    let remote = address.is_ok_and(|address| !address.is_loopback());
-    (peer.mechanism == "PLAIN" && remote)
-        .then_some("user name and password crossed the network in clear")
 }
 
 fn named(address: &str) -> &str {

@@ -10,7 +10,6 @@ use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::Kind;
 
-use super::admission::warning;
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
@@ -159,9 +158,10 @@ impl Session {
         let security = &self.options.security;
         let authenticated = up.is_authenticated(security.mechanism, security.as_server);
         vouch(&mut info, &address, authenticated);
+        let warning = up.warning(peer, &address);
         let info = Arc::new(info);
         self.party().peer = Some(info.clone());
-        match warning(peer, &address) {
+        match warning {
             Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
             None => self.emit(EventKind::HandshakeSucceeded, 0),
         }

@@ -208,7 +208,7 @@ fn receive(py: Python<'_>, core: &CoreSocket) -> PyResult<Option<(Message, Peer)
 
 /// Whether receiving is only a matter of time. So is it of a REQ socket before the request is sent: another task may
 /// send it while this one waits.
-pub(crate) fn must_wait(error: &Error) -> bool {
+fn must_wait(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Again | ErrorKind::Fsm)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyException, PyRuntimeError, PyStopAsyncIteration};
+use pyo3::exceptions::{PyRuntimeError, PyStopAsyncIteration};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,6 +18,7 @@ use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher}
 
 use super::form::{Form, Kept, Outgoing};
 use super::ready::running_loop;
+use super::settling::{Undo, cancel, fail, is_done, succeed};
 use crate::error::raise;
 
 /// How many calls wait, in all lanes of a socket.
@@ -239,24 +240,6 @@ impl Lane {
         }
     }
 
-    /// The futures of those that wait to receive or for events, or of those that wait to send.
-    pub(super) fn pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
-        let queues = self.lock();
-        if !receiving {
-            return queues
-                .senders
-                .iter()
-                .map(|call| call.future.clone_ref(py))
-                .collect();
-        }
-        let receivers = queues.receivers.iter().map(|call| &call.future);
-        let polls = queues.polls.iter().map(|call| &call.future);
-        receivers
-            .chain(polls)
-            .map(|future| future.clone_ref(py))
-            .collect()
-    }
-
     fn wait(
         slf: &Bound<'_, Lane>,
         holder: &Bound<'_, PyAny>,
@@ -427,11 +410,7 @@ impl Lane {
             }
         }
         let future = call.future.bind(py);
-        let undo = Undo {
-            core: self.core.clone(),
-            kept: Mutex::new(Some(kept)),
-        };
-        let undo = Bound::new(py, undo)?;
+        let undo = Bound::new(py, Undo::new(&self.core, kept))?;
         // Futures of a program's own making need not have room for it.
         let _ = future.setattr(intern!(py, "_undo"), &undo);
         if let Err(error) = future.call_method1(intern!(py, "set_result"), (value,)) {
@@ -715,60 +694,4 @@ impl Lane {
         });
         drop(garbage);
     }
-}
-
-/// Takes back what a future received, for when nobody will ever ask it for the result.
-#[pyclass(frozen, module = "zeroxide._native")]
-pub(crate) struct Undo {
-    core: CoreSocket,
-    kept: Mutex<Option<Kept>>,
-}
-
-#[pymethods]
-impl Undo {
-    /// Puts the message back in front of those that are still to be received; once.
-    fn give_back(&self) {
-        let kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(kept) = kept {
-            kept.give_back(&self.core);
-        }
-    }
-}
-
-/// Anything but a clear no counts as done: such a future is of no use here.
-fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
-    match future.call_method0(py, intern!(py, "done")) {
-        Ok(done) => done.is_truthy(py).unwrap_or(true),
-        Err(_) => true,
-    }
-}
-
-fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {
-    future.call_method1(py, intern!(py, "set_result"), (value,))?;
-    Ok(())
-}
-
-/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop.
-fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult<()> {
-    if !error.is_instance_of::<PyException>(py) {
-        return Err(error);
-    }
-    let given = future.call_method1(py, intern!(py, "set_exception"), (error.into_value(py),));
-    match given {
-        // A StopIteration, which futures cannot carry.
-        Err(refusal) => {
-            future.call_method1(py, intern!(py, "set_exception"), (refusal.into_value(py),))?;
-            Ok(())
-        }
-        Ok(_) => Ok(()),
-    }
-}
-
-fn cancel(py: Python<'_>, future: &Py<PyAny>) {
-    // Its loop may be closed, and refuse to run the callbacks.
-    let _ = future.call_method0(py, intern!(py, "cancel"));
 }

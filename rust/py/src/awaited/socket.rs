@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
 
-use super::form::{Form, Outgoing, bytes, must_wait, send_now};
+use super::form::{Form, Outgoing, bytes, send_now};
 use super::lane::{Counts, Lane};
 use super::ready::{self, running_loop};
 use crate::blocking::deadline_in;
@@ -126,6 +126,10 @@ impl AsyncSocket {
             match form.take(py, core, None) {
                 Ok(Some(value)) => return AsyncSocket::done(slf, value),
                 Ok(None) => {}
+                // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
+                Err(error) if flags & DONTWAIT == 0 && core.readiness().is_err() => {
+                    return Err(error);
+                }
                 Err(error) => return AsyncSocket::failed(slf, error),
             }
         }
@@ -355,13 +359,10 @@ impl AsyncSocket {
                     let first = core.begin_parts(message, None);
                     return AsyncSocket::done(slf, bytes(slf.py(), &first));
                 }
-                Attempt::Failed(error) if !must_wait(&error) => {
-                    return AsyncSocket::failed(slf, raise(error));
-                }
-                Attempt::WouldBlock(()) | Attempt::Failed(_) => {
+                Attempt::WouldBlock(()) => {
                     return AsyncSocket::wait_to_receive(slf, core, form, flags, None);
                 }
-                Attempt::Contended(()) => {}
+                Attempt::Contended(()) | Attempt::Failed(_) => {}
             }
         }
         AsyncSocket::receive(slf, form, flags, None)
@@ -516,13 +517,6 @@ impl AsyncSocket {
             return Ok(recvd.clone());
         }
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
-    }
-
-    /// The futures of the calls that wait to receive or for events, or of those that wait to send.
-    fn _pending(&self, py: Python<'_>, receiving: bool) -> Vec<Py<PyAny>> {
-        let lanes = self.lanes();
-        let pending = lanes.iter().map(|lane| lane.get().pending(py, receiving));
-        pending.flatten().collect()
     }
 
     /// Cancels what waits, in all loops, and leaves them.

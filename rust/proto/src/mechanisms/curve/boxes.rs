@@ -1,14 +1,14 @@
 //! NaCl's boxes, XSalsa20-Poly1305: encrypted, and nobody without the key can alter them unnoticed.
 //!
 //! A box is a tag of 16 bytes, then as many bytes as went in. The nonce is 24 bytes long; its first 16 turn the
-//! key into another one. All messages of a connection in one direction have these in common, so that a
-//! [`BoxKey`] is made once for them.
+//! key into another one. All messages of a connection in one direction have these in common, and the other eight
+//! are a number that counts up: a [`BoxSeries`].
 
 use super::poly1305::{self, TAG};
-use super::salsa20::{self, START, Salsa20, xor};
+use super::salsa20::{self, SHORT_START, STARTS, Salsa20, xor};
 use fearless_simd::Level;
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// By how much a box is longer than what is in it.
 pub(super) const OVERHEAD: usize = TAG;
@@ -34,48 +34,95 @@ impl BoxKey {
     }
 
     /// Encrypts in place; returns the tag.
-    #[inline]
     pub(super) fn seal(&self, number: [u8; 8], data: &mut [u8]) -> [u8; TAG] {
-        let stream = Stream(self.salsa.start(number));
-        self.add(&stream, number, data);
-        poly1305::tag(self.level, stream.tag_key(), data)
+        let start = Zeroizing::new(self.salsa.start(number));
+        self.seal_with(&start[..], number, data)
     }
 
     /// Decrypts in place if the tag is right; leaves everything as it is if not.
-    #[inline]
     pub(super) fn open(&self, number: [u8; 8], tag: &[u8; TAG], data: &mut [u8]) -> bool {
-        let stream = Stream(self.salsa.start(number));
-        let expected = poly1305::tag(self.level, stream.tag_key(), data);
-        let right = bool::from(expected.ct_eq(tag));
+        let start = Zeroizing::new(self.salsa.start(number));
+        self.open_with(&start[..], number, tag, data)
+    }
+
+    /// `start` is the start of the stream with this nonce.
+    #[inline]
+    fn seal_with(&self, start: &[u8], number: [u8; 8], data: &mut [u8]) -> [u8; TAG] {
+        self.add(start, number, data);
+        self.tag(start, data)
+    }
+
+    #[inline]
+    fn open_with(&self, start: &[u8], number: [u8; 8], tag: &[u8; TAG], data: &mut [u8]) -> bool {
+        let right = bool::from(self.tag(start, data).ct_eq(tag));
         if right {
-            self.add(&stream, number, data);
+            self.add(start, number, data);
         }
         right
     }
 
+    /// The stream's first bytes are the key of the tag.
     #[inline]
-    fn add(&self, stream: &Stream, number: [u8; 8], data: &mut [u8]) {
-        let start = &stream.0[poly1305::KEY..];
-        let (head, rest) = data.split_at_mut(data.len().min(start.len()));
-        xor(head, start);
-        self.salsa.add_rest(number, rest);
+    fn tag(&self, start: &[u8], data: &[u8]) -> [u8; TAG] {
+        poly1305::tag(self.level, &start.as_chunks().0[0], data)
+    }
+
+    /// The others are added to the data.
+    #[inline]
+    fn add(&self, start: &[u8], number: [u8; 8], data: &mut [u8]) {
+        let stream = &start[poly1305::KEY..];
+        let (head, rest) = data.split_at_mut(data.len().min(stream.len()));
+        xor(head, stream);
+        self.salsa.add_after(start.len(), number, rest);
     }
 }
 
-/// The start of a stream: the key of the tag, then what is added to the data.
-struct Stream([u8; START]);
-
-impl Stream {
-    #[inline]
-    fn tag_key(&self) -> &[u8; poly1305::KEY] {
-        &self.0.as_chunks().0[0]
-    }
+/// Seals or opens boxes that are numbered one after the other. Their streams are started ahead, several at a
+/// time, which takes hardly longer than one.
+pub(super) struct BoxSeries {
+    key: BoxKey,
+    /// The number of the first that is started, if any are.
+    first: Option<u64>,
+    starts: Zeroizing<[[u8; SHORT_START]; STARTS]>,
 }
 
-/// With the key of the tag others could be forged.
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.0[..poly1305::KEY].zeroize();
+impl BoxSeries {
+    pub(super) fn new(key: BoxKey) -> BoxSeries {
+        BoxSeries {
+            key,
+            first: None,
+            starts: Zeroizing::new([[0; SHORT_START]; STARTS]),
+        }
+    }
+
+    /// Encrypts in place; returns the tag.
+    #[inline]
+    pub(super) fn seal(&mut self, number: u64, data: &mut [u8]) -> [u8; TAG] {
+        let at = self.start(number);
+        let start = &self.starts[at];
+        self.key.seal_with(start, number.to_be_bytes(), data)
+    }
+
+    /// Decrypts in place if the tag is right; leaves everything as it is if not.
+    #[inline]
+    pub(super) fn open(&mut self, number: u64, tag: &[u8; TAG], data: &mut [u8]) -> bool {
+        let at = self.start(number);
+        let start = &self.starts[at];
+        self.key.open_with(start, number.to_be_bytes(), tag, data)
+    }
+
+    /// Where the start of a stream is.
+    #[inline]
+    fn start(&mut self, number: u64) -> usize {
+        if let Some(first) = self.first {
+            let at = number.wrapping_sub(first);
+            if at < STARTS as u64 {
+                return at as usize;
+            }
+        }
+        self.first = Some(number);
+        self.key.salsa.starts(number, &mut self.starts);
+        0
     }
 }
 

@@ -1,6 +1,6 @@
 //! MESSAGE: every frame after the handshake, in a box of its own.
 
-use super::boxes::{self, BoxKey};
+use super::boxes::{self, BoxKey, BoxSeries};
 use crate::command;
 use crate::error::ProtocolError;
 use crate::mechanisms::{Cipher, Content, Opened};
@@ -16,8 +16,8 @@ const COMMAND: u8 = 0x02;
 
 /// The messages of a connection in both directions.
 pub(super) struct Messages {
-    sealing: BoxKey,
-    opening: BoxKey,
+    sealing: BoxSeries,
+    opening: BoxSeries,
     /// The numbers of the last command sent and received.
     sent: u64,
     received: u64,
@@ -33,8 +33,8 @@ impl Messages {
             (from_client, from_server)
         };
         Messages {
-            sealing: BoxKey::new(shared, ours),
-            opening: BoxKey::new(shared, theirs),
+            sealing: BoxSeries::new(BoxKey::new(shared, ours)),
+            opening: BoxSeries::new(BoxKey::new(shared, theirs)),
             sent,
             received,
         }
@@ -48,19 +48,18 @@ impl Cipher for Messages {
 
     fn seal(&mut self, content: Content<'_>, out: &mut Vec<u8>) {
         self.sent += 1;
-        let number = self.sent.to_be_bytes();
         let flags = if content.more { MORE } else { 0 } | if content.command { COMMAND } else { 0 };
         let start = out.len();
         let mut header = [0; OVERHEAD];
         header[..8].copy_from_slice(MESSAGE);
-        header[8..BOX].copy_from_slice(&number);
+        header[8..BOX].copy_from_slice(&self.sent.to_be_bytes());
         header[OVERHEAD - 1] = flags;
         out.extend_from_slice(&header);
         out.extend_from_slice(content.prefix);
         out.extend_from_slice(content.body);
         let sealed = &mut out[start + BOX..];
         let (tag, data) = sealed.split_at_mut(boxes::OVERHEAD);
-        tag.copy_from_slice(&self.sealing.seal(number, data));
+        tag.copy_from_slice(&self.sealing.seal(self.sent, data));
     }
 
     fn open(&mut self, body: &mut [u8]) -> Result<Opened, ProtocolError> {
@@ -84,7 +83,7 @@ impl Cipher for Messages {
         if got != expected || got == self.received {
             return Err(ProtocolError::Sequence { expected, got });
         }
-        if !self.opening.open(*number, tag, data) {
+        if !self.opening.open(got, tag, data) {
             return Err(ProtocolError::Cryptographic("MESSAGE"));
         }
         self.received = got;
@@ -123,9 +122,10 @@ mod tests {
     fn flags_have_a_meaning() {
         for flags in 0..=255 {
             let mut server = Messages::new(&[1; 32], true, 1, 2);
-            let number = 3u64.to_be_bytes();
             let mut content = [flags, b'x'];
-            let tag = BoxKey::new(&[1; 32], b"CurveZMQMESSAGEC").seal(number, &mut content);
+            let key = BoxKey::new(&[1; 32], b"CurveZMQMESSAGEC");
+            let tag = BoxSeries::new(key).seal(3, &mut content);
+            let number = 3u64.to_be_bytes();
             let mut message = [&MESSAGE[..], &number, &tag, &content].concat();
             let opened = server.open(&mut message);
             assert_eq!(opened.is_ok(), flags <= 2, "{flags}");

@@ -58,7 +58,7 @@ enum Step {
     SendInitiate(Vec<u8>, Zeroizing<[u8; KEY]>),
     /// With what c' and S' agree upon.
     AwaitReady(Zeroizing<[u8; KEY]>),
-    Meet(Vec<(String, Bytes)>, Messages),
+    Meet(Vec<(String, Bytes)>, Box<Messages>),
     Done,
 }
 
@@ -100,7 +100,7 @@ impl Mechanism for Client {
             Step::Meet(properties, messages) => Some(Peer {
                 properties,
                 user_id: None,
-                cipher: Some(Box::new(messages)),
+                cipher: Some(messages),
             }),
             other => {
                 self.step = other;
@@ -177,8 +177,6 @@ fn ready(data: &[u8], shared: &[u8; KEY]) -> Result<Step, CloseReason> {
         return Err(ProtocolError::Cryptographic("READY").into());
     };
     let properties = command::parse_properties(&properties)?;
-    Ok(Step::Meet(
-        properties,
-        Messages::new(shared, false, SECOND, number),
-    ))
+    let messages = Messages::new(shared, false, SECOND, number);
+    Ok(Step::Meet(properties, Box::new(messages)))
 }

@@ -1,6 +1,6 @@
 //! What NaCl and libsodium make of the same keys and data.
 
-use super::boxes::{self, BoxKey, Nonce};
+use super::boxes::{self, BoxKey, BoxSeries, Nonce};
 use super::keys::{self, KEY};
 use fearless_simd::Level;
 
@@ -147,6 +147,27 @@ fn boxes_of_all_sizes_are_libsodiums_on_all_processors() {
             assert!(data.ends_with(&hex(end)), "{size} bytes, {level:?}");
             assert!(key.open(number, &made, &mut data));
             assert_eq!(data, plain, "{size} bytes, {level:?}");
+        }
+    }
+}
+
+#[test]
+fn boxes_in_a_series_are_like_any_others() {
+    for level in levels() {
+        let key = || BoxKey::with_level(level, &[1; KEY], &[2; 16]);
+        for first in [1, 6, (1 << 32) - 3, u64::MAX - 5] {
+            let (mut sealing, mut opening) = (BoxSeries::new(key()), BoxSeries::new(key()));
+            let sizes = [0, 64, 96, 97, 128, 129, 352, 353, 700, 1500, 5000];
+            for (number, size) in (first..=u64::MAX).zip(sizes) {
+                let plain = vec![number as u8; size];
+                let (mut alone, mut data) = (plain.clone(), plain.clone());
+                let tag = key().seal(number.to_be_bytes(), &mut alone);
+                assert_eq!(sealing.seal(number, &mut data), tag, "{number}, {level:?}");
+                assert_eq!(data, alone, "{number}, {level:?}");
+                assert!(!opening.open(number, &[0; 16], &mut data));
+                assert!(opening.open(number, &tag, &mut data));
+                assert_eq!(data, plain);
+            }
         }
     }
 }

@@ -44,10 +44,16 @@ pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
         h = absorb(h, r, u128::from_le_bytes(*block), WHOLE);
     }
     if !rest.is_empty() {
-        let mut block = [0; TAG];
-        block[..rest.len()].copy_from_slice(rest);
-        block[rest.len()] = 1;
-        h = absorb(h, r, u128::from_le_bytes(block), 0);
+        let bits = 8 * rest.len() as u32;
+        let block = match data.last_chunk() {
+            // Cheaper than copying just these.
+            Some(last) => u128::from_le_bytes(*last) >> (128 - bits),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |block, byte| block << 8 | u128::from(*byte)),
+        };
+        h = absorb(h, r, block | 1 << bits, 0);
     }
     r.zeroize();
     reduce(h).wrapping_add(high).to_le_bytes()

@@ -8,7 +8,8 @@
 //!   all columns at once; turning three of the vectors by one, two and three words brings the rows under each
 //!   other instead. Four blocks lie side by side. This is how the stream begins, and most messages need no more.
 //! * Many blocks: one vector for each of the sixteen words, one lane for each block. Nothing has to be turned,
-//!   only in the end the words of a block have to be brought together.
+//!   only in the end the words of a block have to be brought together. They may be blocks of one stream, or
+//!   the first blocks of several: messages are numbered, so that it is known which streams come next.
 
 use fearless_simd::{Level, Simd, dispatch, mask32x16, prelude::*, u32x4, u32x16};
 use zeroize::{Zeroize, Zeroizing};
@@ -19,6 +20,9 @@ const BLOCK: usize = 64;
 const FEW: usize = 4;
 /// Bytes with which the stream starts: a few blocks.
 pub(super) const START: usize = FEW * BLOCK;
+/// How many streams are started ahead, and how many bytes of each.
+pub(super) const STARTS: usize = 8;
+pub(super) const SHORT_START: usize = 2 * BLOCK;
 /// Many blocks, in bytes: one for each lane of the widest vectors.
 const LONG: usize = 16 * BLOCK;
 
@@ -55,16 +59,28 @@ impl Salsa20 {
         self.few(&self.numbered(nonce, 0))
     }
 
-    /// Adds what follows the first blocks.
+    /// The first blocks of the streams with this nonce and those after it.
+    pub(super) fn starts(&self, nonce: u64, starts: &mut [[u8; SHORT_START]; STARTS]) {
+        if cfg!(target_endian = "little") {
+            let square = &self.square;
+            dispatch!(self.level, simd => starts_of_streams(simd, square, nonce, starts));
+        } else {
+            for (nonce, start) in (nonce..).zip(starts) {
+                start.copy_from_slice(&self.start(nonce.to_be_bytes())[..SHORT_START]);
+            }
+        }
+    }
+
+    /// Adds what follows this many bytes of start.
     #[inline]
-    pub(super) fn add_rest(&self, nonce: [u8; 8], data: &mut [u8]) {
+    pub(super) fn add_after(&self, start: usize, nonce: [u8; 8], data: &mut [u8]) {
         if !data.is_empty() {
-            self.add(nonce, FEW as u64, data);
+            self.add((start / BLOCK) as u64, nonce, data);
         }
     }
 
     /// Adds the stream from this block on.
-    fn add(&self, nonce: [u8; 8], mut block: u64, mut data: &mut [u8]) {
+    fn add(&self, mut block: u64, nonce: [u8; 8], mut data: &mut [u8]) {
         while data.len() > 2 * START && cfg!(target_endian = "little") {
             let (chunk, rest) = data.split_at_mut(data.len() - data.len() % LONG);
             let square = self.numbered(nonce, block);
@@ -234,10 +250,7 @@ fn mask<S: Simd>(simd: S, words: [u32; 4]) -> mask32x16<S> {
 fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
     let lanes = S::u32s::LEN;
     let mut block = u64::from(square[8]) | u64::from(square[9]) << 32;
-    let mut start = [S::u32s::splat(simd, 0); 16];
-    for (vector, word) in start.iter_mut().zip(square) {
-        *vector = S::u32s::splat(simd, *word);
-    }
+    let mut start = splat_all(simd, square);
     for blocks in data.chunks_exact_mut(lanes * BLOCK) {
         let (mut low, mut high) = ([0; 16], [0; 16]);
         for lane in 0..lanes {
@@ -246,15 +259,8 @@ fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
         }
         start[8] = S::u32s::from_slice(simd, &low[..lanes]);
         start[9] = S::u32s::from_slice(simd, &high[..lanes]);
-        let mut x = start;
-        for _ in 0..10 {
-            double_round(&mut x);
-        }
-        for (word, start) in x.iter_mut().zip(start) {
-            *word += start;
-        }
-        for (part, words) in x.chunks_exact_mut(lanes).enumerate() {
-            transpose::<S>(words);
+        let x = a_block_per_lane(start);
+        for (part, words) in x.chunks_exact(lanes).enumerate() {
             for (lane, words) in words.iter().enumerate() {
                 let at = lane * BLOCK + part * lanes * 4;
                 let bytes = &mut blocks[at..at + lanes * 4];
@@ -264,6 +270,67 @@ fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
         }
         block += lanes as u64;
     }
+}
+
+/// Two blocks each of several streams, whose nonces are numbers one after the other.
+#[inline(always)]
+fn starts_of_streams<S: Simd>(
+    simd: S,
+    square: &[u32; 16],
+    first: u64,
+    starts: &mut [[u8; SHORT_START]; STARTS],
+) {
+    let lanes = S::u32s::LEN;
+    let mut start = splat_all(simd, square);
+    let mut nonce = first;
+    for starts in starts.chunks_exact_mut(lanes / 2) {
+        let (mut n0, mut n1, mut block) = ([0; 16], [0; 16], [0; 16]);
+        for lane in 0..lanes {
+            // The nonce is big-endian, the words of the square are not.
+            let number = nonce.wrapping_add(lane as u64 / 2);
+            n0[lane] = ((number >> 32) as u32).swap_bytes();
+            n1[lane] = (number as u32).swap_bytes();
+            block[lane] = lane as u32 % 2;
+        }
+        start[6] = S::u32s::from_slice(simd, &n0[..lanes]);
+        start[7] = S::u32s::from_slice(simd, &n1[..lanes]);
+        start[8] = S::u32s::from_slice(simd, &block[..lanes]);
+        let x = a_block_per_lane(start);
+        for (part, words) in x.chunks_exact(lanes).enumerate() {
+            for (lane, words) in words.iter().enumerate() {
+                let at = lane % 2 * BLOCK + part * lanes * 4;
+                let bytes: S::u8s = words.to_bytes();
+                bytes.store_slice(&mut starts[lane / 2][at..at + lanes * 4]);
+            }
+        }
+        nonce = nonce.wrapping_add(lanes as u64 / 2);
+    }
+}
+
+#[inline(always)]
+fn splat_all<S: Simd>(simd: S, square: &[u32; 16]) -> [S::u32s; 16] {
+    let mut vectors = [S::u32s::splat(simd, 0); 16];
+    for (vector, word) in vectors.iter_mut().zip(square) {
+        *vector = S::u32s::splat(simd, *word);
+    }
+    vectors
+}
+
+/// From a square in each lane to its block: as many words as there are lanes of the first block, then of the
+/// second and so on; then the next words of each.
+#[inline(always)]
+fn a_block_per_lane<S: Simd, V: SimdInt<S>>(start: [V; 16]) -> [V; 16] {
+    let mut x = start;
+    for _ in 0..10 {
+        double_round(&mut x);
+    }
+    for (word, start) in x.iter_mut().zip(start) {
+        *word += start;
+    }
+    for words in x.chunks_exact_mut(V::LEN) {
+        transpose(words);
+    }
+    x
 }
 
 /// Written out so that every index is known when this is compiled.
@@ -290,7 +357,7 @@ fn quarter_round<S: Simd, V: SimdInt<S>>(x: &mut [V; 16], [a, b, c, d]: [usize; 
 
 /// Turns as many vectors as they have lanes: what was in the first lanes comes into the first vector.
 #[inline(always)]
-fn transpose<S: Simd>(rows: &mut [S::u32s]) {
+fn transpose<S: Simd, V: SimdInt<S>>(rows: &mut [V]) {
     let half = rows.len() / 2;
     for _ in 0..rows.len().ilog2() {
         let mut shuffled = [rows[0]; 16];

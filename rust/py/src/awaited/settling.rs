@@ -1,0 +1,75 @@
+//! How the futures of calls that waited get their results.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use zeroxide::Socket as CoreSocket;
+
+use super::form::Kept;
+
+/// Takes back what a future received, for when nobody will ever ask it for the result.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Undo {
+    core: CoreSocket,
+    kept: Mutex<Option<Kept>>,
+}
+
+impl Undo {
+    pub(super) fn new(core: &CoreSocket, kept: Kept) -> Undo {
+        Undo {
+            core: core.clone(),
+            kept: Mutex::new(Some(kept)),
+        }
+    }
+}
+
+#[pymethods]
+impl Undo {
+    /// Puts the message back in front of those that are still to be received; once.
+    pub(super) fn give_back(&self) {
+        let kept = self
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(kept) = kept {
+            kept.give_back(&self.core);
+        }
+    }
+}
+
+/// Anything but a clear no counts as done: such a future is of no use here.
+pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
+    match future.call_method0(py, intern!(py, "done")) {
+        Ok(done) => done.is_truthy(py).unwrap_or(true),
+        Err(_) => true,
+    }
+}
+
+pub(super) fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {
+    future.call_method1(py, intern!(py, "set_result"), (value,))?;
+    Ok(())
+}
+
+/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop.
+pub(super) fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult<()> {
+    if !error.is_instance_of::<PyException>(py) {
+        return Err(error);
+    }
+    let given = future.call_method1(py, intern!(py, "set_exception"), (error.into_value(py),));
+    match given {
+        // A StopIteration, which futures cannot carry.
+        Err(refusal) => {
+            future.call_method1(py, intern!(py, "set_exception"), (refusal.into_value(py),))?;
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+pub(super) fn cancel(py: Python<'_>, future: &Py<PyAny>) {
+    // Its loop may be closed, and refuse to run the callbacks.
+    let _ = future.call_method0(py, intern!(py, "cancel"));
+}
