@@ -7,7 +7,9 @@ use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, Kind};
 use crate::greeting::{Peer, Progress, mechanism_name};
 use crate::legacy;
-use crate::mechanisms::{self, Cipher, Credentials, Greeted, Local, Mechanism, Verdict, null};
+use crate::mechanisms::{
+    self, Cipher, Credentials, Greeted, Local, Mechanism, MechanismConfig, Verdict, null,
+};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -105,6 +107,11 @@ impl Engine {
             peer,
         };
         let mechanism = (ours.start)(&self.config.mechanism, local)?;
+        // The secrets among them have done their work.
+        self.config.mechanism = MechanismConfig {
+            spec: ours,
+            parameters: Vec::new(),
+        };
         self.state = State::Mechanism(Negotiation {
             mechanism,
             minor: peer.minor,

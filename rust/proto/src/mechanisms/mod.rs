@@ -23,6 +23,7 @@ use crate::error::{CloseReason, ProtocolError};
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::fmt;
+use zeroize::Zeroize;
 
 /// Every mechanism.
 pub static MECHANISMS: &[&MechanismSpec] = &[&null::NULL, &plain::PLAIN, &curve::CURVE];
@@ -60,6 +61,17 @@ impl MechanismConfig {
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value)
+    }
+}
+
+/// Overwrites what nobody else holds a reference to.
+impl Drop for MechanismConfig {
+    fn drop(&mut self) {
+        for (_, value) in self.parameters.drain(..) {
+            if let Ok(mut value) = value.try_into_mut() {
+                value.as_mut().zeroize();
+            }
+        }
     }
 }
 
