@@ -379,7 +379,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
 
     async def wait_subscribed(  # type: ignore[override]
-        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+        self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
         """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
 
