@@ -293,7 +293,7 @@ class Socket:
         Raises `Again`, which says how many there are, when the time is up.
         """
 
-    def count_subscribed(self, topic: bytes | str = b"") -> int:
+    def count_subscribed(self, topic: bytes | str | None = None) -> int:
         """How many peers get a message that begins with `topic`.
 
         Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
@@ -301,7 +301,7 @@ class Socket:
         """
 
     def wait_subscribed(
-        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+        self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
         """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
 
@@ -621,7 +621,7 @@ class AllowList:
     def names(self) -> dict[bytes, str]:
         """The names by key."""
 
-    def __contains__(self, public_key: _Key) -> bool: ...
+    def __contains__(self, public_key: _Key, /) -> bool: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -647,7 +647,7 @@ class Passwords:
     def disconnect_strangers(self) -> int:
         """Ends the connections of users who are not there any more; returns how many."""
 
-    def __contains__(self, user: str) -> bool: ...
+    def __contains__(self, user: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
@@ -687,8 +687,8 @@ def monitored_queue(
     in_socket: Socket,
     out_socket: Socket,
     mon_socket: Socket,
-    in_prefix: bytes = b"in",
-    out_prefix: bytes = b"out",
+    in_prefix: bytes | None = None,
+    out_prefix: bytes | None = None,
 ) -> int:
     """`proxy` whose monitor gets every message behind a prefix that tells where it came from.
 

@@ -399,6 +399,23 @@ def test_cancelled_calls_are_forgotten(run, pipe):
     run(main())
 
 
+def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
+    """Those that wait come first, and what is left is there for a call that does not."""
+    pull, push = pipe
+
+    async def main():
+        waiting = pull.recv()
+        await push.send(b"a")
+        await push.send(b"b")
+        while pull.stats()["queued_in"] < 2:
+            pass
+        assert await pull.recv(zmq.DONTWAIT) == b"b"
+        assert waiting.done()
+        assert await waiting == b"a"
+
+    run(main())
+
+
 # ---- other handles, threads, loops --------------------------------------------------
 
 
@@ -687,6 +704,35 @@ def test_no_noise_at_the_end(zmq):
         """,
     )
     assert errors == ""
+
+
+def test_a_fork_in_a_loop(zmq):
+    """A child lets go of the sockets it was born with, and of its parent's loop."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import asyncio, gc, os, zeroxide.asyncio
+        async def main():
+            context = zeroxide.asyncio.Context()
+            pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+            pull.bind("inproc://x")
+            push.connect("inproc://x")
+            pending = pull.recv()
+            await asyncio.sleep(0)
+            child = os.fork()
+            if not child:
+                pull.close()
+                del pull, push, context, pending
+                gc.collect()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            await push.send(b"x")
+            print(await pending)
+            context.destroy(linger=0)
+        asyncio.run(main())
+        """,
+    )
+    assert output == "b'x'\n"
 
 
 def test_a_burst_between_processes(run, zmq, sockets):

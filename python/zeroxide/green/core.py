@@ -158,7 +158,7 @@ class _Socket(_BlockingSocket[bytes]):
         return self._wait_for(self.count_connected, count, timeout, "connected")
 
     def wait_subscribed(
-        self, topic: bytes | str = b"", count: int = 1, timeout: float | None = None
+        self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
         """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
         return self._wait_for(lambda: self.count_subscribed(topic), count, timeout, "subscribed")

@@ -1,7 +1,7 @@
 """Every pair of socket types against libzmq: either side binding, tcp and ipc."""
 
 import pytest
-from patterns import ORDERED_PAIRS, converse, prepare
+from patterns import BODIES, ORDERED_PAIRS, converse, prepare
 
 
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
@@ -15,6 +15,34 @@ def test_pair(zmq, sockets, lasting_peer, transport, ours, theirs, binds):
         first.bind(sockets.endpoint(transport))
         second.connect(first.last_endpoint.decode())
         converse(zmq, one, other)
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("binds", ["we bind", "they bind"])
+def test_streams(zmq, sockets, lasting_peer, transport, binds):
+    """Raw bytes between two STREAM sockets: the coming, the talk in any pieces, the going."""
+    one = sockets.context.socket(zmq.STREAM)
+    other = lasting_peer.socket(zmq.STREAM)
+    try:
+        first, second = (one, other) if binds == "we bind" else (other, one)
+        first.bind(sockets.endpoint(transport))
+        second.connect(first.last_endpoint.decode())
+        names = {}
+        for socket in (one, other):
+            names[socket], notice = socket.recv_multipart()
+            assert len(names[socket]) == 5 and notice == b""
+        for sender, receiver in ((one, other), (other, one)):
+            for body in filter(None, BODIES):
+                sender.send_multipart([names[sender], body])
+                heard = b""
+                while len(heard) < len(body):
+                    name, piece = receiver.recv_multipart()
+                    assert name == names[receiver] and piece
+                    heard += piece
+                assert heard == body
+        one.send_multipart([names[one], b""])
+        assert other.recv_multipart() == [names[other], b""]
     finally:
         other.close()
 

@@ -330,7 +330,7 @@ impl Lane {
     // ---- serving -----------------------------------------------------------------------------------------------------
 
     /// Gives the calls that wait what there is for them.
-    fn serve(slf: &Bound<'_, Lane>) -> PyResult<()> {
+    pub(super) fn serve(slf: &Bound<'_, Lane>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
         {
             let mut queues = lane.lock();

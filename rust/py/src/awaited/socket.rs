@@ -122,6 +122,9 @@ impl AsyncSocket {
         let (py, this) = (slf.py(), slf.get());
         let core = AsyncSocket::base(slf).core()?;
         // Whoever waits is first.
+        if flags & DONTWAIT != 0 && this.counts.receivers.load(Ordering::Relaxed) > 0 {
+            Lane::serve(&AsyncSocket::lane(slf)?)?;
+        }
         if this.counts.receivers.load(Ordering::Relaxed) == 0 {
             let patience = if flags & DONTWAIT == 0 {
                 Patience::Some
@@ -174,6 +177,9 @@ impl AsyncSocket {
         result: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
+        if flags & DONTWAIT != 0 && this.counts.senders.load(Ordering::Relaxed) > 0 {
+            Lane::serve(&AsyncSocket::lane(slf)?)?;
+        }
         let pending = if this.counts.senders.load(Ordering::Relaxed) == 0 {
             match send_now(py, core, message) {
                 Ok(None) => return AsyncSocket::done(slf, result),
@@ -527,6 +533,10 @@ impl AsyncSocket {
     /// Cancels what waits, in all loops, and leaves them.
     fn _abandon(slf: &Bound<'_, Self>) -> PyResult<()> {
         let lanes = std::mem::take(&mut *slf.get().lanes());
+        // What a fork brought is not for this process to touch.
+        if AsyncSocket::base(slf).core().is_err() {
+            return Ok(());
+        }
         for lane in lanes {
             Lane::abandon(lane.bind(slf.py()))?;
         }
