@@ -726,6 +726,14 @@ def test_only_before_it_is_bound(zmq, context, auth):
         assert server.mechanism == zmq.CURVE
 
 
+def test_not_without_zmtp(zmq, context, auth):
+    """What carries no mechanism cannot be secured."""
+    with context.socket(zmq.STREAM) as stream:
+        stream.secure_server(zmq.curve_keypair()[1], "*")
+        with pytest.raises(zmq.ZMQError, match="anybody could connect"):
+            stream.bind("tcp://127.0.0.1:*")
+
+
 def test_mechanism_changed_behind_the_back(zmq, context, auth):
     """A secured socket never lets in by other means."""
     server = context.socket(zmq.PULL)
