@@ -420,6 +420,37 @@ impl Socket {
 
     // ---- parts -----------------------------------------------------------------------------------------------------
 
+    /// Waits until a message could be sent. To be called before the first part of one: who sends in parts expects that
+    /// what was begun can be finished, and on `Again` begins anew.
+    ///
+    /// Patterns that do not wait for room by themselves, or depend on whose turn it is, say so with the last part.
+    ///
+    /// # Errors
+    /// `Again`, `Interrupted`, `Terminated`, `NotSocket`.
+    pub fn await_room(&self, wait: Wait) -> Result<()> {
+        if !matches!(
+            self.socket_type(),
+            SocketType::Dealer | SocketType::Push | SocketType::Pair
+        ) {
+            return Ok(());
+        }
+        let wanted = Events {
+            readable: false,
+            writable: true,
+        };
+        let timeout = match wait {
+            Wait::Dont => Some(Duration::ZERO),
+            Wait::Default => self.core().lock().options.sndtimeo,
+            Wait::Until(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+            Wait::Forever => None,
+        };
+        if self.poll(wanted, timeout)?.writable {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Again))
+        }
+    }
+
     /// Sends one part; the message goes with the part that has no `more`. Parts gather per calling thread.
     ///
     /// # Errors

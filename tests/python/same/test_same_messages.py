@@ -553,3 +553,19 @@ def test_drafts(pipe, what):
 def test_unknown_arguments(pipe, method):
     with pytest.raises(TypeError):
         getattr(pipe[0], method)(nonsense=1)
+
+
+def test_no_room_is_said_at_the_first_part(zmq, context):
+    """Who gets `Again` begins the message anew: nothing of the attempt may stay."""
+    with context.socket(zmq.DEALER) as dealer, context.socket(zmq.DEALER) as peer:
+        for _ in range(3):
+            with pytest.raises(zmq.Again):
+                dealer.send(b"a", zmq.SNDMORE | zmq.DONTWAIT)
+        dealer.sndtimeo = 5
+        with pytest.raises(zmq.Again):
+            dealer.send_multipart([b"a", b"b"], zmq.SNDMORE)
+        dealer.bind("inproc://room")
+        peer.connect("inproc://room")
+        dealer.send(b"a", zmq.SNDMORE | zmq.DONTWAIT)
+        dealer.send(b"b", zmq.DONTWAIT)
+        assert peer.recv_multipart() == [b"a", b"b"]

@@ -33,6 +33,7 @@ impl Socket {
             self.take(py, data, copy, track)?
         };
         if flags & SNDMORE != 0 {
+            self.begin_parts(py, flags)?;
             core.send_part(frame, true, Wait::Dont)
                 .map_err(|failed| raise(failed.error))?;
         } else if core.is_sending_parts() {
@@ -60,6 +61,7 @@ impl Socket {
             } else {
                 None
             };
+            self.begin_parts(py, flags)?;
             for frame in frames {
                 core.send_part(frame, true, Wait::Dont)
                     .map_err(|failed| raise(failed.error))?;
@@ -212,6 +214,27 @@ impl Socket {
                     }
                     _ => Err(failed.error),
                 },
+            }
+        })
+    }
+
+    /// Waits until there is room for the message whose first part this is.
+    fn begin_parts(&self, py: Python<'_>, flags: i32) -> PyResult<()> {
+        let core = self.core()?;
+        if core.is_sending_parts() {
+            return Ok(());
+        }
+        match core.await_room(Wait::Dont) {
+            Err(error) if error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {}
+            other => return other.map_err(raise),
+        }
+        blocking::wait(py, deadline_of(core, SNDTIMEO)?, |until| {
+            match core.await_room(until.map_or(Wait::Forever, Wait::Until)) {
+                Ok(()) => Ok(Step::Done(())),
+                Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Interrupted) => {
+                    Ok(Step::Again)
+                }
+                Err(error) => Err(error),
             }
         })
     }
