@@ -57,7 +57,8 @@ const PYTHON: &[&[&str]] = &[
     &["sugar"],
     &["__init__"],
     &["asyncio", "log", "ssh", "eventloop"],
-    &["auth", "curve_keygen", "devices", "green"],
+    &["green"],
+    &["auth", "curve_keygen", "devices"],
     &["spark", "collector", "cli"],
     &["__main__"],
 ];

@@ -135,8 +135,7 @@ impl Core {
             // A descriptor is adopted once.
             let mut options = state.options.clone();
             options
-                .security
-                .complete()
+                .complete_security()
                 .map_err(|error| error.about(text))?;
             options.use_fd = state.options.use_fd.take();
             let source = state.endpoints.source();
@@ -187,8 +186,7 @@ impl Core {
         }
         let mut options = state.options.clone();
         options
-            .security
-            .complete()
+            .complete_security()
             .map_err(|error| error.about(text))?;
         // What the address itself shows to be wrong is said now; names are looked up later.
         transport

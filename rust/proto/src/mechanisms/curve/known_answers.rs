@@ -89,20 +89,21 @@ fn array<const SIZE: usize>(text: &str) -> [u8; SIZE] {
 
 /// Everything this processor can be made to believe it is.
 fn levels() -> Vec<Level> {
-    use fearless_simd::Simd;
     let best = Level::new();
-    let mut levels = vec![best];
     #[cfg(target_arch = "x86_64")]
-    levels.extend(
+    let lower = {
+        use fearless_simd::Simd;
         [
             best.as_avx2().map(|lower| lower.level()),
             best.as_sse4_2().map(|lower| lower.level()),
             best.as_sse2().map(|lower| lower.level()),
         ]
-        .into_iter()
-        .flatten(),
-    );
-    levels
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let lower: [Option<Level>; 0] = [];
+    std::iter::once(best)
+        .chain(lower.into_iter().flatten())
+        .collect()
 }
 
 #[test]

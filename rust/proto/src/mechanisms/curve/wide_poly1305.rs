@@ -4,7 +4,7 @@
 //! are multiplied by the powers that their last blocks still lack, and added up. The processor multiplies
 //! numbers of 32 bits here, so that limbs have 26.
 
-use super::poly1305::{Limbs, TAG, multiply};
+use super::poly1305::{self, Limbs, TAG};
 use fearless_simd::{Level, Simd, kernel, prelude::*, u64x4, u64x8};
 use std::arch::x86_64::{_mm256_mul_epu32, _mm512_mul_epu32};
 
@@ -18,7 +18,7 @@ const WHOLE: u64 = 1 << 24;
 
 /// Begins a tag with as much of the data as suits the lanes; returns what is left.
 #[inline]
-pub(super) fn absorb(level: Level, r: Limbs, data: &[u8]) -> (Limbs, &[u8]) {
+pub(super) fn absorb_long(level: Level, r: Limbs, data: &[u8]) -> (Limbs, &[u8]) {
     if data.len() < FOUR_FROM {
         return ([0; 3], data);
     }
@@ -146,6 +146,13 @@ fn multiply_lanes<S: Simd, V: SimdInt<S> + SimdBase<S, Element = u64>>(
     d
 }
 
+/// The product modulo 2^130 - 5.
+fn multiply(h: Limbs, r: Limbs) -> Limbs {
+    let h = poly1305::absorb(h, r, 0, 0);
+    [h[0], h[1] & poly1305::LIMB, h[2] + (h[1] >> 44)]
+}
+
+/// From limbs of 44 bits to limbs of 26.
 fn narrow([h0, h1, h2]: Limbs) -> [u64; 5] {
     [
         h0 & LIMB,
@@ -156,12 +163,10 @@ fn narrow([h0, h1, h2]: Limbs) -> [u64; 5] {
     ]
 }
 
-fn widen(limbs: [u64; 5]) -> Limbs {
-    let [h0, h1, h2, h3, h4] = limbs;
-    const WIDE: u64 = (1 << 44) - 1;
-    // Limbs have up to 32 bits: place them, and let everything beyond 44 bits go on to the next.
+/// And back. Limbs may have up to 32 bits: what goes beyond 44 bits goes on to the next.
+fn widen([h0, h1, h2, h3, h4]: [u64; 5]) -> Limbs {
     let low = h0 + (h1 << 26);
-    let middle = (low >> 44) + (h2 << 8) + ((h3 << 34) & WIDE);
+    let middle = (low >> 44) + (h2 << 8) + ((h3 << 34) & poly1305::LIMB);
     let high = (middle >> 44) + (h3 >> 10) + (h4 << 16);
-    [low & WIDE, middle & WIDE, high]
+    [low & poly1305::LIMB, middle & poly1305::LIMB, high]
 }
