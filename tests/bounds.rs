@@ -79,11 +79,15 @@ fn peers_that_come_and_go_wait_for_the_application_in_the_end() {
     for n in 0..BOUND {
         come_and_go(n).flush(None).unwrap();
     }
-    until(|| there() >= BOUND);
-    for n in BOUND..PEERS {
+    until(|| there() == BOUND && pull.peers() == 0);
+    // The next one is not let in, however long it waits.
+    let next = come_and_go(BOUND);
+    assert!(next.flush(Some(Duration::from_millis(300))).is_err());
+    assert_eq!(there(), BOUND);
+    for n in BOUND + 1..PEERS {
         come_and_go(n);
     }
-    assert!(there() < PEERS, "{}", there());
+    drop(next);
     let mut seen = [false; PEERS];
     for _ in 0..PEERS {
         seen[pull.take().parse::<usize>().unwrap()] = true;

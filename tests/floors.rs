@@ -45,9 +45,9 @@ const CORE: &[&[&str]] = &[
 /// the package as anybody would.
 const PYTHON: &[&[&str]] = &[
     &["_native", "_typing"],
-    &["constants"],
+    &["constants", "version"],
     &["error"],
-    &["frame", "options", "version", "stopwatch", "typed"],
+    &["frame", "options", "stopwatch", "typed"],
     &["tracker", "events", "as_zmq"],
     &["pickles"],
     &["socket"],
@@ -57,7 +57,8 @@ const PYTHON: &[&[&str]] = &[
     &["sugar"],
     &["__init__"],
     &["asyncio", "log", "ssh", "eventloop"],
-    &["auth", "curve_keygen", "devices", "green"],
+    &["green"],
+    &["auth", "curve_keygen", "devices"],
     &["spark", "collector", "cli"],
     &["__main__"],
 ];

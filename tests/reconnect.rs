@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use common::raw::{self, COMMAND};
 use common::{
     IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, rounds, socket, tcp_pair, until,
 };
@@ -60,6 +65,68 @@ fn an_xpub_that_connected_hears_what_its_lost_peer_does_not_want_any_more() {
         drop(_subscriber);
         assert_eq!(publisher.take(), format!("\0{topic}"));
     }
+}
+
+/// Each wants what others want too, and something of its own, and is gone in the middle of a message.
+#[test]
+fn however_quickly_peers_follow_each_other_only_the_last_ones_topics_remain() {
+    let _watchdog =
+        Watchdog::new("however_quickly_peers_follow_each_other_only_the_last_ones_topics_remain");
+    let context = Context::new();
+    let publisher = socket(&context, Xpub);
+    publisher.int(ids::RECONNECT_IVL, 1);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+    publisher.connect(&endpoint).unwrap();
+    let count = rounds(200, 2000);
+    let mut last = None;
+    for round in 0..=count {
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut hello = raw::greeting().to_vec();
+        hello.extend(raw::frame(COMMAND, &raw::ready("SUB")));
+        for topic in [
+            format!("{round}"),
+            format!("{}", round % 7),
+            "all".to_owned(),
+        ] {
+            let subscribe = format!("\x09SUBSCRIBE{topic}");
+            hello.extend(raw::frame(COMMAND, subscribe.as_bytes()));
+        }
+        hello.extend(b"\x01\x04half");
+        peer.write_all(&hello).unwrap();
+        if round == count {
+            last = Some(peer);
+        } else if round % 2 == 0 {
+            // With everything read a close is an end; otherwise it is a reset.
+            let _ = peer.read(&mut [0; 1024]);
+        }
+    }
+    let mut wanted = HashSet::new();
+    let end = format!("\x01{count}");
+    loop {
+        let told = publisher.take();
+        let (what, topic) = told.split_at(1);
+        let known = if what == "\x01" {
+            wanted.insert(topic.to_owned())
+        } else {
+            wanted.remove(topic)
+        };
+        assert!(known, "{told:?} is news");
+        if told == end {
+            break;
+        }
+    }
+    while wanted.len() < 3 {
+        let told = publisher.take();
+        assert!(told.starts_with('\x01') && wanted.insert(told[1..].to_owned()));
+    }
+    let expected = [
+        format!("{count}"),
+        format!("{}", count % 7),
+        "all".to_owned(),
+    ];
+    assert_eq!(wanted, HashSet::from(expected));
+    drop(last);
 }
 
 #[test]

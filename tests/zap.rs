@@ -430,3 +430,44 @@ fn a_server_that_connects_checks_as_well() {
     assert_eq!(allowed.disconnect_strangers(), 1);
     monitor.expect(EventKind::HandshakeFailedAuth, 400);
 }
+
+#[test]
+fn what_we_know_of_a_peer_it_cannot_say_itself() {
+    let _dog = Watchdog::new("what_we_know_of_a_peer_it_cannot_say_itself");
+    let context = Context::new();
+    let (pull, endpoint) = server(&context, SocketType::Pull, &[]);
+    let mut peer = raw::dial(&endpoint);
+    let mut ready = raw::ready("PUSH");
+    for (name, value) in [
+        ("authenticated", "yes"),
+        ("Mechanism", "CURVE"),
+        ("User-Id", "root"),
+        ("Peer-Address", "10.0.0.1"),
+    ] {
+        ready.push(name.len() as u8);
+        ready.extend(name.as_bytes());
+        ready.extend((value.len() as u32).to_be_bytes());
+        ready.extend(value.as_bytes());
+    }
+    let said = [
+        &raw::greeting()[..],
+        &raw::frame(raw::COMMAND, &ready),
+        &raw::frame(0, b"trust me"),
+    ];
+    std::io::Write::write_all(&mut peer, &said.concat()).unwrap();
+    let (_, info) = pull.recv_from(Wait::Forever).unwrap();
+    let info = info.unwrap();
+    assert_eq!(info.user_id, None);
+    let known: Vec<_> = info.properties[1..]
+        .iter()
+        .map(|(name, value)| (name.as_str(), &value[..]))
+        .collect();
+    assert_eq!(
+        known,
+        [
+            ("Peer-Address", &b"127.0.0.1"[..]),
+            ("Mechanism", b"NULL"),
+            ("Authenticated", b"no"),
+        ]
+    );
+}

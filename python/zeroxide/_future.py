@@ -182,9 +182,13 @@ class _Async:
         loop: asyncio.AbstractEventLoop = self._get_loop()
         return loop
 
+    def _is_standard(self) -> bool:
+        """Whether the futures are ours, not of a program's own class."""
+        return getattr(self._Receiving, "_stands_for", None) is self._Future
+
     def _settled(self, result: Any) -> Any:
         """A future that has a result."""
-        if self._Future is asyncio.Future:
+        if self._is_standard():
             return _native.Ready(result)
         future = self._Future()
         future.set_result(result)
@@ -347,7 +351,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
                 stacklevel=3,
             )
         # A program's own class of futures is used for everything.
-        standard = self._Receiving._stands_for is self._Future
+        standard = self._is_standard()
         if not standard:
             self._Receiving = self._Sending = self._Future
         self._be_quick(standard)
@@ -395,8 +399,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         self.close()
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
-        """`_deserialize` for futures that are not of this socket's making."""
+        """`_deserialize` for what is not of this socket's making."""
         future = self._Future()
+        if not asyncio.isfuture(recvd):
+            # A subclass has made a coroutine of `recv`.
+            recvd = asyncio.ensure_future(recvd)
 
         def finish(_: Any) -> None:
             if future.done():

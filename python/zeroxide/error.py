@@ -8,6 +8,7 @@ from errno import EACCES, EAGAIN, EINTR
 
 from ._native import strerror, zmq_errno
 from .constants import ETERM
+from .version import zmq_version, zmq_version_info
 
 __all__ = [
     "Again",
@@ -153,3 +154,19 @@ EXCEPTIONS: dict[int, type[ZMQError]] = {
     ETERM: ContextTerminated,
     EINTR: InterruptedSystemCall,
 }
+
+
+def _check_rc(rc: int, errno: int | None = None, error_without_errno: bool = True) -> None:
+    """Raises what `errno` stands for if `rc` is -1: for programs that call C themselves."""
+    if rc != -1:
+        return
+    number = zmq_errno() if errno is None else errno
+    if number or error_without_errno:
+        raise EXCEPTIONS.get(number, ZMQError)(number)
+
+
+def _check_version(min_version_info: tuple[int, ...], msg: str = "Feature") -> None:
+    """Raises `ZMQVersionError` if the ØMQ that this behaves as is older."""
+    if zmq_version_info() < min_version_info:
+        wanted = ".".join(map(str, min_version_info))
+        raise ZMQVersionError(wanted, f"{msg} (this is {zmq_version()})")

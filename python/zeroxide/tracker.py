@@ -68,3 +68,4 @@ class MessageTracker:
 
 # What a send that copied returns: there was never anything to wait for.
 FINISHED_TRACKER: Final = MessageTracker()
+_FINISHED_TRACKER: Final = FINISHED_TRACKER

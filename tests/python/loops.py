@@ -2,14 +2,15 @@
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 from support import PATIENCE
 
-LOOPS = ["asyncio", "uvloop"]
+LOOPS = ["asyncio", *(["uvloop"] if find_spec("uvloop") else [])]
 
 
 def run_in(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
@@ -51,7 +52,3 @@ class CountingSelector(selectors.DefaultSelector):
 def subtree(module: ModuleType, name: str) -> ModuleType:
     """A submodule of the module under test."""
     return import_module(f"{module.__name__}.{name}")
-
-
-def outcomes(futures: Iterable[Any], get: Callable[[Any], Any] = lambda f: f.result()) -> list[Any]:
-    return [get(future) for future in futures]

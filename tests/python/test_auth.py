@@ -7,7 +7,7 @@ import os
 import stat
 
 import pytest
-from support import PATIENCE, Background, eventually
+from support import PATIENCE, Background, eventually, run_script
 
 HOME = "127.0.0.1"
 
@@ -344,6 +344,36 @@ def test_the_thread_ends_with_the_context(zmq, auth):
     guard.thread.join(PATIENCE)
     assert not guard.is_alive()
     guard.stop()
+
+
+def test_where_threads_are_greenlets(zmq):
+    """The handler's thread is one greenlet among others then, and holds nobody up."""
+    pytest.importorskip("gevent")
+    output, _ = run_script(
+        zmq.__name__,
+        f"""
+        import gevent.monkey
+        gevent.monkey.patch_all()
+        import {zmq.__name__}.green as zmq
+        from {zmq.__name__}.auth.thread import ThreadAuthenticator
+        context = zmq.Context()
+        guard = ThreadAuthenticator(context)
+        guard.start()
+        guard.configure_plain(passwords={{"user": "password"}})
+        server = context.socket(zmq.PULL)
+        server.plain_server = True
+        server.bind("tcp://127.0.0.1:*")
+        client = context.socket(zmq.PUSH)
+        client.plain_username, client.plain_password = b"user", b"password"
+        client.connect(server.last_endpoint.decode())
+        client.send(b"hello")
+        print(server.recv(copy=False)["User-Id"])
+        guard.stop()
+        print(guard.is_alive())
+        context.destroy(linger=0)
+        """,
+    )
+    assert output.split() == ["user", "False"]
 
 
 def test_default_context(zmq, auth):

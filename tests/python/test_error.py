@@ -73,3 +73,17 @@ def test_not_flushed_says_what_is_left(zmq):
     assert error.errno == zmq.EAGAIN
     assert error.remaining == {"tcp://127.0.0.1:5555": 3}
     assert "3 to tcp://127.0.0.1:5555" in str(error)
+
+
+def test_checks_for_those_who_call_c(zmq):
+    error = zmq.error
+    assert error._check_rc(0) is None
+    assert error._check_rc(-1, 0, False) is None
+    with pytest.raises(zmq.Again):
+        error._check_rc(-1, zmq.EAGAIN)
+    with pytest.raises(zmq.ZMQError) as caught:
+        error._check_rc(-1, zmq.EINVAL)
+    assert caught.value.errno == zmq.EINVAL
+    assert error._check_version((4, 0)) is None
+    with pytest.raises(zmq.ZMQVersionError, match=r"It.*9"):
+        error._check_version((9,), "It")

@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from support import PATIENCE, Background
+from support import PATIENCE, Background, run_script
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -303,3 +303,32 @@ def test_who_came_in(zmq, context):
     assert refused.value == 400 and refused.reason
     assert refused.address.startswith("127.0.0.1:")
     assert pull.count_connected() == 1
+
+
+def test_a_child_leaves_its_parents_events_alone():
+    output, _ = run_script(
+        "zeroxide",
+        """
+        import gc, os
+        context = zmq.Context()
+        pull = context.socket(zmq.PULL)
+        events = pull.monitor_events()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                events.recv(1000)
+            except zmq.ZMQError as error:
+                status = "forked" not in str(error)
+            events.close()
+            del events
+            gc.collect()
+            os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        pull.bind("tcp://127.0.0.1:*")
+        print(events.recv(1000).kind.name)
+        pull.close()
+        context.term()
+        """,
+    )
+    assert output.splitlines() == ["LISTENING"]

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from loops import subtree
-from support import PATIENCE, Sockets, finish_script, start_script
+from support import PATIENCE, Background, Sockets, finish_script, start_script
 
 gevent = pytest.importorskip("gevent")
 
@@ -245,6 +245,17 @@ def test_closing_wakes(zmq, pipe, context):
     gevent.idle()
     pull.close()
     lonely.close()
+    gevent.joinall(waiting)
+    for greenlet in waiting:
+        assert isinstance(greenlet.exception, zmq.ZMQError), greenlet.exception
+
+
+@pytest.mark.zeroxide_only
+def test_closing_in_another_thread_wakes(zmq, pipe):
+    pull, _ = pipe
+    waiting = [gevent.spawn(pull.recv), gevent.spawn(pull.poll)]
+    gevent.idle()
+    Background(pull.close).result()
     gevent.joinall(waiting)
     for greenlet in waiting:
         assert isinstance(greenlet.exception, zmq.ZMQError), greenlet.exception

@@ -253,3 +253,52 @@ def test_without_msgspec_it_says_what_to_install():
         """,
     )
     assert "pip install zeroxide[typed]" in output
+
+
+# ---- what frames say about their senders -----------------------------------------------
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("name", [b"Authenticated", b"AUTHENTICATED"])
+def test_a_peer_cannot_vouch_for_itself(zmq, sockets, name):
+    pull = sockets.bound(zmq.PULL)
+    properties = {b"Socket-Type": b"PUSH", name: b"yes", b"X-Mine": b"kept"}
+    properties |= {b"Peer-Address": b"203.0.113.5"}
+    ready = b"\x05READY" + b"".join(
+        bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+        for name, value in properties.items()
+    )
+    port = int(pull.last_endpoint.rpartition(b":")[2])
+    with tcp.create_connection(("127.0.0.1", port)) as peer:
+        peer.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48))
+        peer.sendall(b"\x04" + bytes([len(ready)]) + ready + b"\x00\x01x")
+        frame = pull.recv(copy=False)
+    assert frame.get("Authenticated") == "no"
+    assert frame.get("Peer-Address") == "127.0.0.1"
+    assert frame.get("X-Mine") == "kept"
+
+
+@pytest.mark.zeroxide_only
+def test_keys_vouch_for_both_sides(zmq, context):
+    server_key, server_secret = zmq.curve_keypair()
+    client_key, client_secret = zmq.curve_keypair()
+    one, two, anybody = (context.socket(zmq.PAIR) for _ in range(3))
+    one.secure_server(server_secret, [client_key])
+    two.secure_client(server_key, client_secret)
+    one.bind("tcp://127.0.0.1:*")
+    two.connect(one.last_endpoint.decode())
+    one.send(b"x")
+    two.send(b"x")
+    assert one.recv(copy=False).get("Authenticated") == "yes"
+    assert two.recv(copy=False).get("Authenticated") == "yes"
+    # Encrypted, but from whom?
+    anybody.curve_server = 1
+    anybody.curve_secretkey, anybody.curve_publickey = server_secret, server_key
+    anybody.bind("tcp://127.0.0.1:*")
+    client = context.socket(zmq.PAIR)
+    client.secure_client(server_key)
+    client.connect(anybody.last_endpoint.decode())
+    client.send(b"x")
+    assert anybody.recv(copy=False).get("Authenticated") == "no"
+    anybody.send(b"x")
+    assert client.recv(copy=False).get("Authenticated") == "yes"

@@ -239,6 +239,13 @@ def test_bad_endpoints(zmq, context, endpoint, number):
                 call(endpoint)
             assert caught.value.errno == getattr(zmq, number), call
             assert endpoint in str(caught.value)
+        if not endpoint.startswith(
+            "tcp://1"
+        ):  # which is nothing that could be left, but might have been
+            for call in (socket.unbind, socket.disconnect):
+                with pytest.raises(zmq.ZMQError) as caught:
+                    call(endpoint)
+                assert caught.value.errno == getattr(zmq, number), call
 
 
 def test_endpoint_in_use(zmq, sockets, context, transport):

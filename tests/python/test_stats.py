@@ -143,6 +143,18 @@ def test_gone_peers_stay_in_the_totals(zmq, sockets):
     assert pull.stats()["received_bytes"] == 9
 
 
+def test_a_peer_that_is_gone_is_not_connected(zmq, sockets):
+    """Nor is it forgotten before what it left was received."""
+    pull = sockets.bound(zmq.PULL)
+    with sockets.connected(zmq.PUSH, pull) as push:
+        push.send(b"left behind")
+        eventually(lambda: [peer["connected"] for peer in pull.stats()["peers"]] == [True])
+    eventually(lambda: [peer["connected"] for peer in pull.stats()["peers"]] == [False])
+    assert pull.stats()["queued_in"] == 1
+    assert pull.recv() == b"left behind"
+    eventually(lambda: not pull.stats()["peers"])
+
+
 def test_routing_id(zmq, sockets):
     router = sockets.bound(zmq.ROUTER)
     dealer = sockets.connected(zmq.DEALER, router, routing_id=b"me")

@@ -1,7 +1,5 @@
 """Versions, and the list of public names."""
 
-import pytest
-
 
 def test_versions_are_what_programs_compare_with(zmq):
     assert (4, 3) <= zmq.zmq_version_info() < (4, 4)
@@ -45,10 +43,3 @@ def test_has(zmq):
     assert zmq.has("ipc")
     assert not zmq.has("draft")
     assert not zmq.has("no such thing")
-
-
-@pytest.mark.zeroxide_only
-def test_curve_is_not_there_yet(zmq):
-    with pytest.raises(zmq.ZMQError) as caught:
-        zmq.curve_keypair()
-    assert caught.value.errno == zmq.ENOTSUP

@@ -24,7 +24,7 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
 
     With `subprocesses`, Python programs that this one starts are treated alike, however
     they are started (`subprocess`, `multiprocessing`, a shell), unless they ignore the
-    environment (``python -E`` or ``-I``).
+    environment (``python -E`` or ``-I``) or are for a Python that zeroxide is not for.
 
     Raises `RuntimeError` when pyzmq was imported before: its classes are in use then.
     Calling this again is no error.

@@ -1,6 +1,7 @@
 """An authenticator in a thread of its own."""
 
 import asyncio
+import sys
 from threading import Thread
 from typing import Any
 
@@ -10,6 +11,12 @@ from ..error import ZMQError
 from .base import Authenticator
 
 __all__ = ["AuthenticationThread", "Authenticator", "ThreadAuthenticator"]
+
+
+def _threads_are_greenlets() -> bool:
+    """Whether gevent has put its own threads into the place of the system's."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and monkey.is_module_patched("threading")
 
 
 class AuthenticationThread(Thread):
@@ -22,14 +29,23 @@ class AuthenticationThread(Thread):
         super().__init__(daemon=True, name="zeroxide-auth")
         self.authenticator = authenticator
         self.pipe = pipe
+        self._requests = authenticator.zap_socket
+        if _threads_are_greenlets():
+            from ..green import Socket
+
+            self._requests = Socket(shadow=authenticator.zap_socket)
+
+    def stop(self) -> None:
+        """Ends the thread, and with it the socket."""
+        self._requests.close()
+        self.join()
 
     def run(self) -> None:
         """Answers one request after the other; credentials providers may be coroutines."""
-        requests = self.authenticator.zap_socket
         with asyncio.Runner() as runner:
             try:
                 while True:
-                    request = requests.recv_multipart()
+                    request = self._requests.recv_multipart()
                     runner.run(self.authenticator.handle_zap_message(request))
             except ZMQError as error:
                 if error.errno not in (ENOTSOCK, ETERM):
@@ -61,11 +77,8 @@ class ThreadAuthenticator(Authenticator):
 
     def stop(self) -> None:
         """Ends the thread. Does nothing if it is not running."""
-        if self.zap_socket:
-            # Wakes the thread, which may be at work with the socket.
-            self.zap_socket.close()
         if self.thread is not None:
-            self.thread.join()
+            self.thread.stop()
         self.thread = None
         super().stop()
 

@@ -23,8 +23,10 @@ orders over --control, a REP socket: PAUSE, RESUME, STATISTICS, TERMINATE
 """
 
 import argparse
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -89,8 +91,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until SIGINT, SIGTERM or TERMINATE."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    with _stopped_by(signal.SIGINT, signal.SIGTERM):
+        _serve(options)
+    return 0
+
+
+@contextlib.contextmanager
+def _stopped_by(*numbers: signal.Signals) -> Iterator[None]:
+    """Lets signals raise `_Stop`."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stop
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _serve(options: argparse.Namespace) -> None:
     front_type, back_type = PATTERNS[options.pattern]
     context: Context[Any] = Context(options.io_threads)
     context.sndhwm = context.rcvhwm = options.hwm
@@ -124,11 +145,6 @@ def run(options: argparse.Namespace) -> int:
             context.term()
         except _Stop:
             context.destroy(linger=0)
-    return 0
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _Stop
 
 
 def _attach(name: str, socket: Socket[Any], endpoint: str) -> None:

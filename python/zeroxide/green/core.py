@@ -1,6 +1,7 @@
 """Sockets and contexts for gevent."""
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
@@ -9,6 +10,7 @@ from gevent.event import Event
 from gevent.hub import get_hub
 from gevent.socket import wait_read
 
+from .. import as_zmq
 from ..constants import DONTWAIT, EVENT_ALL, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
 from ..context import Context as _BlockingContext
 from ..error import Again
@@ -58,7 +60,7 @@ class _Socket(_BlockingSocket[bytes]):
         elif flags & DONTWAIT:
             raise Again
         if timeout is None:
-            timeout = int(self.get(option))
+            timeout = int(super().get(option))
         return self._waiting_here().call(event, attempt, flags, timeout / 1000)
 
     if not TYPE_CHECKING:
@@ -189,6 +191,16 @@ class _Socket(_BlockingSocket[bytes]):
         """Returns when everything accepted so far has been handed to its peers' kernels."""
         in_thread(super().flush, timeout)
 
+    def get(self, option: int) -> Any:
+        """Reads an option."""
+        _tell_of_timeouts(option)
+        return super().get(option)
+
+    def set(self, option: int, value: int | bytes) -> None:
+        """Sets an option."""
+        _tell_of_timeouts(option)
+        super().set(option, value)
+
     def close(self, linger: int | None = None) -> None:
         """Closes the socket; greenlets that wait for it raise."""
         super().close(linger)
@@ -211,6 +223,16 @@ class _SocketEvents(SocketEvents):
         with contextlib.suppress(TimeoutError):
             wait_read(self.fileno(), seconds)
         return super().recv(0)
+
+
+def _tell_of_timeouts(option: int) -> None:
+    # A program that was written for pyzmq may set them, and rely on nothing coming of it.
+    if option in (RCVTIMEO, SNDTIMEO) and as_zmq.installed():
+        warnings.warn(
+            "RCVTIMEO and SNDTIMEO hold in zeroxide.green; in pyzmq's they have no effect",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class _Context(_BlockingContext[_Socket]):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
+from gevent.monkey import get_original
 
 from .. import _native
 from ..constants import DONTWAIT
@@ -16,6 +17,9 @@ from ..error import Again
 __all__ = ["Waiting", "in_thread"]
 
 _T = TypeVar("_T")
+
+# Of the thread, not of the greenlet.
+_thread_ident = get_original("_thread", "get_ident")
 
 
 class Waiting:
@@ -27,7 +31,8 @@ class Waiting:
 
     def __init__(self, socket: _native.Socket) -> None:
         self._watcher = _native.Watcher(socket)
-        self._io = get_hub().loop.io(self._watcher.fileno(), 1)
+        self._hub = get_hub()
+        self._io = self._hub.loop.io(self._watcher.fileno(), 1)
         self._lines: dict[int, deque[Event]] = {}
         self._watchers: list[Event] = []
 
@@ -79,7 +84,13 @@ class Waiting:
             event.set()
 
     def close(self) -> None:
-        """Wakes everybody for the last time."""
+        """Wakes everybody for the last time, from whatever thread."""
+        if self._hub.thread_ident == _thread_ident():
+            self._close()
+        else:
+            self._hub.loop.run_callback_threadsafe(self._close)
+
+    def _close(self) -> None:
         self.wake()
         self._watcher.rest()
         self._io.stop()

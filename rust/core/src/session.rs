@@ -358,7 +358,7 @@ fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     config.stall_ivl = options.stall_ivl;
     config.max_msg_size = options.max_msg_size;
     options.security.configure(&mut config);
-    config.raw = socket_type == SocketType::Stream || options.router_raw;
+    config.raw = options.is_raw();
     config
 }
 

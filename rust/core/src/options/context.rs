@@ -213,9 +213,9 @@ impl ContextOptions {
                 }
             }
             THREAD_NAME_PREFIX => self.thread_name_prefix = prefix(id, value)?,
-            ZERO_COPY_RECV => self.zero_copy_recv = number(id, value, 0, 1)? == 1,
-            IPV6 => self.ipv6 = number(id, value, 0, 1)? == 1,
-            BLOCKY => self.blocky = number(id, value, 0, 1)? == 1,
+            ZERO_COPY_RECV => self.zero_copy_recv = flag(id, value)?,
+            IPV6 => self.ipv6 = flag(id, value)?,
+            BLOCKY => self.blocky = flag(id, value)?,
             MSG_T_SIZE => return Err(invalid(id, "can only be read")),
             _ => return Err(unknown(id)),
         }
@@ -274,6 +274,11 @@ fn number(id: i32, value: &Value, low: i64, high: i64) -> Result<i64> {
         Value::Int(number) => Err(invalid(id, &format!("takes {low} to {high}, not {number}"))),
         Value::Bytes(_) => Err(invalid(id, "takes a number, not bytes")),
     }
+}
+
+/// As in libzmq any number is yes but 0.
+fn flag(id: i32, value: &Value) -> Result<bool> {
+    Ok(number(id, value, 0, i32::MAX.into())? != 0)
 }
 
 /// A number, or -1 for none.
@@ -364,6 +369,18 @@ mod tests {
             assert_eq!(options.get(id).unwrap(), int(value), "option {id}");
         }
         assert!(options.get(11).is_err() && options.get(-1).is_err());
+    }
+
+    #[test]
+    fn any_number_but_zero_is_yes() {
+        let mut options = ContextOptions::default();
+        for id in [ZERO_COPY_RECV, IPV6, BLOCKY] {
+            for (value, read) in [(2, 1), (0, 0), (1, 1)] {
+                options.set(id, &int(value)).unwrap();
+                assert_eq!(options.get(id).unwrap(), int(read));
+            }
+            assert!(options.set(id, &int(-1)).is_err());
+        }
     }
 
     #[test]

@@ -268,6 +268,19 @@ impl Options {
         row.access.write(row, self, value)
     }
 
+    /// Whether its connections carry bytes as they are, without ZMTP.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.socket_type == SocketType::Stream || self.router_raw
+    }
+
+    /// Looks whether the security mechanism has what it needs.
+    ///
+    /// # Errors
+    /// `Invalid`, saying what is missing or wrong.
+    pub(crate) fn complete_security(&mut self) -> Result<()> {
+        self.security.complete(self.is_raw())
+    }
+
     /// The value of an option. EVENTS, FD and RCVMORE are answered by the socket itself.
     ///
     /// # Errors

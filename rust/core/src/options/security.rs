@@ -117,13 +117,20 @@ impl Security {
     /// Looks whether the mechanism has what it needs, before the first peer finds out, and fills in what follows from
     /// the rest.
     ///
+    /// `raw` says that there is no ZMTP that could carry a mechanism.
+    ///
     /// # Errors
-    /// `Invalid`, saying which option is missing.
-    pub(crate) fn complete(&mut self) -> Result<()> {
+    /// `Invalid`, saying what is missing or wrong.
+    pub(crate) fn complete(&mut self, raw: bool) -> Result<()> {
+        let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
+        if raw && (self.mechanism != SecurityMechanism::Null || self.gate.is_some()) {
+            return wrong(
+                "STREAM and ROUTER_RAW have no security mechanism: anybody could connect",
+            );
+        }
         if self.mechanism != SecurityMechanism::Curve {
             return Ok(());
         }
-        let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
         let Some(secret) = &self.secret_key else {
             return wrong("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
         };

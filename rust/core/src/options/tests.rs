@@ -356,14 +356,17 @@ fn keys_are_read_as_text() {
 #[test]
 fn a_mechanism_without_its_keys_is_told_in_time() {
     let mut options = options(SocketType::Push);
-    options.security.complete().unwrap();
+    options.complete_security().unwrap();
     options.set(id("CURVE_SERVER"), &Value::Int(1)).unwrap();
-    assert!(options.security.complete().is_err());
+    assert!(options.complete_security().is_err());
     options
         .set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32]))
         .unwrap();
-    options.security.complete().unwrap();
+    options.complete_security().unwrap();
     assert!(options.security.public_key.is_some());
     options.security.as_server = false;
-    assert!(options.security.complete().is_err());
+    assert!(options.complete_security().is_err());
+    options.security.as_server = true;
+    options.router_raw = true;
+    assert!(options.complete_security().is_err());
 }

@@ -106,7 +106,8 @@ impl Socket {
     /// Takes a bind back: the address is free when this returns, and its connections end after lingering.
     ///
     /// # Errors
-    /// `NoEntry` when the socket is not bound to it; `Terminated`, `NotSocket`.
+    /// `NoEntry` when the socket is not bound to it; `Invalid` and `NoProtocol` for what is no endpoint; `Terminated`,
+    /// `NotSocket`.
     pub fn unbind(&self, endpoint: &str) -> Result<()> {
         self.core().leave(endpoint, false)
     }
@@ -114,7 +115,8 @@ impl Socket {
     /// Takes a connect back; its connection ends after lingering.
     ///
     /// # Errors
-    /// `NoEntry` when the socket is not connected to it; `Terminated`, `NotSocket`.
+    /// `NoEntry` when the socket is not connected to it; `Invalid` and `NoProtocol` for what is no endpoint;
+    /// `Terminated`, `NotSocket`.
     pub fn disconnect(&self, endpoint: &str) -> Result<()> {
         self.core().leave(endpoint, true)
     }
@@ -133,8 +135,7 @@ impl Core {
             // A descriptor is adopted once.
             let mut options = state.options.clone();
             options
-                .security
-                .complete()
+                .complete_security()
                 .map_err(|error| error.about(text))?;
             options.use_fd = state.options.use_fd.take();
             let source = state.endpoints.source();
@@ -185,8 +186,7 @@ impl Core {
         }
         let mut options = state.options.clone();
         options
-            .security
-            .complete()
+            .complete_security()
             .map_err(|error| error.about(text))?;
         // What the address itself shows to be wrong is said now; names are looked up later.
         transport
@@ -243,6 +243,11 @@ impl Core {
         self.process(&mut state);
         state.endpoints.forget_ended();
         let Some(entry) = state.endpoints.take(text, connect) else {
+            // What no socket can be bound or connected to is a mistake of another kind.
+            let endpoint = parse(text)?;
+            if endpoint.scheme != inproc::SCHEME {
+                transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
+            }
             let verb = if connect { "connected" } else { "bound" };
             return Err(Error::with(
                 ErrorKind::NoEntry,

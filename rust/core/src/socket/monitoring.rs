@@ -61,6 +61,12 @@ impl EventStream {
     /// `Again` when none came in the time that `wait` allows ([`Wait::Default`] is for ever), `Interrupted` when a
     /// signal handler ran, `Terminated` with the context.
     pub fn next(&self, wait: Wait) -> Result<Option<MonitorEvent>> {
+        if self.is_inherited() {
+            return Err(Error::with(
+                ErrorKind::NotSocket,
+                "these are the events of a socket of the process that forked",
+            ));
+        }
         let deadline = limit(wait, None);
         loop {
             let ticket = self.queue.signal().ticket();
@@ -90,12 +96,23 @@ impl EventStream {
 
     /// No more events; [`next`](Self::next) ends in whoever waits there.
     pub fn close(&self) {
+        if self.is_inherited() {
+            return;
+        }
         self.queue.end(Over::Closed);
         if let Some(core) = self.socket.upgrade() {
             core.forget(
                 |to| matches!(to, Listener::Queue(queue) if Arc::ptr_eq(queue, &self.queue)),
             );
         }
+    }
+}
+
+impl EventStream {
+    /// In a forked child, whose copies of the locks are in whatever state the fork met them.
+    fn is_inherited(&self) -> bool {
+        let core = self.socket.upgrade();
+        core.is_some_and(|core| !core.registry.is_own_process())
     }
 }
 

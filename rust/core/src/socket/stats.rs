@@ -42,7 +42,7 @@ pub struct PeerStats {
     pub address: String,
     /// The routing id that the peer announced.
     pub routing_id: Bytes,
-    /// Whether its handshake was ever finished.
+    /// Whether its connection is up, its handshake finished. Of a peer that is gone messages may be left to receive.
     pub connected: bool,
     /// Messages written for it.
     pub sent: u64,
@@ -170,7 +170,7 @@ fn peer_stats(pipe: &Pipe, endpoint: &str) -> PeerStats {
             .as_ref()
             .map(|peer| peer.routing_id.clone())
             .unwrap_or_default(),
-        connected: peer.is_some(),
+        connected: pipe.is_connected(),
         sent,
         sent_bytes,
         received,

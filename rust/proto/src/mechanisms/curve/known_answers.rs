@@ -37,16 +37,25 @@ const BOXES: &[(usize, &str, &str)] = &[
     (33, "240ae10f9d1db33b1dbdd8ee7cbd848e", "a68ae3914e854fc5"),
     (63, "3c484324712d5d6d62b1a4ca39f1aabe", "97b23495ebf6347e"),
     (64, "c6da299d4e1668798c5b63fb8898af7b", "b23495ebf6347eb0"),
+    (97, "324e8ab2a945e528527e1dd64010e70e", "4e46818ee4649d3d"),
+    (128, "f0ba6fc2876d397033ac292cc70c82c3", "f156b00f5ee76069"),
+    (129, "37c8f3272448aa6e5f7a281f871d2289", "56b00f5ee760693d"),
+    (199, "4ddb01a335ef4d72ed4c126c74d565e7", "953883a79393d2e5"),
+    (200, "b3a149f0449957a37b4b563f702d4712", "3883a79393d2e5ff"),
+    (201, "61a2879c301dc3f5a397fee432de23cb", "83a79393d2e5ffe3"),
     (223, "e2f6913fe1ed6d33a0d0f8a11134511b", "7539b9485263a5d9"),
     (224, "c795194beb76e31c4fa31ace98fad7b3", "39b9485263a5d9eb"),
     (225, "59732b8f4d5ad58775b310ce177ea3ec", "b9485263a5d9eb8d"),
     (256, "a46a8091fa7f7d6f291723b86dd99695", "ec898c3d5d771474"),
-    (399, "b668b1fa8a081d06688265bad12098c2", "9415e9c0ae482425"),
-    (400, "83fd9bf0a3deabd1471955979e867a5f", "15e9c0ae482425f9"),
-    (401, "597c6be495d8d301598cf3a9a3321b54", "e9c0ae482425f948"),
+    (383, "34209b5e74a11b8f9755684c66d3d4ce", "d186e3bb73fb8ead"),
+    (384, "631eb0266f4fb504fa1bb099757ddeff", "86e3bb73fb8eadff"),
+    (385, "17864539d0296bc6a4e96f684b5b77c4", "e3bb73fb8eadffe5"),
     (479, "7dcd89ac17362d09a9423466430ebeff", "5776de2239f37568"),
     (480, "182957bfc8c5ae005ce895b2f354d112", "76de2239f3756864"),
     (481, "91ebbe4aa2ecc3156943117f6d9d53ec", "de2239f37568645f"),
+    (639, "958e443b8624f5aee80e8f0174522303", "7d97014b7a9d4b31"),
+    (640, "3c6fe0d8af0d6a3583d2897581c90894", "97014b7a9d4b315d"),
+    (641, "78bc66d170d03a12cacd5a7c1aabbd12", "014b7a9d4b315dca"),
     (735, "d13ac28b12752e1027524d313ea8f286", "99f9fcab12a0d2ab"),
     (736, "0039d7530d23c8858918957e4d52fcb7", "f9fcab12a0d2abff"),
     (737, "9a1c14555468daf951ca0e5fd70d1f0c", "fcab12a0d2abff5f"),
@@ -80,20 +89,21 @@ fn array<const SIZE: usize>(text: &str) -> [u8; SIZE] {
 
 /// Everything this processor can be made to believe it is.
 fn levels() -> Vec<Level> {
-    use fearless_simd::Simd;
     let best = Level::new();
-    let mut levels = vec![best];
     #[cfg(target_arch = "x86_64")]
-    levels.extend(
+    let lower = {
+        use fearless_simd::Simd;
         [
             best.as_avx2().map(|lower| lower.level()),
             best.as_sse4_2().map(|lower| lower.level()),
             best.as_sse2().map(|lower| lower.level()),
         ]
-        .into_iter()
-        .flatten(),
-    );
-    levels
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let lower: [Option<Level>; 0] = [];
+    std::iter::once(best)
+        .chain(lower.into_iter().flatten())
+        .collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! spread over vectors where the processor has them wide enough.
 
 #[cfg(target_arch = "x86_64")]
-use super::wide_poly1305;
+use super::wide_poly1305::absorb_long;
 use fearless_simd::Level;
 use zeroize::Zeroize;
 
@@ -17,7 +17,8 @@ pub(super) const KEY: usize = 32;
 /// A number in limbs of 44, 44 and 42 bits; limbs may be some bits wider at times.
 pub(super) type Limbs = [u64; 3];
 
-const LIMB: u64 = (1 << 44) - 1;
+/// What fits the first two limbs, and the last one.
+pub(super) const LIMB: u64 = (1 << 44) - 1;
 const LAST: u64 = (1 << 42) - 1;
 /// The bit that tells where a block ends, in the last limb of a whole block.
 const WHOLE: u64 = 1 << 40;
@@ -35,10 +36,7 @@ pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
         (low >> 44) as u64 & 0xfff_ffc0_ffff,
         (low >> 88) as u64 & 0x00f_ffff_fc0f,
     ];
-    #[cfg(target_arch = "x86_64")]
-    let (mut h, data) = wide_poly1305::absorb(level, r, data);
-    #[cfg(not(target_arch = "x86_64"))]
-    let mut h = [0; 3];
+    let (mut h, data) = absorb_long(level, r, data);
     let (blocks, rest) = data.as_chunks::<TAG>();
     for block in blocks {
         h = absorb(h, r, u128::from_le_bytes(*block), WHOLE);
@@ -59,15 +57,15 @@ pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
     reduce(h).wrapping_add(high).to_le_bytes()
 }
 
-/// The product modulo 2^130 - 5, nearly reduced.
-pub(super) fn multiply(h: Limbs, r: Limbs) -> Limbs {
-    let h = absorb(h, r, 0, 0);
-    [h[0], h[1] & LIMB, h[2] + (h[1] >> 44)]
+/// Begins a tag with as much of the data as suits vectors: nothing, where they are not wide enough.
+#[cfg(not(target_arch = "x86_64"))]
+fn absorb_long(_: Level, _: Limbs, data: &[u8]) -> (Limbs, &[u8]) {
+    ([0; 3], data)
 }
 
 /// Adds a block, then multiplies by `r`, modulo 2^130 - 5.
 #[inline(always)]
-fn absorb([h0, h1, h2]: Limbs, [r0, r1, r2]: Limbs, block: u128, end: u64) -> Limbs {
+pub(super) fn absorb([h0, h1, h2]: Limbs, [r0, r1, r2]: Limbs, block: u128, end: u64) -> Limbs {
     let h0 = h0 + (block as u64 & LIMB);
     let h1 = h1 + ((block >> 44) as u64 & LIMB);
     let h2 = h2 + ((block >> 88) as u64 | end);
