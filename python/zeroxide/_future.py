@@ -399,8 +399,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         self.close()
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
-        """`_deserialize` for futures that are not of this socket's making."""
+        """`_deserialize` for what is not of this socket's making."""
         future = self._Future()
+        if not asyncio.isfuture(recvd):
+            # A subclass has made a coroutine of `recv`.
+            recvd = asyncio.ensure_future(recvd)
 
         def finish(_: Any) -> None:
             if future.done():

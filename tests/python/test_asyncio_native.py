@@ -419,6 +419,45 @@ def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
 # ---- other handles, threads, loops --------------------------------------------------
 
 
+def test_cancelled_calls_with_a_programs_own_futures(run, zmq, aio, context):
+    class Future(asyncio.Future):
+        pass
+
+    class Socket(aio.Socket):
+        _Future = Future
+
+    async def main():
+        with context.socket(zmq.PULL, socket_class=Socket) as pull:
+            alive = []
+            for _ in range(2000):
+                future = pull.recv()
+                alive.append(weakref.ref(future))
+                future.cancel()
+                del future
+            await turns()
+            assert sum(reference() is not None for reference in alive) < 200
+
+    run(main())
+
+
+def test_a_subclass_with_coroutines(run, zmq, aio, context):
+    class Socket(aio.Socket):
+        async def recv(self, *arguments, **options):
+            return (await super().recv(*arguments, **options)).upper()
+
+    async def main():
+        with context.socket(zmq.PULL, socket_class=Socket) as pull:
+            pull.bind("inproc://upper")
+            with context.socket(zmq.PUSH) as push:
+                push.connect("inproc://upper")
+                await push.send(b"a")
+                await push.send(b"b")
+                assert await pull.recv() == b"A"
+                assert await pull.recv_string() == "B"
+
+    run(main())
+
+
 def test_terminating_raises(run, zmq, aio):
     async def main():
         context = aio.Context()

@@ -67,6 +67,8 @@ struct Queues {
     again: bool,
     /// How many calls were cancelled since the queues were searched for such.
     cancelled: usize,
+    /// Futures of a program's own do not tell: at this length the queues are searched anyway.
+    sweep_at: usize,
 }
 
 impl Queues {
@@ -96,6 +98,8 @@ pub(crate) struct Lane {
     counts: Arc<Counts>,
     queues: Mutex<Queues>,
 }
+
+const SWEEP_MIN: usize = 64;
 
 /// Timers may be a little early.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -246,13 +250,17 @@ impl Lane {
         deadline: Option<Instant>,
     ) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
-        let join = {
+        let (join, sweep) = {
             let mut queues = lane.lock();
             if queues.holder.is_none() {
                 queues.holder = Some(holder.clone().unbind());
             }
-            !mem::replace(&mut queues.joined, true)
+            let sweep = !queues.serving && queues.len() > queues.sweep_at.max(SWEEP_MIN);
+            (!mem::replace(&mut queues.joined, true), sweep)
         };
+        if sweep {
+            lane.sweep(py);
+        }
         if join {
             let on_ready = slf.getattr(intern!(py, "_on_ready"))?;
             let event_loop = lane.event_loop.bind(py);
@@ -300,6 +308,7 @@ impl Lane {
             queues.receivers = receivers;
             queues.senders = senders;
             queues.polls = polls;
+            queues.sweep_at = queues.len() * 2;
         }
         // Dropped without the lock.
         drop((gone_receivers, gone_senders, gone_polls));

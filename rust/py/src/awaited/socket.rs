@@ -14,6 +14,7 @@ use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
 use super::form::{Form, Outgoing, bytes, send_now};
 use super::lane::{Counts, Lane};
 use super::ready::{self, running_loop};
+use super::settling::is_done;
 use crate::blocking::deadline_in;
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, raise};
@@ -519,7 +520,8 @@ impl AsyncSocket {
             let lanes = slf.get().lanes();
             lanes.iter().map(|lane| lane.clone_ref(py)).collect()
         };
-        if lanes.iter().any(|lane| lane.get().load(recvd, load)) {
+        if !is_done(py, recvd.as_unbound()) && lanes.iter().any(|lane| lane.get().load(recvd, load))
+        {
             return Ok(recvd.clone());
         }
         slf.call_method1(intern!(py, "_chain"), (recvd, load))
