@@ -205,7 +205,18 @@ fn a_proxy_keeps_what_it_could_not_deliver_in_time() {
         assert_eq!(message.head().as_slice(), [n]);
     }
     assert_eq!(proxy.stats().1.sent, 3);
-    drop((proxy, front, source, back, peers));
+    // Ended with a message in its hands, it puts that back.
+    for n in 3..7u8 {
+        let message = Message::from_frames(["full".into(), (&[n]).into()]);
+        source.send(message, Wait::Dont).unwrap();
+        let _ = proxy.run_until(soon(20));
+    }
+    let delivered = proxy.stats().1.sent;
+    assert!(delivered < 7);
+    drop(proxy);
+    let next = front.recv(Wait::Dont).unwrap();
+    assert_eq!(u64::from(next.get(1).unwrap().as_slice()[0]), delivered);
+    drop((front, source, back, peers));
     context.term().unwrap();
 }
 

@@ -324,6 +324,23 @@ impl Proxy {
     }
 }
 
+impl Drop for Proxy {
+    /// Whoever ends a proxy between two messages finds the one that it still had where it came from.
+    fn drop(&mut self) {
+        let Some((way, mut message)) = self.stuck.take() else {
+            return;
+        };
+        if self.swaps {
+            swap_first_two(&mut message);
+        }
+        let from = match way {
+            Way::ToBack => &self.front,
+            Way::ToFront => &self.back,
+        };
+        from.give_back(0, vec![(message, None)]);
+    }
+}
+
 impl Capture {
     fn copy(&mut self, way: Way, message: &Message) {
         let copy = match &self.marks {

@@ -2,7 +2,8 @@
 //!
 //! Engine and stream are one object behind one lock, driven by whoever holds it. The I/O thread is the default driver.
 //! A thread that sends on an idle connection writes to the wire itself ([`Session::send_inline`]) and so saves two
-//! thread hand-offs; when messages come faster than that, the I/O thread takes over and batches.
+//! thread hand-offs; when messages come faster than that, or writing them takes too much of its time ([`allowance`]), the
+//! I/O thread takes over and batches.
 //!
 //! On the connecting side the session and its pipe outlive connections; on the accepting side they end with theirs.
 //!
@@ -17,6 +18,7 @@
 //! | `Draining` | the peer's kernel has everything, the peer closed, or was silent for a second: the end |
 
 mod admission;
+mod allowance;
 mod connect;
 mod link;
 mod traffic;
@@ -121,6 +123,8 @@ struct Connection {
     admission: Admission,
     /// Something from the peer went into the pipe.
     heard: bool,
+    /// It has said something since this side last wrote at once.
+    asked: bool,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -275,11 +279,20 @@ impl Session {
         if now.duration_since(state.last_output) < INLINE_GAP || state.closing.is_some() {
             return false;
         }
-        let idle = match &state.link {
-            Link::Up(up) => up.engine.is_ready() && up.writable && !up.engine.has_transmit(),
+        let idle = match &mut state.link {
+            Link::Up(up) => {
+                let idle = up.engine.is_ready() && up.writable && !up.engine.has_transmit();
+                // A peer that said something may be waiting for the answer.
+                idle && (std::mem::take(&mut up.asked) || allowance::is_left(now))
+            }
             _ => false,
         };
-        idle && self.output(&mut state, now) == Output::Idle
+        if !idle {
+            return false;
+        }
+        let written = self.output(&mut state, now) == Output::Idle;
+        allowance::spend(now, Instant::now());
+        written
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
@@ -377,6 +390,7 @@ impl Connection {
             was_ready: false,
             admission: Admission::default(),
             heard: false,
+            asked: false,
             given: 0,
             accounted: 0,
         }

@@ -154,7 +154,11 @@ impl Decoder {
             frame.set_kind(Kind::Command);
         } else {
             frame.set_more(header.more);
-            self.count(&header, end);
+            if header.more || self.meter.in_message() {
+                self.count_part(header.size, header.more, end);
+            } else {
+                self.input.note_message(end);
+            }
         }
         Ok(Some(frame))
     }
@@ -168,13 +172,21 @@ impl Decoder {
             return Ok(None);
         };
         let opened = cipher.open(self.input.bytes_mut(header.len, end))?;
+        if header.more || header.command {
+            // They are inside, and nobody may have put others outside.
+            return Err(ProtocolError::Malformed {
+                command: "MESSAGE",
+                problem: "a frame with flags of its own",
+            }
+            .into());
+        }
         let start = header.len + opened.start;
         let mut frame = self.input.take_before_more(start, end);
         frame.set_more(opened.more);
         if opened.command {
             frame.set_kind(Kind::Command);
         }
-        self.count(&header, end);
+        self.input.note_message(end);
         Ok(Some(frame))
     }
 
@@ -202,15 +214,6 @@ impl Decoder {
             return Ok(None);
         }
         Ok(Some((header, end)))
-    }
-
-    #[inline]
-    fn count(&mut self, header: &Header, end: usize) {
-        if header.more || self.meter.in_message() {
-            self.count_part(header.size, header.more, end);
-        } else {
-            self.input.note_message(end);
-        }
     }
 
     /// Refuses a frame by its header, before room is made for its body.

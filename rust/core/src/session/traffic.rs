@@ -136,6 +136,7 @@ impl Session {
                             continue;
                         }
                         up.heard = true;
+                        up.asked = true;
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
