@@ -1,9 +1,7 @@
 """Whose pickles are opened: unpickling runs code of the sender's choice."""
 
 import errno
-import ipaddress
 import pickle
-import socket as _sockets
 import warnings
 from typing import Any
 
@@ -56,6 +54,10 @@ def _is_local(address: str) -> bool:
     if address.startswith(":"):
         # Over ipc: user, group and process.
         return True
+    # Most programs never get here.
+    import ipaddress
+    import socket
+
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -63,9 +65,9 @@ def _is_local(address: str) -> bool:
     if ip.is_loopback:
         return True
     # Only an address of one's own can be bound to.
-    family = _sockets.AF_INET6 if ip.version == 6 else _sockets.AF_INET
+    family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
     try:
-        with _sockets.socket(family, _sockets.SOCK_DGRAM) as probe:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.bind((address, 0))
     except OSError:
         return False
