@@ -21,7 +21,7 @@ const CORE: &[&[&str]] = &[
     &["access"],
     &["options"],
     &["sys"],
-    &["timer", "signal", "resolver"],
+    &["signal", "resolver"],
     &["reactor"],
     &["pipe"],
     &["transports", "patterns"], // blind to each other
@@ -36,7 +36,7 @@ const CORE: &[&[&str]] = &[
     &["session"],
     &["listener"],
     &["socket"],
-    &["reaper", "poller", "watcher"],
+    &["poller", "watcher"],
     &["proxy"],
     &["context"],
 ];

@@ -51,7 +51,7 @@ impl Pub {
     /// The peer is back: what its earlier connection wanted does not count any more.
     fn forget_lapsed(&mut self, id: PipeId) {
         if self.away.remove(id) {
-            self.publisher.subscribers.remove_peer(id, |_| {});
+            self.publisher.forget(id, |_| {});
         }
     }
 }
@@ -82,7 +82,7 @@ impl Pattern for Pub {
     fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.away.remove(id);
         self.publisher.remove(id);
-        self.publisher.subscribers.remove_peer(id, |_| {});
+        self.publisher.forget(id, |_| {});
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {

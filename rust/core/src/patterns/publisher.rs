@@ -11,6 +11,10 @@ use crate::patterns::Rejected;
 use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
+use crate::sys::memory;
+
+/// A peer that wanted so many topics leaves enough memory behind for the system to have it back.
+const MANY_TOPICS: usize = 50_000;
 
 /// Sends each message to the peers that subscribed to a prefix of its first frame. A peer that is full misses it.
 pub(super) struct Publisher {
@@ -67,6 +71,18 @@ impl Publisher {
     /// The peer gets nothing any more. What it subscribed to is known until its pipe is removed.
     pub(super) fn remove(&mut self, id: PipeId) {
         self.outbound.remove(id);
+    }
+
+    /// What the peer subscribed to does not count any more; `unwanted` is called with the topics that nobody else wants.
+    pub(super) fn forget(&mut self, id: PipeId, mut unwanted: impl FnMut(&[u8])) {
+        let mut count = 0;
+        self.subscribers.remove_peer(id, |topic| {
+            count += 1;
+            unwanted(topic);
+        });
+        if count >= MANY_TOPICS {
+            memory::give_back();
+        }
     }
 
     #[inline]

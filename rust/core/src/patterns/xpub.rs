@@ -140,15 +140,14 @@ impl Xpub {
     fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let mut unwanted: Vec<Vec<u8>> = Vec::new();
         let mut note = |topic: &[u8]| unwanted.push(topic.to_vec());
-        let subscribers = &mut self.publisher.subscribers;
         if self.manual {
             self.requested.for_each_topic_of(id, &mut note);
-            subscribers.remove_peer(id, |_| {});
+            self.publisher.forget(id, |_| {});
         } else if self.verbose == Verbose::All {
-            subscribers.for_each_topic_of(id, &mut note);
-            subscribers.remove_peer(id, |_| {});
+            self.publisher.subscribers.for_each_topic_of(id, &mut note);
+            self.publisher.forget(id, |_| {});
         } else {
-            subscribers.remove_peer(id, &mut note);
+            self.publisher.forget(id, &mut note);
         }
         self.requested.remove_peer(id, |_| {});
         for topic in unwanted {

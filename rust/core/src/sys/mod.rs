@@ -11,6 +11,7 @@
 //! * [`thread`]: threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
 //! * [`poll`]: readiness of a few descriptors that the application brings, once.
 //! * [`interfaces`]: the addresses of the network interfaces.
+//! * [`memory`]: what the allocator keeps, back to the system.
 
 #![allow(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod futex;
 pub(crate) mod interfaces;
+pub(crate) mod memory;
 pub(crate) mod poll;
 pub(crate) mod stream;
 pub(crate) mod thread;
