@@ -1,12 +1,23 @@
 """Run by the stages in an environment that holds the wheel and nothing else."""
 
+import importlib
 import importlib.metadata
+import pkgutil
 
 import pyspark_zeromq  # noqa: F401  (must import where pyspark is not installed)
 import zeroxide as zmq
 
 installed = sorted(d.metadata["Name"].lower() for d in importlib.metadata.distributions())
 assert set(installed) <= {"zeroxide", "pip", "setuptools"}, installed
+
+# What a part of the package is for, and so may miss.
+OPTIONAL = {"gevent", "msgspec", "paramiko", "pyarrow", "pyspark", "tornado"}
+for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
+    if "__main__" not in module.name and ".startup" not in module.name:
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert error.name is not None and error.name.partition(".")[0] in OPTIONAL, error
 
 with zmq.Context() as context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
     port = pull.bind_to_random_port("tcp://127.0.0.1")

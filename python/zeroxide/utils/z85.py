@@ -1,8 +1,9 @@
 """Z85, the text form of keys (ZeroMQ RFC 32): 4 bytes as 5 printable characters."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from typing_extensions import Buffer
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["Z85CHARS", "Z85MAP", "decode", "encode"]
 
@@ -15,7 +16,7 @@ Z85MAP: Final = {character: value for value, character in enumerate(Z85CHARS)}
 _PLACES = (85**4, 85**3, 85**2, 85, 1)
 
 
-def encode(rawbytes: Buffer) -> bytes:
+def encode(rawbytes: "Buffer") -> bytes:
     """The text of some bytes, whose number must be a multiple of 4."""
     raw = bytes(memoryview(rawbytes))
     if len(raw) % 4:
@@ -27,7 +28,7 @@ def encode(rawbytes: Buffer) -> bytes:
     return bytes(digits)
 
 
-def decode(z85bytes: str | Buffer) -> bytes:
+def decode(z85bytes: "str | Buffer") -> bytes:
     """The bytes that a text stands for, which must be whole groups of 5 digits."""
     if isinstance(z85bytes, str):
         try:

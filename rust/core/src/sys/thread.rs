@@ -53,12 +53,12 @@ fn schedule(policy: Option<i32>, priority: Option<i32>) -> io::Result<()> {
     let policy = policy.unwrap_or_else(|| unsafe { libc::sched_getscheduler(0) });
     let real_time = policy == libc::SCHED_FIFO || policy == libc::SCHED_RR;
     let lowest = if real_time { 1 } else { 0 };
-    let parameters = libc::sched_param {
-        sched_priority: if real_time {
-            priority.unwrap_or(lowest)
-        } else {
-            lowest
-        },
+    // SAFETY: integers, for which zero is a value. musl has more of them than glibc, so they are not named.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = if real_time {
+        priority.unwrap_or(lowest)
+    } else {
+        lowest
     };
     // SAFETY: the parameters are initialised and outlive the call; 0 names the calling thread.
     if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {

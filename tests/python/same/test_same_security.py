@@ -1,0 +1,126 @@
+"""Authentication and certificates."""
+
+import pytest
+
+
+@pytest.fixture
+def authenticator(part, context):
+    auth = part("auth.thread").ThreadAuthenticator(context)
+    auth.start()
+    yield auth
+    auth.stop()
+
+
+def arrives(zmq, part, server, client):
+    """Whether a message gets through, or the handshake failed."""
+    handshakes = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    monitor = client.get_monitor_socket(handshakes | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+    monitor.rcvtimeo = 20_000
+    server.bind("tcp://127.0.0.1:*")
+    client.connect(server.last_endpoint)
+    event = part("utils.monitor").recv_monitor_message(monitor)["event"]
+    client.disable_monitor()
+    monitor.close()
+    if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        client.send(b"x")
+        return server.recv() == b"x"
+    assert event == zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    return False
+
+
+def test_authenticator_runs(authenticator):
+    assert authenticator.is_alive()
+    authenticator.stop()
+    assert not authenticator.is_alive()
+    authenticator.start()
+
+
+def test_null_is_let_in(zmq, part, context, authenticator):
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.zap_domain = b"global"
+        assert arrives(zmq, part, pull, push)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "denied", "expected"),
+    [(["127.0.0.1"], [], True), ([], ["127.0.0.1"], False), (["10.0.0.1"], [], False)],
+)
+def test_addresses_let_in(zmq, part, context, authenticator, allowed, denied, expected):
+    if allowed:
+        authenticator.allow(*allowed)
+    if denied:
+        authenticator.deny(*denied)
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.linger = push.linger = 0
+        pull.zap_domain = b"global"
+        assert arrives(zmq, part, pull, push) is expected
+
+
+def test_allow_and_deny_exclude_each_other(authenticator):
+    authenticator.allow("127.0.0.1")
+    with pytest.raises(ValueError):
+        authenticator.deny("127.0.0.2")
+
+
+@pytest.mark.parametrize(("password", "expected"), [(b"secret", True), (b"wrong", False)])
+def test_plain(zmq, part, context, authenticator, password, expected):
+    authenticator.configure_plain(domain="*", passwords={"admin": "secret"})
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.linger = push.linger = 0
+        pull.plain_server = True
+        push.plain_username, push.plain_password = b"admin", password
+        assert arrives(zmq, part, pull, push) is expected
+
+
+@pytest.mark.parametrize("known", ["any", "file", "callback", "nobody"])
+def test_curve(zmq, part, context, authenticator, directory, known):
+    auth = part("auth")
+    server_public, server_secret = zmq.curve_keypair()
+    _, secret_file = auth.create_certificates(directory, "client")
+    client_public, client_secret = auth.load_certificate(secret_file)
+    if known == "any":
+        authenticator.configure_curve(domain="*", location=auth.CURVE_ALLOW_ANY)
+    elif known == "file":
+        authenticator.configure_curve(domain="*", location=directory)
+    elif known == "callback":
+
+        class Provider:
+            def callback(self, domain, key):
+                return key == client_public
+
+        authenticator.configure_curve_callback(credentials_provider=Provider())
+    else:
+        empty = directory / "empty"
+        empty.mkdir()
+        authenticator.configure_curve(domain="*", location=empty)
+    with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        pull.linger = push.linger = 0
+        pull.curve_publickey, pull.curve_secretkey = server_public, server_secret
+        pull.curve_server = True
+        push.curve_publickey, push.curve_secretkey = client_public, client_secret
+        push.curve_serverkey = server_public
+        assert arrives(zmq, part, pull, push) is (known != "nobody")
+
+
+def test_certificates(part, directory):
+    auth = part("auth")
+    public_file, secret_file = auth.create_certificates(directory, "name", metadata={"a": "b"})
+    assert (public_file, secret_file) == (
+        str(directory / "name.key"),
+        str(directory / "name.key_secret"),
+    )
+    public, secret = auth.load_certificate(secret_file)
+    assert (len(public), len(secret)) == (40, 40)
+    assert auth.load_certificate(public_file) == (public, None)
+    assert auth.load_certificates(directory) == {public: True}
+
+
+def test_no_certificates(part, directory):
+    auth = part("auth")
+    with pytest.raises(OSError):
+        auth.load_certificate(directory / "nothing.key")
+    with pytest.raises(OSError):
+        auth.load_certificates(directory / "nowhere")
+    (directory / "bad.key").write_text("nonsense")
+    with pytest.raises(ValueError):
+        auth.load_certificate(directory / "bad.key")
