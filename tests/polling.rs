@@ -1,13 +1,15 @@
 //! Waiting for several sockets: what wakes it, and what must not keep it busy.
 
+use std::io::Read;
+use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use zeroxide::{
-    Context, Message, POLLIN, POLLOUT, PollItem, Proxy, Socket, SocketType, Target, Value, Wait,
-    poll,
+    Context, DropReason, ErrorKind, Frame, Message, POLLIN, POLLOUT, PollItem, Proxy, Socket,
+    SocketType, Target, Value, Wait, poll,
 };
 
 const SNDHWM: i32 = 23;
@@ -168,6 +170,64 @@ fn a_proxy_whose_far_side_is_full_sleeps() {
     assert!(spent < Duration::from_millis(100), "{spent:?}");
     drop((proxy, front, source, back));
     context.term().unwrap();
+}
+
+#[test]
+fn a_proxy_drops_what_cannot_be_delivered_and_goes_on() {
+    let context = Context::new();
+    let proxy_to = |back: &Socket, name: &str| {
+        let front = context.socket(SocketType::Dealer).unwrap();
+        front.bind(name).unwrap();
+        let source = context.socket(SocketType::Dealer).unwrap();
+        source.connect(name).unwrap();
+        (Proxy::new(front, back.clone(), None, None), source)
+    };
+    let again = |proxy: &mut Proxy| {
+        let error = proxy.run_until(soon(100)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Again, "{error}");
+    };
+    let send = |source: &Socket, frames: &[&[u8]]| {
+        let frames = frames.iter().map(|frame| Frame::copy_from(frame));
+        source
+            .send(Message::from_frames(frames), Wait::Forever)
+            .unwrap();
+    };
+
+    // To a STREAM go messages of two frames.
+    let back = context.socket(SocketType::Stream).unwrap();
+    let endpoint = back.bind("tcp://127.0.0.1:*").unwrap();
+    let mut peer = TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
+    let (mut proxy, source) = proxy_to(&back, "inproc://to-stream");
+    let hello = loop {
+        again(&mut proxy);
+        if let Ok(hello) = source.recv(Wait::Dont) {
+            break hello;
+        }
+    };
+    send(&source, &[b"one", b"too", b"many"]);
+    send(&source, &[hello.head(), b"bytes"]);
+    again(&mut proxy);
+    let mut bytes = [0; 5];
+    peer.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"bytes");
+    let dropped = back.stats().unwrap().dropped;
+    assert_eq!(dropped.dropped(DropReason::Malformed), 1);
+
+    // To a ROUTER that minds go those to somebody.
+    let back = context.socket(SocketType::Router).unwrap();
+    back.set_option(33, &Value::Int(1)).unwrap();
+    back.bind("inproc://to-somebody").unwrap();
+    let peer = context.socket(SocketType::Dealer).unwrap();
+    peer.set_option(5, &Value::Bytes(b"somebody".into()))
+        .unwrap();
+    peer.connect("inproc://to-somebody").unwrap();
+    let (mut proxy, source) = proxy_to(&back, "inproc://to-router");
+    send(&source, &[b"nobody", b"lost"]);
+    send(&source, &[b"somebody", b"kept"]);
+    again(&mut proxy);
+    assert_eq!(peer.recv(Wait::Dont).unwrap().head().as_slice(), b"kept");
+    let dropped = back.stats().unwrap().dropped;
+    assert_eq!(dropped.dropped(DropReason::Unroutable), 1);
 }
 
 #[test]

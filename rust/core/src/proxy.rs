@@ -209,8 +209,7 @@ impl Proxy {
                         return Ok(false);
                     }
                     // A capture that answers nobody, or knows nobody of that name, is no reason to stop.
-                    ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
-                    _ => return Err(error),
+                    _ => socket.drop_unwanted(error)?,
                 },
             }
         }
@@ -242,8 +241,7 @@ impl Proxy {
                     self.stuck = Some((way, message));
                     return Err(error);
                 }
-                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
-                _ => return Err(error),
+                _ => to.drop_unwanted(error)?,
             },
         }
         Ok(true)

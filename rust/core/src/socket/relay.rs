@@ -6,8 +6,9 @@ use zeroxide_proto::message::Message;
 
 use super::Socket;
 use super::core::{Core, State};
-use crate::error::{ErrorKind, Result};
-use crate::patterns::Rejected;
+use crate::error::{Error, ErrorKind, Result};
+use crate::patterns::{DropReason, Rejected};
+use crate::port::SocketPort;
 
 /// What a run of messages came to.
 #[derive(Default)]
@@ -63,6 +64,19 @@ impl Socket {
         source.end_run(&mut from, moved);
         target.end_run(&mut into, moved);
         result.map(|()| relay.done)
+    }
+
+    /// Drops a message that sending has failed for, and counts it, unless the error is about more than this message.
+    ///
+    /// # Errors
+    /// The error that it was.
+    pub(crate) fn drop_unwanted(&self, error: Error) -> Result<()> {
+        match unwanted(error.kind()) {
+            Some(reason) => self.core().count_drop(reason, 1),
+            None if error.kind() == ErrorKind::Fsm => {}
+            None => return Err(error),
+        }
+        Ok(())
     }
 }
 
@@ -132,12 +146,24 @@ impl Relay<'_> {
             }
             Err(Rejected { message, error }) => match error.kind() {
                 ErrorKind::Again => self.done.stuck = Some(message),
-                // A pattern that refuses this one message (an unknown routing id) has counted it.
-                ErrorKind::HostUnreachable | ErrorKind::Fsm => {}
-                _ => return Err(error),
+                kind => match unwanted(kind) {
+                    Some(reason) => into.pipes.count_drop(None, reason),
+                    None if kind == ErrorKind::Fsm => {}
+                    None => return Err(error),
+                },
             },
         }
         Ok(())
+    }
+}
+
+/// Whether an error is about this one message only, which then is dropped: whoever sent it must not be able to end the
+/// relay for all others.
+fn unwanted(kind: ErrorKind) -> Option<DropReason> {
+    match kind {
+        ErrorKind::HostUnreachable => Some(DropReason::Unroutable),
+        ErrorKind::Invalid => Some(DropReason::Malformed),
+        _ => None,
     }
 }
 
