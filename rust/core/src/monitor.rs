@@ -78,6 +78,14 @@ pub struct Party {
 }
 
 impl Party {
+    /// How many bytes the peer has said about itself, about.
+    fn size(&self) -> usize {
+        let properties = self.peer.iter().flat_map(|peer| &peer.properties);
+        properties
+            .map(|(name, value)| PROPERTY_SIZE + name.len() + value.len())
+            .sum()
+    }
+
     /// A peer without its port.
     pub(crate) fn of(peer: Option<Arc<PeerInfo>>) -> Party {
         let address = peer.as_ref().and_then(|peer| {
@@ -134,6 +142,12 @@ impl MonitorEvent {
 /// From so many events on that nobody has read, further ones are only counted.
 const UNREAD_MAX: usize = 10_000;
 
+/// The same for the bytes that peers have said about themselves: an event holds them when the peer is long gone.
+const UNREAD_BYTES_MAX: usize = 4 << 20;
+
+/// About what a property takes besides its bytes.
+const PROPERTY_SIZE: usize = 64;
+
 /// Events on their way to a reader.
 pub(crate) struct EventQueue {
     state: Mutex<Queued>,
@@ -143,6 +157,8 @@ pub(crate) struct EventQueue {
 #[derive(Default)]
 struct Queued {
     events: VecDeque<MonitorEvent>,
+    /// The sum of what their peers have said.
+    bytes: usize,
     /// How many did not fit in behind the last of `events`.
     missed: u64,
     over: Option<Over>,
@@ -185,10 +201,12 @@ impl EventQueue {
         if state.over.is_some() {
             return;
         }
-        if state.events.len() >= UNREAD_MAX {
+        let size = event.party.size();
+        if state.events.len() >= UNREAD_MAX || state.bytes + size > UNREAD_BYTES_MAX {
             state.missed += 1;
             return;
         }
+        state.bytes += size;
         let mut event = event.clone();
         event.missed = std::mem::take(&mut state.missed);
         state.events.push_back(event);
@@ -206,7 +224,9 @@ impl EventQueue {
 
     pub(crate) fn pop(&self) -> Found {
         let mut state = self.lock();
-        let found = match (state.events.pop_front(), state.over) {
+        let event = state.events.pop_front();
+        state.bytes -= event.as_ref().map_or(0, |event| event.party.size());
+        let found = match (event, state.over) {
             (Some(event), _) => Found::Event(Box::new(event)),
             (None, Some(why)) => Found::Over(why),
             (None, None) => Found::Nothing,
@@ -235,5 +255,49 @@ impl EventQueue {
 
     fn lock(&self) -> MutexGuard<'_, Queued> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn unread_events_do_not_keep_what_thousands_of_peers_said() {
+        let said = PeerInfo {
+            socket_type: None,
+            routing_id: Bytes::new(),
+            version: (3, 1),
+            mechanism: "NULL",
+            user_id: None,
+            properties: vec![("X".to_owned(), Bytes::from(vec![0; 60_000]))],
+        };
+        let queue = EventQueue::new();
+        let push = |peer| {
+            let party = Party {
+                address: String::new(),
+                peer,
+            };
+            let event = MonitorEvent::new(EventKind::HandshakeSucceeded, 0, "tcp://here");
+            queue.push(&event.about(&party));
+        };
+        for _ in 0..1000 {
+            push(Some(Arc::new(said.clone())));
+        }
+        let fitting = UNREAD_BYTES_MAX / 60_000 - 1;
+        assert_eq!(queue.lock().events.len(), fitting + 1);
+        // Those about nobody still fit, and the first of them says what is missing.
+        push(None);
+        for n in 0..fitting + 2 {
+            let Found::Event(event) = queue.pop() else {
+                panic!("event {n}");
+            };
+            let missed = if n > fitting { 999 - fitting as u64 } else { 0 };
+            assert_eq!(event.missed, missed);
+        }
+        assert_eq!(queue.lock().bytes, 0);
+        push(Some(Arc::new(said)));
+        assert!(matches!(queue.pop(), Found::Event(_)));
     }
 }
