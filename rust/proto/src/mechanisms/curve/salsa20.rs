@@ -165,7 +165,8 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u32; W
     std::array::from_fn(|at| u32::from_le_bytes(chunks[at]))
 }
 
-/// Some blocks of the stream; the number of the first is in the square, and a multiple of four.
+/// Some blocks of the stream; the number of the first is in the square. Its lower word must not overflow within them: no
+/// message has that many bytes.
 #[inline(always)]
 fn few_blocks<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; START] {
     let splat = |at: [usize; 4]| {
