@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import random
+import sys
 import weakref
 
 import pytest
@@ -416,6 +417,51 @@ def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
     run(main())
 
 
+def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=1)
+    push = sockets.connected(zmq.PUSH, pull, sndhwm=1)
+
+    async def main():
+        blocking, room = pull._shadow_sock, 0
+        while (waiting := push.send(b"fill")).done():
+            room += 1
+        # With those that wait there is no room for one that does not.
+        push.send(b"0", zmq.SNDMORE)
+        with pytest.raises(zmq.Again):
+            await push.send(b"1", zmq.DONTWAIT)
+        for _ in range(room):
+            assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        parts = push.send(b"1")
+        await asyncio.wait([waiting])
+        assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        await parts
+        assert await pull.recv_multipart() == [b"0", b"1"]
+
+    run_in("asyncio", main())
+
+
+def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
+    req = sockets.bound(zmq.REQ, req_relaxed=1, req_correlate=1)
+    rep = sockets.connected(zmq.REP, req)
+
+    async def main():
+        await req.send(b"1")
+        task = asyncio.ensure_future(_await(req.recv()))
+        await rep.send(await rep.recv())
+        while not req.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        req.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await req.send(b"2")
+        await rep.send(await rep.recv())
+        assert await req.recv() == b"2"
+
+    run_in("asyncio", main())
+
+
 # ---- other handles, threads, loops --------------------------------------------------
 
 
@@ -562,6 +608,78 @@ def test_two_loops_at_once(zmq, pipe):
     for thread in threads:
         thread.result()
     assert sorted(received) == list(range(count))
+
+
+def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
+    pull, push = pipe
+    left = []
+
+    async def leave():
+        left.append(pull.recv())
+
+    async def main():
+        await push.send(b"x")
+        await readable(pull)
+        return await pull.recv(zmq.DONTWAIT)
+
+    loop = asyncio.new_event_loop()
+    # This loop has waited before, so that it is known already.
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait([pull.poll(1)]))
+        loop.run_until_complete(leave())
+        loop.close()
+        assert runner.run(main()) == b"x"
+
+
+def test_a_loop_that_is_asked_may_use_the_socket(zmq, pipe):
+    """Whether a loop is closed may be a question to Python code."""
+    pull, _ = pipe
+    seen = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        asking = False
+
+        def is_closed(self):
+            if self.asking:
+                self.asking = False
+                seen.append(len(pull._recv_futures))
+            return super().is_closed()
+
+    async def wait():
+        pull.recv().cancel()
+        await turns()
+
+    with asyncio.Runner(loop_factory=Loop) as one, asyncio.Runner() as other:
+        one.run(wait())
+        one.get_loop().asking = True
+        other.run(wait())
+    assert seen == [0]
+
+
+def test_loops_that_come_and_go_in_two_threads(zmq, pipe):
+    pull, push = pipe
+
+    async def wait():
+        pull.recv().cancel()
+        await turns(1)
+
+    def work():
+        for _ in range(200):
+            asyncio.run(wait())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in [Background(work), Background(work)]:
+            thread.result()
+    finally:
+        sys.setswitchinterval(interval)
+
+    async def main():
+        await push.send(b"x")
+        assert await pull.recv() == b"x"
+
+    run_in("asyncio", main())
 
 
 def test_a_pending_call_keeps_its_socket(run, zmq, sockets, context):
@@ -772,6 +890,35 @@ def test_a_fork_in_a_loop(zmq):
         """,
     )
     assert output == "b'x'\n"
+
+
+def test_a_fork_beside_a_watcher(zmq):
+    """What its child does with a watcher, or has to drop, is nothing to its parent."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import gc, os, select
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://x")
+        push.connect("inproc://x")
+        watcher = zmq._native.Watcher(pull)
+        watcher.watch()
+        assert not pull.poll(0)
+        push.send(b"x")
+        child = os.fork()
+        if not child:
+            watcher.clear()
+            watcher.rest()
+            del watcher
+            gc.collect()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(len(select.select([watcher.fileno()], [], [], 0)[0]))
+        context.destroy(linger=0)
+        """,
+    )
+    assert output == "1\n"
 
 
 def test_a_burst_between_processes(run, zmq, sockets):
