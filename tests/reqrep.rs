@@ -361,7 +361,7 @@ fn an_answer_that_was_given_back_answers_no_later_question() {
             req.connect(&rep.bind(&inproc_name()).unwrap()).unwrap();
             req.put("one");
             rep.take();
-            rep.send(message(["first", "more"]), Wait::Dont).unwrap();
+            rep.send(message([b"first", b"more"]), Wait::Dont).unwrap();
             let answer = req.recv(Wait::Dont).unwrap();
             if parts {
                 let first = req.begin_parts(answer, None);

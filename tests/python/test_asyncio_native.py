@@ -462,6 +462,35 @@ def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
     run_in("asyncio", main())
 
 
+def test_the_others_are_served_when_one_ends_it_all(zmq, pipe):
+    """What is no Exception goes to whoever runs the loop."""
+    pull, push = pipe
+
+    class End(SystemExit):
+        pass
+
+    def end(_):
+        raise End
+
+    calls = []
+
+    async def wait():
+        calls.extend([pull.recv_serialized(end), pull.recv()])
+        await push.send(b"0")
+        await push.send(b"1")
+        await asyncio.sleep(PATIENCE)
+
+    async def other():
+        async with asyncio.timeout(PATIENCE):
+            return await calls[1]
+
+    with asyncio.Runner() as runner:
+        with pytest.raises(End):
+            runner.run(wait())
+        assert calls[0].cancelled()
+        assert runner.run(other()) == b"1"
+
+
 # ---- other handles, threads, loops --------------------------------------------------
 
 
@@ -614,6 +643,9 @@ def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
     pull, push = pipe
     left = []
 
+    async def wait():
+        await pull.poll(1)
+
     async def leave():
         left.append(pull.recv())
 
@@ -625,7 +657,7 @@ def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
     loop = asyncio.new_event_loop()
     # This loop has waited before, so that it is known already.
     with asyncio.Runner() as runner:
-        runner.run(asyncio.wait([pull.poll(1)]))
+        runner.run(wait())
         loop.run_until_complete(leave())
         loop.close()
         assert runner.run(main()) == b"x"
