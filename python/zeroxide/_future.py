@@ -293,6 +293,8 @@ class _Watch:
             future.remove_done_callback(self._on_event)
             if not future.done():
                 future.cancel()
+                # That nobody asked is no news; tornado's would tell of it.
+                future.cancelled()
         descriptors, self._descriptors = self._descriptors, []
         if descriptors:
             self._poller._unwatch_raw_sockets(self._loop, *descriptors)
