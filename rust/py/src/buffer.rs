@@ -23,7 +23,7 @@ use zeroxide::Frame;
 use zeroxide_queue::mpsc::Queue;
 
 /// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
-const LEND_FROM: usize = 32 * 1024;
+const LEND_FROM: usize = 12 * 1024;
 
 /// Objects whose memory nobody needs any more, until a thread with the GIL comes by. Without a lock: a fork could meet an
 /// I/O thread that holds it, and the child would wait for it for ever.
