@@ -4,10 +4,10 @@ mod common;
 
 use std::thread::{self, JoinHandle};
 
-use common::{Watchdog, message, raw, text};
+use common::{SocketExt, Watchdog, message, raw, text};
 use zeroxide::{
-    AllowList, Context, EventKind, Frame, Key, Message, Passwords, Socket, SocketType, Value, Wait,
-    curve_keypair, ids,
+    AllowList, Context, DropReason, EventKind, Frame, Key, Message, Passwords, Socket, SocketType,
+    Value, Wait, curve_keypair, ids,
 };
 
 const HANDLER: &str = "inproc://zeromq.zap.01";
@@ -429,6 +429,157 @@ fn a_server_that_connects_checks_as_well() {
     allowed.remove(&alice_public);
     assert_eq!(allowed.disconnect_strangers(), 1);
     monitor.expect(EventKind::HandshakeFailedAuth, 400);
+}
+
+#[test]
+fn nothing_is_sent_to_a_peer_that_was_taken_off_the_list() {
+    let _dog = Watchdog::new("nothing_is_sent_to_a_peer_that_was_taken_off_the_list");
+    let context = Context::new();
+    let (server_public, server_secret) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    for _ in 0..common::rounds(50, 500) {
+        let allowed = AllowList::new();
+        allowed.add(alice_public, "alice");
+        let server = context.socket(SocketType::Dealer).unwrap();
+        server.set_option(ids::LINGER, &Value::Int(0)).unwrap();
+        server.secure_server(&server_secret, &allowed).unwrap();
+        let endpoint = server.bind("tcp://127.0.0.1:*").unwrap();
+        let monitor = Monitor::new(&context, &server);
+        let alice = context.socket(SocketType::Dealer).unwrap();
+        for id in [ids::LINGER, ids::RECONNECT_IVL] {
+            alice.set_option(id, &Value::Int(1)).unwrap();
+        }
+        alice
+            .secure_client(&server_public, Some(&alice_secret))
+            .unwrap();
+        alice.connect(&endpoint).unwrap();
+        monitor.expect(EventKind::HandshakeSucceeded, 0);
+        // The connection is idle, and its peer waits for an answer: the sender would write at once.
+        alice.send(message([b"hello"]), Wait::Forever).unwrap();
+        assert_eq!(text(&server.recv(Wait::Forever).unwrap()), "hello");
+        allowed.remove(&alice_public);
+        assert_eq!(allowed.disconnect_strangers(), 1);
+        // There may be nobody any more who would take it.
+        let _ = server.send(message([b"secret"]), Wait::Dont);
+        // It has come back, and so has read everything of the connection before.
+        monitor.expect(EventKind::HandshakeFailedAuth, 400);
+        assert!(alice.recv(Wait::Dont).is_err());
+    }
+}
+
+/// Somebody who a server connects to: a DEALER that announces its name.
+fn dealer(context: &Context, name: &str, server: &Key, secret: &Key) -> Socket {
+    let socket = context.socket(SocketType::Dealer).unwrap();
+    let routing_id = Value::from(name);
+    socket.set_option(ids::ROUTING_ID, &routing_id).unwrap();
+    socket.secure_client(server, Some(secret)).unwrap();
+    socket
+}
+
+#[test]
+fn who_comes_in_place_of_another_peer_is_not_taken_for_it() {
+    let _dog = Watchdog::new("who_comes_in_place_of_another_peer_is_not_taken_for_it");
+    let context = Context::new();
+    let (server_public, server_secret) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let (eve_public, eve_secret) = curve_keypair().unwrap();
+    let allowed = AllowList::new();
+    allowed.add(alice_public, "alice");
+    allowed.add(eve_public, "eve");
+    for server_type in [SocketType::Dealer, SocketType::Router] {
+        let name = common::IpcName::new();
+        let endpoint = name.endpoint();
+        let server = context.socket(server_type).unwrap();
+        server
+            .set_option(ids::RECONNECT_IVL, &Value::Int(1))
+            .unwrap();
+        server.secure_server(&server_secret, &allowed).unwrap();
+        server.connect(&endpoint).unwrap();
+        let is_router = server_type == SocketType::Router;
+        let send = |to: &str, body: &str| {
+            let body = match is_router {
+                true => message([to.as_bytes(), body.as_bytes()]),
+                false => message([body.as_bytes()]),
+            };
+            server.send(body, Wait::Forever).unwrap();
+        };
+        let alone = || common::until(|| server.count_connected().unwrap() == 0);
+        let there = || server.wait_connected(1, Wait::Forever).unwrap();
+
+        // The same peer again is the same peer.
+        let alice = dealer(&context, "alice", &server_public, &alice_secret);
+        alice.bind(&endpoint).unwrap();
+        there();
+        alice.send(message([b"1"]), Wait::Forever).unwrap();
+        alice.close(None);
+        alone();
+        send("alice", "still for alice");
+        let alice = dealer(&context, "alice", &server_public, &alice_secret);
+        alice.bind(&endpoint).unwrap();
+        assert_eq!(text(&alice.recv(Wait::Forever).unwrap()), "still for alice");
+        alice.send(message([b"2"]), Wait::Forever).unwrap();
+        alice.close(None);
+        alone();
+
+        // Another one is not.
+        send("alice", "for alice only");
+        let eve = dealer(&context, "eve", &server_public, &eve_secret);
+        eve.bind(&endpoint).unwrap();
+        there();
+        eve.send(message([b"3"]), Wait::Forever).unwrap();
+        let mut got = Vec::new();
+        while got.len() < 3 {
+            let (body, peer) = server.recv_from(Wait::Forever).unwrap();
+            got.push((text(&body), peer.unwrap().user_id.clone().unwrap()));
+        }
+        let expected = match is_router {
+            true => ["alice/1", "alice/2", "eve/3"],
+            false => ["1", "2", "3"],
+        };
+        let whose = ["alice", "alice", "eve"];
+        got.sort();
+        for ((body, user), (said, who)) in got.iter().zip(expected.iter().zip(whose)) {
+            assert_eq!((body.as_str(), user.as_str()), (*said, who));
+        }
+        send("eve", "for eve");
+        assert_eq!(text(&eve.recv(Wait::Forever).unwrap()), "for eve");
+        assert_eq!(server.dropped(DropReason::PeerGone), 1);
+    }
+}
+
+#[test]
+fn what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another() {
+    let _dog = Watchdog::new("what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another");
+    let context = Context::new();
+    let (server_public, server_secret) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let (eve_public, eve_secret) = curve_keypair().unwrap();
+    let allowed = AllowList::new();
+    allowed.add(alice_public, "alice");
+    allowed.add(eve_public, "eve");
+    let name = common::IpcName::new();
+    let endpoint = name.endpoint();
+    let server = context.socket(SocketType::Dealer).unwrap();
+    server
+        .set_option(ids::RECONNECT_IVL, &Value::Int(1))
+        .unwrap();
+    server.secure_server(&server_secret, &allowed).unwrap();
+    server.connect(&endpoint).unwrap();
+    let alice = dealer(&context, "alice", &server_public, &alice_secret);
+    alice.bind(&endpoint).unwrap();
+    server.wait_connected(1, Wait::Forever).unwrap();
+    alice.close(None);
+    common::until(|| server.count_connected().unwrap() == 0);
+    server
+        .send(message([b"for alice only"]), Wait::Forever)
+        .unwrap();
+    server.close(None);
+    let eve = dealer(&context, "eve", &server_public, &eve_secret);
+    let monitor = common::Monitor::of(&context, &eve);
+    eve.bind(&endpoint).unwrap();
+    // It came, found out, and went for good.
+    monitor.wait_for(EventKind::Disconnected);
+    assert!(eve.recv(Wait::Dont).is_err());
 }
 
 #[test]

@@ -341,6 +341,41 @@ def test_what_is_given_back_is_seen_by_all(zmq, pipe):
     run_in("asyncio", main())
 
 
+@pytest.mark.parametrize("removed", [False, True])
+def test_what_a_callback_got_is_not_given_back(run, pipe, removed):
+    pull, push = pipe
+
+    async def main():
+        got = []
+
+        def take(future):
+            got.append(future.result())
+
+        future = pull.recv()
+        future.add_done_callback(take)
+        if removed:
+            assert future.remove_done_callback(take) == 1
+        task = asyncio.ensure_future(_await(future))
+        await turns()
+        push._shadow_sock.send(b"once")
+        while not pull.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        pull.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and future.cancelled() == removed
+        assert got == ([] if removed else [b"once"])
+        await push.send(b"last")
+        if removed:
+            got.append(await pull.recv())
+        got.append(await pull.recv())
+        assert got == [b"once", b"last"]
+        assert await pull.poll(0) == 0
+
+    run(main())
+
+
 @pytest.mark.parametrize("cancels", ["futures", "tasks"])
 def test_ten_thousand_receivers_and_random_cancellations(run, zmq, sockets, cancels):
     count = 10_000

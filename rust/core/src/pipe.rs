@@ -123,6 +123,8 @@ struct End {
     far_closed: AtomicBool,
     far_gave_up: AtomicBool,
     far_withdrew: AtomicBool,
+    /// The other end's owner calls the peer by a name of its own, whoever that is.
+    far_named: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -154,6 +156,7 @@ impl End {
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
             far_withdrew: AtomicBool::new(false),
+            far_named: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -258,7 +261,7 @@ impl Pipe {
             self.full = false;
             return true;
         }
-        self.wait_for_room(hwm)
+        self.wait_for_room()
     }
 
     /// As [`check_write`](Self::check_write), where bytes count.
@@ -295,14 +298,15 @@ impl Pipe {
     }
 
     #[cold]
-    fn wait_for_room(&mut self, hwm: u64) -> bool {
+    fn wait_for_room(&mut self) -> bool {
         self.full = true;
         self.own().wants_room.arm();
         // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
-        // count: one of the two sees the other.
+        // count: one of the two sees the other. So it is with the limit, which may just have been raised.
         fence(Ordering::SeqCst);
         self.far_read = self.far().read.load(Ordering::Acquire);
-        if self.written - self.far_read <= hwm - hwm.div_ceil(2) {
+        let hwm = self.own().limit.messages();
+        if hwm == 0 || self.written - self.far_read <= hwm - hwm.div_ceil(2) {
             self.own().wants_room.disarm();
             self.full = false;
             return true;
@@ -568,6 +572,21 @@ impl Pipe {
     /// The peer behind the far end, once known.
     pub fn peer(&self) -> Option<Arc<PeerInfo>> {
         lock(&self.own().peer).clone()
+    }
+
+    /// The peer in front of this end's owner, as it was last made known to the far end.
+    pub fn far_peer(&self) -> Option<Arc<PeerInfo>> {
+        lock(&self.far().peer).clone()
+    }
+
+    /// The owner of this end calls whoever the peer is by a name of its own.
+    pub fn set_named(&self) {
+        self.far().far_named.store(true, Ordering::Release);
+    }
+
+    /// Whether the owner of the far end has called [`set_named`](Self::set_named).
+    pub fn is_far_named(&self) -> bool {
+        self.own().far_named.load(Ordering::Acquire)
     }
 
     /// True when the peer is known and has not been met since the last [`parts_from_peer`](Self::parts_from_peer): an

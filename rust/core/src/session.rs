@@ -5,7 +5,8 @@
 //! thread hand-offs; when messages come faster than that, or writing them takes too much of its time ([`allowance`]), the
 //! I/O thread takes over and batches.
 //!
-//! On the connecting side the session and its pipe outlive connections; on the accepting side they end with theirs.
+//! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
+//! that comes back, as far as that is known; on the accepting side they end with theirs.
 //!
 //! | state of the link | what ends it |
 //! |---|---|
@@ -275,6 +276,9 @@ impl Session {
             Ok(state) => state,
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
         };
+        if self.is_revoked() {
+            return false;
+        }
         let now = Instant::now();
         if now.duration_since(state.last_output) < INLINE_GAP || state.closing.is_some() {
             return false;

@@ -35,6 +35,19 @@ pub(crate) struct Limits {
     pub(crate) commands_only: bool,
 }
 
+impl Limits {
+    /// Refuses a command of `size` bytes that is too long.
+    pub(crate) fn check_command(&self, size: u64) -> Result<(), ProtocolError> {
+        if size <= self.command {
+            return Ok(());
+        }
+        Err(ProtocolError::CommandTooBig {
+            size,
+            limit: self.command,
+        })
+    }
+}
+
 /// The start of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -221,14 +234,7 @@ impl Decoder {
     fn check(&self, header: &Header) -> Result<(), CloseReason> {
         let limits = &self.limits;
         if header.command {
-            if header.size > limits.command {
-                return Err(ProtocolError::CommandTooBig {
-                    size: header.size,
-                    limit: limits.command,
-                }
-                .into());
-            }
-            return Ok(());
+            return Ok(limits.check_command(header.size)?);
         }
         if limits.commands_only {
             return Err(ProtocolError::UnexpectedCommand {

@@ -336,6 +336,53 @@ fn limits_are_for_what_is_inside() {
 }
 
 #[test]
+fn commands_inside_are_not_measured_as_messages() {
+    // A heartbeat is longer than any message here.
+    let mut small = server(SocketType::Pull);
+    small.max_msg_size = Some(4);
+    let mut push = client(SocketType::Push);
+    push.heartbeat_ivl = Some(Duration::from_secs(1));
+    let mut pair = Pair::ready(push, small, Cut::Whole);
+    for _ in 0..5 {
+        pair.advance(Duration::from_secs(1));
+        pair.run();
+    }
+    pair.send_a(message(&[vec![1; 4]]));
+    pair.run();
+    assert_eq!(frames(&pair.b.events()).len(), 1);
+    assert!(pair.a.engine.is_ready() && pair.b.engine.is_ready());
+
+    // Subscriptions may be as long as a message, and no command is longer than one may be.
+    for (limit, length, fits) in [
+        (64, 64, true),
+        (100_000, 100_000, true),
+        (100_000, 100_001, false),
+    ] {
+        let mut publisher = server(SocketType::Xpub);
+        publisher.max_msg_size = Some(limit);
+        let mut pair = Pair::ready(client(SocketType::Xsub), publisher, Cut::Whole);
+        let topic = Frame::with_kind(Kind::Subscribe, &vec![b't'; length]);
+        pair.send_a([topic.clone()].into_iter());
+        pair.run();
+        let events = pair.b.events();
+        match fits {
+            true => assert_eq!(frames(&events), [topic]),
+            false => assert!(matches!(reason(&events), CloseReason::MessageTooBig { .. })),
+        }
+    }
+    let any_size = server(SocketType::Pull);
+    let mut pair = Pair::ready(client(SocketType::Push), any_size, Cut::Whole);
+    let command = [&b"\x04PONG"[..], &[0; 70_000]].concat();
+    pair.send_a([Frame::with_kind(Kind::Command, &command)].into_iter());
+    pair.run();
+    let too_big = CloseReason::Protocol(ProtocolError::CommandTooBig {
+        size: 70_005,
+        limit: 65_536,
+    });
+    assert_eq!(reason(&pair.b.events()), &too_big);
+}
+
+#[test]
 fn keys_that_do_not_fit_are_found_before_anything_is_said() {
     let bytes = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
     let own = (SECRET_KEY, bytes(&client_keys().secret[..]));

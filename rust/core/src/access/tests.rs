@@ -113,6 +113,46 @@ fn those_who_were_taken_off_can_be_disconnected() {
 }
 
 #[test]
+fn who_was_there_before_takes_nobody_along() {
+    let allowed = AllowList::new();
+    for key in [[1; 32], [2; 32]] {
+        allowed.add(key, "");
+    }
+    // A session that connects, with one peer after the other.
+    let (session, weak) = connection();
+    for key in [[1; 32], [2; 32]] {
+        assert_eq!(allowed.judge(key, weak.clone()).verdict.status, 200);
+    }
+    allowed.remove(&[1; 32]);
+    assert_eq!(allowed.disconnect_strangers(), 0);
+    assert_eq!(session.revoked.load(Ordering::Relaxed), 0);
+    allowed.remove(&[2; 32]);
+    assert_eq!(allowed.disconnect_strangers(), 1);
+    assert_eq!(session.revoked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn passwords_of_any_length_are_compared() {
+    let long = vec![b'x'; 300];
+    for length in [0, 1, 254, 255, 256, 300] {
+        assert!(is_same(&long[..length], &long[..length]));
+        assert!(!is_same(
+            &long[..length],
+            &[&long[..length], b"\0"].concat()
+        ));
+        assert!(!is_same(
+            &[&long[..length], b"\0"].concat(),
+            &long[..length]
+        ));
+        if length > 0 {
+            let mut other = long[..length].to_vec();
+            other[length - 1] = b'y';
+            assert!(!is_same(&long[..length], &other));
+        }
+    }
+}
+
+#[test]
 fn connections_that_are_over_do_not_pile_up() {
     let allowed = AllowList::anybody();
     for _ in 0..10_000 {

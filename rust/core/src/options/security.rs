@@ -128,6 +128,16 @@ impl Security {
                 "STREAM and ROUTER_RAW have no security mechanism: anybody could connect",
             );
         }
+        if raw && self.enforce_domain {
+            return wrong(
+                "STREAM and ROUTER_RAW have no handshake that ZAP_ENFORCE_DOMAIN could be for",
+            );
+        }
+        if self.gate.is_some() && !self.as_server {
+            return wrong(
+                "a list says who may come in, but a later option made this socket a client, which asks nobody",
+            );
+        }
         if self.mechanism != SecurityMechanism::Curve {
             return Ok(());
         }

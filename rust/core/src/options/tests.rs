@@ -1,4 +1,5 @@
 use super::*;
+use crate::access::{Gate, Passwords};
 
 fn options(socket_type: SocketType) -> Options {
     Options::new(socket_type, &ContextOptions::default())
@@ -369,4 +370,31 @@ fn a_mechanism_without_its_keys_is_told_in_time() {
     options.security.as_server = true;
     options.router_raw = true;
     assert!(options.complete_security().is_err());
+}
+
+#[test]
+fn a_list_is_not_forgotten_when_a_later_option_names_another_role() {
+    let mut options = options(SocketType::Pull);
+    options.security.gate = Some(Gate::Users(Passwords::new()));
+    options.set(id("PLAIN_SERVER"), &Value::Int(1)).unwrap();
+    options.complete_security().unwrap();
+    options
+        .set(id("PLAIN_USERNAME"), &Value::from("me"))
+        .unwrap();
+    let error = options.complete_security().unwrap_err();
+    assert!(error.to_string().contains("asks nobody"), "{error}");
+    options.set(id("PLAIN_SERVER"), &Value::Int(0)).unwrap();
+    assert!(options.complete_security().is_err());
+}
+
+#[test]
+fn a_domain_is_not_enforced_where_there_is_no_handshake() {
+    let mut options = options(SocketType::Stream);
+    options.set(id("ZAP_DOMAIN"), &Value::from("home")).unwrap();
+    options.complete_security().unwrap();
+    options
+        .set(id("ZAP_ENFORCE_DOMAIN"), &Value::Int(1))
+        .unwrap();
+    let error = options.complete_security().unwrap_err();
+    assert!(error.to_string().contains("ZAP_ENFORCE_DOMAIN"), "{error}");
 }

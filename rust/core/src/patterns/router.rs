@@ -133,6 +133,9 @@ impl Pattern for Router {
             && let Some(name) = self.table.take_reserved()
         {
             self.table.insert(id, name, Given::Chosen);
+            if let Some(pipe) = pipes.get(id) {
+                pipe.set_named();
+            }
             self.inbound.insert(id);
             self.open.insert(id);
         }

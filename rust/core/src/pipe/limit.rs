@@ -185,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_raised_while_the_writer_goes_to_sleep_is_seen() {
+        for messages in [0, 100] {
+            let (mut near, far) = pair(limit(2, 0), None);
+            assert_eq!(fill(&mut near, 10), 2);
+            let bytes = 0;
+            // Between the look at the limit and the bell.
+            far.set_limit_in(Limit { messages, bytes });
+            assert!(near.wait_for_room());
+        }
+    }
+
+    #[test]
     fn a_limit_may_come_and_go_while_messages_wait() {
         let (mut near, mut far) = pair(limit(0, 0), None);
         assert_eq!(fill(&mut near, 10), 10_000);

@@ -119,6 +119,12 @@ impl Session {
         }
     }
 
+    /// Whether the peer shall go; the I/O thread has been told.
+    #[inline]
+    pub(super) fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
+    }
+
     pub(super) fn emit_handshake_failure(&self, up: &Connection, reason: &CloseReason) {
         let text = up.explain(reason);
         let (kind, value) = match reason {

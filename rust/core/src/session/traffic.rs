@@ -9,6 +9,7 @@ use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::Kind;
+use zeroxide_proto::socket_type::SocketType;
 
 use super::{Link, Session, State, pipe_pair};
 use crate::monitor::EventKind;
@@ -113,6 +114,9 @@ impl Session {
             let Link::Up(up) = &mut state.link else {
                 return Decoded::Stalled;
             };
+            if self.is_revoked() {
+                return Decoded::Stalled;
+            }
             if up.was_ready
                 && let Some(pipe) = &mut state.pipe
                 && !pipe.in_message()
@@ -169,6 +173,14 @@ impl Session {
         if let Some(connecter) = &mut state.connecter {
             connecter.succeeded();
         }
+        if let Some(pipe) = state.pipe.take_if(|pipe| self.is_another(pipe, &info))
+            && (state.closing.is_some() || (pipe.is_far_closed() && !pipe.far_gave_up()))
+        {
+            // What the closed socket still has to say is not for this peer, and there will be no other.
+            self.port.count_drop(DropReason::PeerGone, pipe.queued_in());
+            state.closing.get_or_insert_with(|| Some(Instant::now()));
+            return;
+        }
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);
         } else {
@@ -189,6 +201,25 @@ impl Session {
         }
     }
 
+    /// Whether the peer is certainly not the one that the pipe was for until now: then neither may what was received
+    /// from that one be taken for its words, nor may it get what waits for that one. Names that peers give themselves
+    /// count where messages are sent by them, unless the application has given the name.
+    fn is_another(&self, pipe: &Pipe, now: &PeerInfo) -> bool {
+        let Some(before) = pipe.far_peer() else {
+            return false;
+        };
+        let renamed = |before: &Bytes, now: &Bytes| {
+            self.socket_type == SocketType::Router
+                && !pipe.is_far_named()
+                && !before.is_empty()
+                && !now.is_empty()
+                && before != now
+        };
+        before.user_id != now.user_id
+            || is_known_for_sure(&before) != is_known_for_sure(now)
+            || renamed(&before.routing_id, &now.routing_id)
+    }
+
     /// Encodes and writes until there is nothing more, the descriptor is full, or the budget is used up.
     pub(super) fn output(&self, state: &mut State, now: Instant) -> Output {
         let State {
@@ -206,7 +237,8 @@ impl Session {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
-            if !up.engine.has_transmit() || !up.writable {
+            // Behind the pipe: nothing leaves that was written after the peer was taken off the list.
+            if !up.engine.has_transmit() || !up.writable || self.is_revoked() {
                 break Output::Idle;
             }
             if budget == 0 {
@@ -265,6 +297,12 @@ fn vouch(info: &mut PeerInfo, address: &str, authenticated: bool) {
     let own =
         known.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     info.properties.extend(own);
+}
+
+/// Whether [`vouch`] has said that it is known who the peer is.
+fn is_known_for_sure(info: &PeerInfo) -> bool {
+    let mut properties = info.properties.iter();
+    properties.any(|(name, value)| name == "Authenticated" && value == "yes")
 }
 
 /// How decoding ended.

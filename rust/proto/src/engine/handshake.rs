@@ -332,8 +332,11 @@ impl Engine {
     fn start_traffic(&mut self, info: PeerInfo, cipher: Option<Box<dyn Cipher>>) {
         let mut limits = traffic::limits(&self.config);
         if let Some(cipher) = &cipher {
-            // The limit is for what is inside, where it is checked again.
-            limits.message = limits.message.saturating_add(cipher.overhead() as u64);
+            // The limits are for what is inside, where they are checked again: messages, and commands as well.
+            limits.message = limits
+                .message
+                .max(limits.command)
+                .saturating_add(cipher.overhead() as u64);
         }
         self.decoder.set_limits(limits);
         if info.version.0 >= 3 {

@@ -129,6 +129,9 @@ impl Engine {
                 let size = frame.len() as u64;
                 traffic.opened.check(size, &limits(&self.config))?;
                 traffic.opened.count(size, frame.more());
+            } else {
+                // The decoder saw the wrapping only, which may be as long as a message.
+                limits(&self.config).check_command(frame.len() as u64)?;
             }
         }
         if !data {
