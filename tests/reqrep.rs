@@ -348,3 +348,84 @@ fn questions_are_answered_fairly() {
             .for_each(|client| assert_eq!(client.take(), round.to_string()));
     }
 }
+
+/// A question whose asker left with the answer, which came back.
+#[test]
+fn an_answer_that_was_given_back_answers_no_later_question() {
+    for relaxed in [false, true] {
+        for parts in [false, true] {
+            let context = Context::new();
+            let (rep, req) = (socket(&context, Rep), socket(&context, Req));
+            req.int(ids::REQ_RELAXED, relaxed.into());
+            req.int(ids::REQ_CORRELATE, relaxed.into());
+            req.connect(&rep.bind(&inproc_name()).unwrap()).unwrap();
+            req.put("one");
+            rep.take();
+            rep.send(message([b"first", b"more"]), Wait::Dont).unwrap();
+            let answer = req.recv(Wait::Dont).unwrap();
+            if parts {
+                let first = req.begin_parts(answer, None);
+                req.give_back_parts(0, vec![first], None);
+            } else {
+                req.give_back(0, vec![(answer, None)]);
+            }
+            assert_eq!(req.events().unwrap().writable, relaxed);
+            if relaxed {
+                req.put("two");
+                assert_eq!(req.dropped(DropReason::Stale), 1);
+                assert_eq!(req.nothing(), ErrorKind::Again);
+            } else {
+                let (sent, failed) = req.send_batch(["two".into()], Wait::Dont);
+                assert_eq!((sent, failed.unwrap().error.kind()), (0, ErrorKind::Fsm));
+                let failed = req.send("two".into(), Wait::Dont).unwrap_err();
+                assert_eq!(failed.error.kind(), ErrorKind::Fsm);
+                assert_eq!(&req.recv_part(Wait::Dont).unwrap()[..], b"first");
+                assert_eq!(&req.recv_part(Wait::Dont).unwrap()[..], b"more");
+                req.put("two");
+            }
+            assert_eq!(rep.take(), "two");
+            rep.put("second");
+            assert_eq!(req.take(), "second");
+        }
+    }
+}
+
+/// The asker asked on before it turned out that nobody took the answer.
+#[test]
+fn an_answer_that_comes_back_too_late_is_forgotten() {
+    let context = Context::new();
+    let (rep, req) = (socket(&context, Rep), socket(&context, Req));
+    req.connect(&rep.bind(&inproc_name()).unwrap()).unwrap();
+    req.put("one");
+    let question = rep.recv(Wait::Dont).unwrap();
+    rep.put("first");
+    rep.give_back(0, vec![(question, None)]);
+    assert_eq!(rep.nothing(), ErrorKind::Again);
+    let answer = req.recv(Wait::Dont).unwrap();
+    req.put("two");
+    req.give_back(1, vec![(answer, None)]);
+    assert_eq!(req.nothing(), ErrorKind::Again);
+    assert_eq!(req.dropped(DropReason::Stale), 1);
+    assert_eq!(rep.take(), "two");
+    rep.put("second");
+    assert_eq!(req.take(), "second");
+}
+
+#[test]
+fn a_question_that_was_given_back_is_not_answered() {
+    let context = Context::new();
+    let (rep, req) = (socket(&context, Rep), socket(&context, Req));
+    req.connect(&rep.bind(&inproc_name()).unwrap()).unwrap();
+    req.put("question");
+    let question = rep.recv(Wait::Dont).unwrap();
+    rep.give_back(0, vec![(question, None)]);
+    let events = rep.events().unwrap();
+    assert!(events.readable && !events.writable);
+    assert_eq!(
+        rep.send("x".into(), Wait::Dont).unwrap_err().error.kind(),
+        ErrorKind::Fsm
+    );
+    assert_eq!(rep.take(), "question");
+    rep.put("answer");
+    assert_eq!(req.take(), "answer");
+}

@@ -19,7 +19,8 @@ def work(context: zmq.Context, work_ms: int) -> None:
         try:
             while True:
                 request = socket.recv_string()
-                print(f"{threading.current_thread().name} received {request}", flush=True)
+                # With its end, lest another thread's line comes between.
+                print(f"{threading.current_thread().name} received {request}\n", end="", flush=True)
                 time.sleep(work_ms / 1000)
                 socket.send_string("World")
         except zmq.ContextTerminated:

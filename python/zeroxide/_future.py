@@ -128,10 +128,27 @@ class _GivesBack(_Waiting):
     _undo: "_native.Undo | None" = None
     # How many tasks are at `await`.
     _awaited = 0
+    # The next callback is that of the task which has just begun to wait.
+    _task_comes = False
+    # How many callbacks there are that are no tasks'.
+    _listeners = 0
+
+    def add_done_callback(self, callback: Callable[[Any], object], /, **context: Any) -> None:
+        super().add_done_callback(callback, **context)
+        if self._task_comes:
+            self._task_comes = False
+        else:
+            self._listeners += 1
+
+    def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
+        removed = super().remove_done_callback(callback)
+        self._listeners -= removed
+        return removed
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done():
             self._asyncio_future_blocking = True
+            self._task_comes = True
             self._awaited += 1
             try:
                 yield self
@@ -151,7 +168,8 @@ class _GivesBack(_Waiting):
 
     def _give_back(self) -> None:
         undo, self._undo = self._undo, None
-        if undo is not None and self.done():
+        # What a callback was told of is not lost: it must not come again.
+        if undo is not None and self.done() and self._listeners <= 0:
             undo.give_back()
             # From now on the future is one that was cancelled before it got a result.
             self.__init__(loop=self.get_loop())  # type: ignore[misc]
@@ -275,6 +293,8 @@ class _Watch:
             future.remove_done_callback(self._on_event)
             if not future.done():
                 future.cancel()
+                # That nobody asked is no news; tornado's would tell of it.
+                future.cancelled()
         descriptors, self._descriptors = self._descriptors, []
         if descriptors:
             self._poller._unwatch_raw_sockets(self._loop, *descriptors)

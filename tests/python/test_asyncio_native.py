@@ -341,6 +341,41 @@ def test_what_is_given_back_is_seen_by_all(zmq, pipe):
     run_in("asyncio", main())
 
 
+@pytest.mark.parametrize("removed", [False, True])
+def test_what_a_callback_got_is_not_given_back(run, pipe, removed):
+    pull, push = pipe
+
+    async def main():
+        got = []
+
+        def take(future):
+            got.append(future.result())
+
+        future = pull.recv()
+        future.add_done_callback(take)
+        if removed:
+            assert future.remove_done_callback(take) == 1
+        task = asyncio.ensure_future(_await(future))
+        await turns()
+        push._shadow_sock.send(b"once")
+        while not pull.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        pull.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and future.cancelled() == removed
+        assert got == ([] if removed else [b"once"])
+        await push.send(b"last")
+        if removed:
+            got.append(await pull.recv())
+        got.append(await pull.recv())
+        assert got == [b"once", b"last"]
+        assert await pull.poll(0) == 0
+
+    run(main())
+
+
 @pytest.mark.parametrize("cancels", ["futures", "tasks"])
 def test_ten_thousand_receivers_and_random_cancellations(run, zmq, sockets, cancels):
     count = 10_000
@@ -414,6 +449,81 @@ def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
         assert await waiting == b"a"
 
     run(main())
+
+
+def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=1)
+    push = sockets.connected(zmq.PUSH, pull, sndhwm=1)
+
+    async def main():
+        blocking, room = pull._shadow_sock, 0
+        while (waiting := push.send(b"fill")).done():
+            room += 1
+        # With those that wait there is no room for one that does not.
+        push.send(b"0", zmq.SNDMORE)
+        with pytest.raises(zmq.Again):
+            await push.send(b"1", zmq.DONTWAIT)
+        for _ in range(room):
+            assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        parts = push.send(b"1")
+        await asyncio.wait([waiting])
+        assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        await parts
+        assert await pull.recv_multipart() == [b"0", b"1"]
+
+    run_in("asyncio", main())
+
+
+def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
+    req = sockets.bound(zmq.REQ, req_relaxed=1, req_correlate=1)
+    rep = sockets.connected(zmq.REP, req)
+
+    async def main():
+        await req.send(b"1")
+        task = asyncio.ensure_future(_await(req.recv()))
+        await turns()
+        await rep.send(await rep.recv())
+        while not req.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        req.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await req.send(b"2")
+        await rep.send(await rep.recv())
+        assert await req.recv() == b"2"
+
+    run_in("asyncio", main())
+
+
+def test_the_others_are_served_when_one_ends_it_all(zmq, pipe):
+    """What is no Exception goes to whoever runs the loop."""
+    pull, push = pipe
+
+    class End(SystemExit):
+        pass
+
+    def end(_):
+        raise End
+
+    calls = []
+
+    async def wait():
+        calls.extend([pull.recv_serialized(end), pull.recv()])
+        await push.send(b"0")
+        await push.send(b"1")
+        await asyncio.sleep(PATIENCE)
+
+    async def other():
+        async with asyncio.timeout(PATIENCE):
+            return await calls[1]
+
+    with asyncio.Runner() as runner:
+        with pytest.raises(End):
+            runner.run(wait())
+        assert calls[0].cancelled()
+        assert runner.run(other()) == b"1"
 
 
 # ---- other handles, threads, loops --------------------------------------------------
@@ -562,6 +672,55 @@ def test_two_loops_at_once(zmq, pipe):
     for thread in threads:
         thread.result()
     assert sorted(received) == list(range(count))
+
+
+def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
+    pull, push = pipe
+    left = []
+
+    async def wait():
+        await pull.poll(1)
+
+    async def leave():
+        left.append(pull.recv())
+
+    async def main():
+        await push.send(b"x")
+        await readable(pull)
+        return await pull.recv(zmq.DONTWAIT)
+
+    loop = asyncio.new_event_loop()
+    # This loop has waited before, so that it is known already.
+    with asyncio.Runner() as runner:
+        runner.run(wait())
+        loop.run_until_complete(leave())
+        loop.close()
+        assert runner.run(main()) == b"x"
+
+
+def test_a_loop_that_is_asked_may_use_the_socket(zmq, pipe):
+    """Whether a loop is closed may be a question to Python code."""
+    pull, _ = pipe
+    seen = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        asking = False
+
+        def is_closed(self):
+            if self.asking:
+                self.asking = False
+                seen.append(len(pull._recv_futures))
+            return super().is_closed()
+
+    async def wait():
+        pull.recv().cancel()
+        await turns()
+
+    with asyncio.Runner(loop_factory=Loop) as one, asyncio.Runner() as other:
+        one.run(wait())
+        one.get_loop().asking = True
+        other.run(wait())
+    assert seen == [0]
 
 
 def test_a_pending_call_keeps_its_socket(run, zmq, sockets, context):
@@ -772,6 +931,35 @@ def test_a_fork_in_a_loop(zmq):
         """,
     )
     assert output == "b'x'\n"
+
+
+def test_a_fork_beside_a_watcher(zmq):
+    """What its child does with a watcher, or has to drop, is nothing to its parent."""
+    output, _ = run_script(
+        zmq.__name__,
+        """
+        import gc, os, select
+        context = zmq.Context()
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        pull.bind("inproc://x")
+        push.connect("inproc://x")
+        watcher = zmq._native.Watcher(pull)
+        watcher.watch()
+        assert not pull.poll(0)
+        push.send(b"x")
+        child = os.fork()
+        if not child:
+            watcher.clear()
+            watcher.rest()
+            del watcher
+            gc.collect()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(len(select.select([watcher.fileno()], [], [], 0)[0]))
+        context.destroy(linger=0)
+        """,
+    )
+    assert output == "1\n"
 
 
 def test_a_burst_between_processes(run, zmq, sockets):

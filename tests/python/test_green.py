@@ -1,5 +1,6 @@
 """Sockets for gevent."""
 
+import gc
 import os
 
 import pytest
@@ -248,6 +249,26 @@ def test_closing_wakes(zmq, pipe, context):
     gevent.joinall(waiting)
     for greenlet in waiting:
         assert isinstance(greenlet.exception, zmq.ZMQError), greenlet.exception
+
+
+@pytest.mark.zeroxide_only
+def test_threads_that_waited_and_destroyed_their_hubs(zmq, pipe):
+    pull, push = pipe
+
+    def wait():
+        assert pull.poll(1) == 0
+        gevent.get_hub().destroy(destroy_loop=True)
+
+    def descriptors():
+        Background(wait).result()
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
+    assert [descriptors() for _ in range(5)] == [before] * 5
+    push.send(b"x")
+    assert pull.recv() == b"x"
+    pull.close()
 
 
 @pytest.mark.zeroxide_only

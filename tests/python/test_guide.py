@@ -4,8 +4,11 @@ They run on pyzmq too, but for those that say so.
 """
 
 import re
+import runpy
 import signal
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from programs import PATIENCE, ROOT, interrupt, line, output
@@ -215,6 +218,24 @@ def test_relay(programs):
         "step 2 ready, telling step 3",
         "step 3: all ready",
     ]
+
+
+def test_lines_of_threads_stay_whole(zmq, context, monkeypatch):
+    """A line is written at once: between two writes another thread may have its turn."""
+    written = []
+    monkeypatch.setitem(sys.modules, "zeroxide", zmq)
+    server = runpy.run_path(str(ROOT / "examples" / "guide" / "mtserver.py"))
+    output = SimpleNamespace(write=written.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stdout", output)
+    with context.socket(zmq.DEALER) as clients:
+        clients.bind(server["WORKERS"])
+        worker = Background(server["work"], context, 0)
+        for _ in range(2):
+            clients.send_multipart([b"", b"Hello"])
+            assert clients.recv_multipart() == [b"", b"World"]
+    context.term()
+    worker.result()
+    assert list(filter(None, written)) == [f"{worker.name} received Hello\n"] * 2
 
 
 # ---- chapter 2: publishers and subscribers ------------------------------------------

@@ -134,6 +134,25 @@ async def main() -> None:
             assert_type(push, zmq.asyncio.Socket)
 """
 
+GREEN = """
+from typing import assert_type
+
+import zeroxide as blocking
+import zeroxide.green as zmq
+
+context = zmq.Context()
+socket = context.socket(zmq.PUSH)
+socket.send(b"x", zmq.DONTWAIT)
+pushes: blocking.SocketType = zmq.PUSH
+poller = zmq.Poller()
+poller.register(socket, zmq.POLLIN | zmq.POLLOUT)
+assert_type(zmq.zmq_version(), str)
+try:
+    assert_type(socket.recv(), bytes)
+except zmq.Again as error:
+    assert_type(error.errno, int | None)
+"""
+
 MISTAKES = """
 import zeroxide as zmq
 
@@ -166,7 +185,7 @@ def check(zmq, directory: Path, source: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("source", [PROGRAM, ASYNC], ids=["blocking", "asyncio"])
+@pytest.mark.parametrize("source", [PROGRAM, ASYNC, GREEN], ids=["blocking", "asyncio", "green"])
 def test_right(zmq, directory, source):
     result = check(zmq, directory, source)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,8 +1,10 @@
 """ZMQStream and tornado's futures: the same on pyzmq and zeroxide."""
 
 import asyncio
+import gc
 import importlib
 import logging
+import os
 import warnings
 
 import pytest
@@ -329,6 +331,26 @@ def test_closing_in_a_callback(zmq, pair):
     run(main())
 
 
+def test_a_loop_that_closes_its_descriptors(zmq, sockets, ZMQStream):
+    """The socket is closed, and no descriptor twice: its number may be somebody else's by then."""
+    from tornado.ioloop import IOLoop
+
+    loop = IOLoop(make_current=False)
+    stream = ZMQStream(sockets.bound(zmq.PULL), loop)
+    stream.on_recv(print)
+    socket = stream.socket
+    loop.close(all_fds=True)
+    assert socket.closed
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert stream.closed()
+    del stream, socket
+    gc.collect()
+    for file in files:
+        os.close(file)
+
+
 def test_linked_methods(zmq, pair):
     async def main():
         pull, push = pair()
@@ -467,6 +489,49 @@ def test_in_tornados_coroutines(zmq, future_module, directory):
     loop = ioloop.IOLoop(make_current=False)
     loop.run_sync(main, timeout=PATIENCE)
     loop.close()
+
+
+def handlers():
+    from tornado.ioloop import IOLoop
+
+    return len(IOLoop.current().handlers), len(os.listdir("/proc/self/fd"))
+
+
+def test_polling_a_blocking_socket_leaves_nothing(zmq, future_module, sockets, caplog):
+    async def main():
+        poller = future_module.Poller()
+        poller.register(sockets.bound(zmq.PULL), zmq.POLLIN)
+        await poller.poll(1)
+        await turns()
+        before = handlers()
+        for _ in range(10):
+            assert await poller.poll(1) == []
+        await turns()
+        assert handlers() == before
+
+    run(main())
+    assert not caplog.records
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_handles_that_are_dropped_leave_nothing(zmq, future_module, sockets, elsewhere):
+    async def main():
+        pull = sockets.bound(zmq.PULL)
+        await asyncio.to_thread(gc.collect)
+        before = handlers()
+        dropped = [future_module.Socket.from_socket(pull) for _ in range(10)]
+        for handle in dropped:
+            handle.recv().cancel()
+        del handle
+        await turns()
+        assert handlers() > before
+        await asyncio.to_thread(dropped.clear) if elsewhere else dropped.clear()
+        gc.collect()
+        await turns()
+        assert handlers() == before
+
+    run(main())
 
 
 def test_shims(zmq):

@@ -15,6 +15,7 @@ from tornado.ioloop import IOLoop
 
 from .. import _future, _native
 from ..context import Context as _Context
+from ..socket import Socket as _Socket
 
 __all__ = ["CancelledError", "Context", "Poller", "Socket"]
 
@@ -73,10 +74,9 @@ class Poller(_AsyncTornado, _future._AsyncPoller):
 class _Registered:
     """A socket in a loop's list of what ``close(all_fds=True)`` closes."""
 
-    def __init__(self, socket: "Socket") -> None:
+    def __init__(self, socket: "_Socket[Any]", watcher: _native.Watcher) -> None:
         self._socket = weakref.ref(socket)
-        # Never readable: the list is all that matters.
-        self._watcher = _native.Watcher(socket)
+        self._watcher = watcher
 
     def fileno(self) -> int:
         return self._watcher.fileno()
@@ -98,21 +98,31 @@ class Socket(_AsyncTornado, _future._AsyncSocket):
         loop: IOLoop = super()._get_loop()
         if loop is not previous:
             self._leave(previous)
-            self._registered = _Registered(self)
+            # Never readable: the list is all that matters.
+            self._registered = _Registered(self, _native.Watcher(self))
             loop.add_handler(self._registered, _ignore, 0)
         return loop
 
     def _leave(self, loop: Any) -> None:
-        # A loop that is closed has forgotten already.
+        # A loop that is closed has forgotten already. The last reference may go in any thread:
+        # where nothing is watched, this is taking something out of a dict.
         registered, self._registered = self._registered, None
         if loop is not None and registered is not None and not _is_closed(loop):
             loop.remove_handler(registered)
 
     def close(self, linger: int | None = None) -> None:
         """Closes the socket; calls that wait are cancelled."""
+        # Also when another handle has closed it.
+        self._leave_loop()
+        super().close(linger)
+
+    def _abandon(self) -> None:
+        self._leave_loop()
+        super()._abandon()
+
+    def _leave_loop(self) -> None:
         loop, self._current_loop = self._current_loop, None
         self._leave(loop)
-        super().close(linger)
 
 
 def _is_closed(loop: Any) -> bool:

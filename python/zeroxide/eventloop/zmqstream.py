@@ -26,6 +26,7 @@ from ..poll import Poller
 from ..socket import Socket
 from ..tracker import MessageTracker
 from ..utils import jsonapi
+from .future import _Registered
 
 if TYPE_CHECKING:
     from .._native import Frame
@@ -61,7 +62,7 @@ class ZMQStream:
         self.io_loop = io_loop or IOLoop.current()
         self.poller = Poller()
         self._watcher = _native.Watcher(socket)
-        self._fd = self._watcher.fileno()
+        self._registered = _Registered(socket, self._watcher)
         self._send_queue: Queue[tuple[Sequence[Any], dict[str, Any]]] = Queue()
         self._recv_callback: Callable[[Any], object] | None = None
         self._send_callback: _OnSend | None = None
@@ -70,7 +71,7 @@ class ZMQStream:
         # Within a turn of the loop, after `flush`: its callbacks have had their turn.
         self._flushed = False
         self._state = 0
-        self.io_loop.add_handler(self._fd, self._handle_events, IOLoop.READ)
+        self.io_loop.add_handler(self._registered, self._handle_events, IOLoop.READ)
 
         self.bind = socket.bind
         self.bind_to_random_port = socket.bind_to_random_port
@@ -304,12 +305,12 @@ class ZMQStream:
             return
         if self.socket.closed:
             warnings.warn(
-                f"unregistering descriptor {self._fd} after closing socket: close the stream"
+                f"unregistering descriptor {self._watcher.fileno()} after closing socket: close the stream"
                 " instead of its socket",
                 stacklevel=2,
             )
         self._watcher.rest()
-        self.io_loop.remove_handler(self._fd)
+        self.io_loop.remove_handler(self._registered)
         self.socket.close(linger)
         self.socket = None
         if self._close_callback:

@@ -38,6 +38,9 @@ class _Socket(_BlockingSocket[bytes]):
             waiting = self._waiting = WeakKeyDictionary()
         hub = get_hub()
         if hub not in waiting:
+            # gevent may keep a hub that was destroyed, with its thread's last frames.
+            for gone in [hub for hub in list(waiting) if hub.loop is None]:
+                waiting.pop(gone, None)
             waiting[hub] = Waiting(self)
         return waiting[hub]
 

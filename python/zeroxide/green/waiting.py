@@ -1,6 +1,7 @@
 """Greenlets that wait for a socket."""
 
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -31,8 +32,10 @@ class Waiting:
 
     def __init__(self, socket: _native.Socket) -> None:
         self._watcher = _native.Watcher(socket)
-        self._hub = get_hub()
-        self._io = self._hub.loop.io(self._watcher.fileno(), 1)
+        hub = get_hub()
+        # Sockets keep this for as long as there is the hub.
+        self._hub = weakref.ref(hub)
+        self._io = hub.loop.io(self._watcher.fileno(), 1)
         self._lines: dict[int, deque[Event]] = {}
         self._watchers: list[Event] = []
 
@@ -85,10 +88,15 @@ class Waiting:
 
     def close(self) -> None:
         """Wakes everybody for the last time, from whatever thread."""
-        if self._hub.thread_ident == _thread_ident():
+        hub = self._hub()
+        loop = None if hub is None else hub.loop
+        if hub is None or loop is None:
+            # With its hub went everybody who waited, and what the loop had of this.
+            self._watcher.rest()
+        elif hub.thread_ident == _thread_ident():
             self._close()
         else:
-            self._hub.loop.run_callback_threadsafe(self._close)
+            loop.run_callback_threadsafe(self._close)
 
     def _close(self) -> None:
         self.wake()

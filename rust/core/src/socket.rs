@@ -142,6 +142,11 @@ impl Socket {
         &self.core().signal
     }
 
+    /// Whether this process made the socket. A forked child must not touch it.
+    pub(crate) fn is_own_process(&self) -> bool {
+        self.core().registry.is_own_process()
+    }
+
     /// A number that is the same for all clones and no other socket.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.handle) as usize
@@ -167,9 +172,6 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
-        if let Err(error) = core.check_turn() {
-            return Err(SendError { message, error });
-        }
         let mut message = message;
         let mut deadline = None;
         loop {
@@ -253,7 +255,7 @@ impl Socket {
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(message);
         };
-        if let Err(error) = core.check_open().and_then(|()| core.check_turn()) {
+        if let Err(error) = core.check_open() {
             return Attempt::Failed(error);
         }
         match core.send_now(&mut state, message) {
@@ -516,10 +518,8 @@ impl Socket {
     /// the lowest `order` first.
     pub fn give_back_parts(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
         let core = self.core();
-        if core.check_open().is_ok() {
-            core.parts().put_back(order, parts, peer);
-            core.signal.raise();
-            core.signal.wake();
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_parts_now(&mut state, order, parts, peer);
         }
     }
 

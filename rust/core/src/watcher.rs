@@ -46,21 +46,25 @@ impl Watcher {
 
     /// From now on everything that happens to the socket makes the descriptor readable.
     pub fn watch(&self) {
-        if !self.watching.swap(true, Ordering::AcqRel) {
+        if self.socket.is_own_process() && !self.watching.swap(true, Ordering::AcqRel) {
             self.socket.signal().watch(self.signal.clone());
         }
     }
 
     /// From now on nothing does.
     pub fn rest(&self) {
-        if self.watching.swap(false, Ordering::AcqRel) {
+        // In a forked child the socket's locks may be held by threads that are not there.
+        if self.socket.is_own_process() && self.watching.swap(false, Ordering::AcqRel) {
             self.socket.signal().unwatch(&self.signal);
         }
     }
 
     /// Makes the descriptor unreadable until something happens again.
     pub fn clear(&self) {
-        self.signal.lower();
+        // The descriptor of a forked child is its parent's, too.
+        if self.socket.is_own_process() {
+            self.signal.lower();
+        }
     }
 }
 

@@ -297,6 +297,7 @@ def test_modules(part, name):
         "ssh": "tunnel_connection",
         "ssh.tunnel": "openssh_tunnel paramiko_tunnel try_passwordless_ssh ssh_tunnel"
         " MaxRetryExceeded tunnel_connection open_tunnel",
+        # Not _FutureEvent: what pyzmq's sockets keep in queues that are native here.
         "_future": "_AsyncPoller _AsyncSocket _Async",
         "asyncio": "Context Socket Poller ZMQEventLoop install",
         "eventloop": "IOLoop",

@@ -77,6 +77,17 @@ impl Rejected {
     }
 }
 
+/// What a message that was received and given back means for sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turns {
+    /// Nothing: the two directions have nothing to do with each other.
+    None,
+    /// It has to be received first.
+    Strict,
+    /// It is forgotten once another one is sent.
+    Relaxed,
+}
+
 /// The behaviour of one socket type.
 pub trait Pattern: Send {
     /// A pipe exists. On the connecting side its connection may not be up yet.
@@ -123,6 +134,16 @@ pub trait Pattern: Send {
 
     /// Whether [`recv`](Self::recv) would not answer `Again` (what POLLIN says).
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
+
+    /// What a message that was received and given back means for sending.
+    fn turns(&self) -> Turns {
+        Turns::None
+    }
+
+    /// Whether what was received last can still be given back: nothing was sent since that took its place.
+    fn takes_back(&self) -> bool {
+        true
+    }
 
     /// Who gets a message that begins with `topic`; an id may come several times. `None` if nobody subscribes to this
     /// pattern.

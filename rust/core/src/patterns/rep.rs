@@ -7,7 +7,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec, Rejected, Turns};
 use crate::pipe::PipeId;
 
 /// An envelope of more frames than this does not keep its room for the next one.
@@ -125,6 +125,14 @@ impl Pattern for Rep {
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         self.look(pipes);
         matches!(self.turn, Turn::Received(..))
+    }
+
+    fn turns(&self) -> Turns {
+        Turns::Strict
+    }
+
+    fn takes_back(&self) -> bool {
+        matches!(self.turn, Turn::Reply(_))
     }
 }
 

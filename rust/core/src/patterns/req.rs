@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec, Rejected, Turns};
 use crate::pipe::PipeId;
 
 struct Req {
@@ -174,6 +174,18 @@ impl Pattern for Req {
         self.waiting
             .as_mut()
             .is_some_and(|waiting| waiting.look(pipes))
+    }
+
+    fn turns(&self) -> Turns {
+        if self.relaxed {
+            Turns::Relaxed
+        } else {
+            Turns::Strict
+        }
+    }
+
+    fn takes_back(&self) -> bool {
+        self.waiting.is_none()
     }
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {

@@ -5,13 +5,14 @@ use std::result;
 use std::sync::Arc;
 
 use zeroxide_proto::engine::PeerInfo;
+use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use super::Events;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::Rejected;
+use crate::patterns::{DropReason, Rejected, Turns};
 use crate::pipe::PipeId;
 
 /// A message that was given back.
@@ -43,7 +44,7 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let result = state.pattern.send(&mut state.pipes, message);
+        let result = self.hand_over(state, message);
         self.settle(state);
         self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
@@ -67,7 +68,7 @@ impl Core {
         let mut next = Some(first);
         let mut failed = None;
         while let Some(message) = next {
-            match state.pattern.send(&mut state.pipes, message) {
+            match self.hand_over(state, message) {
                 Ok(()) => sent += 1,
                 Err(rejected) => {
                     failed = Some(rejected);
@@ -78,6 +79,42 @@ impl Core {
         }
         self.end_run(state, sent > 0);
         (sent, failed)
+    }
+
+    /// Has the pattern send a message, if it is its turn.
+    #[inline]
+    pub(super) fn hand_over(
+        &self,
+        state: &mut State,
+        message: Message,
+    ) -> result::Result<(), Rejected> {
+        if state.returned.is_empty() && !self.parts.is_anybody_receiving() {
+            return state.pattern.send(&mut state.pipes, message);
+        }
+        if self.must_receive_first(state) {
+            let error = Error::with(
+                ErrorKind::Fsm,
+                "a message, or parts of one, are still to be received",
+            );
+            return Err(Rejected { message, error });
+        }
+        state.pattern.send(&mut state.pipes, message)?;
+        if state.pattern.turns() == Turns::Relaxed {
+            let parts = usize::from(self.parts.forget_incoming());
+            for _ in 0..state.returned.len() + parts {
+                state.pipes.count_drop(None, DropReason::Stale);
+            }
+            state.returned.clear();
+        }
+        Ok(())
+    }
+
+    /// Where sending and receiving take turns, what was given back comes first, and so do parts that this thread has
+    /// not taken yet.
+    pub(super) fn must_receive_first(&self, state: &State) -> bool {
+        (!state.returned.is_empty() || self.parts.is_anybody_receiving())
+            && state.pattern.turns() == Turns::Strict
+            && (!state.returned.is_empty() || self.parts.rcvmore())
     }
 
     /// Before several messages are sent or received.
@@ -103,6 +140,7 @@ impl Core {
             self.process(state);
         }
         if let Some(returned) = state.returned.pop_front() {
+            self.end_turn(true);
             self.level(state);
             return Ok((returned.message, Source::Peer(returned.peer)));
         }
@@ -158,6 +196,12 @@ impl Core {
         order: u64,
         messages: Vec<(Message, Option<Arc<PeerInfo>>)>,
     ) {
+        if !state.pattern.takes_back() {
+            for _ in messages {
+                state.pipes.count_drop(None, DropReason::Stale);
+            }
+            return;
+        }
         let at = state
             .returned
             .partition_point(|returned| returned.order < order);
@@ -173,6 +217,22 @@ impl Core {
         self.signal.wake();
     }
 
+    /// Puts parts that this thread received, but passed to nobody, before those that are left for it.
+    pub(super) fn give_back_parts_now(
+        &self,
+        state: &mut State,
+        order: u64,
+        parts: Vec<Frame>,
+        peer: Option<Arc<PeerInfo>>,
+    ) {
+        if !state.pattern.takes_back() {
+            return;
+        }
+        self.parts.put_back(order, parts, peer);
+        self.level(state);
+        self.signal.wake();
+    }
+
     /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
         if !self.mailbox.is_empty() {
@@ -181,7 +241,7 @@ impl Core {
         let readable = !state.returned.is_empty()
             || state.pattern.can_recv(&mut state.pipes)
             || self.parts.rcvmore();
-        let writable = state.pattern.can_send(&mut state.pipes) && self.check_turn().is_ok();
+        let writable = state.pattern.can_send(&mut state.pipes) && !self.must_receive_first(state);
         let events = Events {
             readable: self.spec.can_recv && readable,
             writable: self.spec.can_send && writable,

@@ -214,19 +214,6 @@ impl Core {
         }
     }
 
-    /// A REP socket answers once it has read the whole request; parts of it that this thread has not taken yet come
-    /// first.
-    #[inline]
-    pub(super) fn check_turn(&self) -> Result<()> {
-        if self.spec.socket_type == SocketType::Rep && self.parts.rcvmore() {
-            return Err(Error::with(
-                ErrorKind::Fsm,
-                "parts of the request are still to be received",
-            ));
-        }
-        Ok(())
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.phase.load(Ordering::Acquire) == CLOSED
     }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -208,6 +209,15 @@ impl Parts {
             }
             mine.peer = peer;
         });
+    }
+
+    /// Forgets what is left for this thread. Returns whether there was something.
+    pub(super) fn forget_incoming(&self) -> bool {
+        !self.nobody()
+            && self.with(|mine| {
+                mine.returned.clear();
+                !mem::take(&mut mine.incoming).is_empty()
+            })
     }
 
     /// Whether parts are left for this thread.

@@ -139,7 +139,7 @@ impl Relay<'_> {
 
     fn pass(&mut self, into: &mut State, message: Message) -> Result<()> {
         let size = message.size() as u64;
-        match into.pattern.send(&mut into.pipes, message) {
+        match self.target.hand_over(into, message) {
             Ok(()) => {
                 self.done.messages += 1;
                 self.done.bytes += size;
@@ -170,7 +170,7 @@ fn unwanted(kind: ErrorKind) -> Option<DropReason> {
 impl Core {
     fn sends_now(&self, state: &mut State) -> bool {
         self.spec().can_send
-            && self.check_turn().is_ok()
+            && !self.must_receive_first(state)
             && state.pattern.can_send(&mut state.pipes)
     }
 }

@@ -355,7 +355,12 @@ impl Lane {
                 break open;
             }
         };
-        lane.lock().serving = false;
+        let left = {
+            let mut queues = lane.lock();
+            queues.serving = false;
+            queues.again = false;
+            queues.len() > 0
+        };
         lane.rest_if_empty();
         match open {
             Ok(true) => Ok(()),
@@ -363,7 +368,15 @@ impl Lane {
                 lane.forsake(py);
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                // The error is for whoever runs the loop; the others are still to be served, whatever becomes of it.
+                if left && !lane.is_closed(py) {
+                    let on_ready = slf.getattr(intern!(py, "_on_ready"))?;
+                    let call_soon = intern!(py, "call_soon");
+                    lane.event_loop.call_method1(py, call_soon, (on_ready,))?;
+                }
+                Err(error)
+            }
         }
     }
 

@@ -53,9 +53,10 @@ pub(super) fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny
     Ok(())
 }
 
-/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop.
+/// What is no `Exception`, such as KeyboardInterrupt, is for whoever runs the loop; the future is cancelled.
 pub(super) fn fail(py: Python<'_>, future: &Py<PyAny>, error: PyErr) -> PyResult<()> {
     if !error.is_instance_of::<PyException>(py) {
+        cancel(py, future);
         return Err(error);
     }
     let given = future.call_method1(py, intern!(py, "set_exception"), (error.into_value(py),));

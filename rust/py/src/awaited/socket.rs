@@ -73,25 +73,55 @@ impl AsyncSocket {
         if let Some(lane) = this.find(py, &event_loop) {
             return Ok(lane);
         }
+        AsyncSocket::leave_closed_loops(slf)?;
         let lane = Lane::new(
             py,
             AsyncSocket::base(slf).core()?,
-            event_loop.unbind(),
+            event_loop.clone().unbind(),
             slf.getattr(intern!(py, "_Receiving"))?.unbind(),
             slf.getattr(intern!(py, "_Sending"))?.unbind(),
             this.counts.clone(),
         )?;
         let lane = Bound::new(py, lane)?;
-        // Loops that were closed meanwhile will not serve anybody any more.
-        let (mut lanes, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut *this.lanes())
-            .into_iter()
-            .partition(|lane: &Py<Lane>| !lane.get().is_closed(py));
+        let mut lanes = this.lanes();
+        // Python code ran meanwhile, and may have made one.
+        let made = lanes.iter().find(|made| made.get().is_of(&event_loop));
+        if let Some(made) = made.map(|made| made.bind(py).clone()) {
+            drop(lanes);
+            return Ok(made);
+        }
         lanes.push(lane.clone().unbind());
-        this.lanes().append(&mut lanes);
+        drop(lanes);
+        Ok(lane)
+    }
+
+    /// Loops that were closed meanwhile will not serve anybody any more.
+    fn leave_closed_loops(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        // Asking the loops may run Python code: not under the lock.
+        let mut closed = this.all_lanes(py);
+        closed.retain(|lane| lane.get().is_closed(py));
+        if !closed.is_empty() {
+            // Those that go live on in `closed` until the lock is free again.
+            this.lanes()
+                .retain(|lane| !closed.iter().any(|gone| gone.is(lane)));
+        }
         for lane in closed {
             Lane::abandon(lane.bind(py))?;
         }
-        Ok(lane)
+        Ok(())
+    }
+
+    fn all_lanes(&self, py: Python<'_>) -> Vec<Py<Lane>> {
+        let lanes = self.lanes();
+        lanes.iter().map(|lane| lane.clone_ref(py)).collect()
+    }
+
+    /// Serves those that wait, for a call that will not wait behind them.
+    #[cold]
+    fn serve_others(slf: &Bound<'_, Self>) -> PyResult<()> {
+        AsyncSocket::leave_closed_loops(slf)?;
+        Lane::serve(&AsyncSocket::lane(slf)?)
     }
 
     fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
@@ -123,8 +153,9 @@ impl AsyncSocket {
         let (py, this) = (slf.py(), slf.get());
         let core = AsyncSocket::base(slf).core()?;
         // Whoever waits is first.
-        if flags & DONTWAIT != 0 && this.counts.receivers.load(Ordering::Relaxed) > 0 {
-            Lane::serve(&AsyncSocket::lane(slf)?)?;
+        let impatient = flags & DONTWAIT != 0 || timeout == Some(0);
+        if impatient && this.counts.receivers.load(Ordering::Relaxed) > 0 {
+            AsyncSocket::serve_others(slf)?;
         }
         if this.counts.receivers.load(Ordering::Relaxed) == 0 {
             let patience = if flags & DONTWAIT == 0 {
@@ -179,7 +210,7 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if flags & DONTWAIT != 0 && this.counts.senders.load(Ordering::Relaxed) > 0 {
-            Lane::serve(&AsyncSocket::lane(slf)?)?;
+            AsyncSocket::serve_others(slf)?;
         }
         let pending = if this.counts.senders.load(Ordering::Relaxed) == 0 {
             match send_now(py, core, message) {
@@ -219,6 +250,19 @@ impl AsyncSocket {
         flags: i32,
         result: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let senders = &slf.get().counts.senders;
+        // Whoever waits is first.
+        if flags & DONTWAIT != 0 && senders.load(Ordering::Relaxed) > 0 {
+            AsyncSocket::serve_others(slf)?;
+        }
+        if senders.load(Ordering::Relaxed) > 0 {
+            if flags & DONTWAIT != 0 {
+                // The parts before the last one are kept.
+                return AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again)));
+            }
+            let message = core.take_gathered(last);
+            return AsyncSocket::send_message(slf, core, message, flags, result);
+        }
         match core.send_part(last, false, Wait::Dont) {
             Ok(()) => AsyncSocket::done(slf, result),
             Err(failed) if failed.error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {
@@ -305,6 +349,9 @@ impl AsyncSocket {
             return AsyncSocket::done(slf, 0usize.into_pyobject(py)?.into_any());
         }
         let mut outgoing = Outgoing::Many(first, messages, 0);
+        if flags & DONTWAIT != 0 && this.counts.senders.load(Ordering::Relaxed) > 0 {
+            AsyncSocket::serve_others(slf)?;
+        }
         if this.counts.senders.load(Ordering::Relaxed) == 0
             && let Some(sent) = outgoing.push(py, core)?
         {
@@ -521,10 +568,7 @@ impl AsyncSocket {
                 Err(error) => AsyncSocket::failed(slf, error),
             };
         }
-        let lanes: Vec<Py<Lane>> = {
-            let lanes = slf.get().lanes();
-            lanes.iter().map(|lane| lane.clone_ref(py)).collect()
-        };
+        let lanes = slf.get().all_lanes(py);
         if !is_done(py, recvd.as_unbound()) && lanes.iter().any(|lane| lane.get().load(recvd, load))
         {
             return Ok(recvd.clone());
