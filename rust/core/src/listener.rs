@@ -162,8 +162,11 @@ impl Listener {
             return;
         };
         let token = *token;
-        if paused.is_some_and(|until| until > io.now()) {
-            return;
+        if let Some(until) = *paused
+            && until > io.now()
+        {
+            // The timer that fires may be that of an earlier pause, which this one followed before it was served.
+            return io.set_timer(token, until);
         }
         *paused = None;
         let mut pause = |io: &mut Reactor| {
