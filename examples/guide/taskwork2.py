@@ -23,6 +23,7 @@ def main(
     ):
         commands.subscribe("KILL")
         commands.connect(control)
+        commands.wait_connected()  # zeroxide's own: whoever is late would never hear of the KILL
         results.connect(sink)
         tasks.connect(ventilator)
 

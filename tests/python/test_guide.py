@@ -137,6 +137,7 @@ def test_two_sockets(zmq, context, programs, endpoint, name):
     interrupt(reader)
 
 
+@pytest.mark.zeroxide_only  # wait_connected
 def test_pipeline_with_kill(programs, endpoint):
     tasks, results, control = endpoint("tasks"), endpoint("results"), endpoint("control")
     sink = programs.start("guide/tasksink2.py", results, control, 30)

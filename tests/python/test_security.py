@@ -739,10 +739,8 @@ def test_mechanism_changed_behind_the_back(zmq, context, auth):
     server = context.socket(zmq.PULL)
     server.secure_server(zmq.curve_keypair()[1], "*")
     server.curve_server = 0
-    handshakes = Handshakes(zmq, server)
-    server.bind("tcp://127.0.0.1:*")
-    connected(zmq, context, zmq.PUSH, server.last_endpoint)
-    assert handshakes.next() == (zmq.EVENT_HANDSHAKE_FAILED_AUTH, 400)
+    with pytest.raises(zmq.ZMQError, match="a list says who may come in"):
+        server.bind("tcp://127.0.0.1:*")
 
 
 def test_what_is_no_list(zmq, context, auth):
