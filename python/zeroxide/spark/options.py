@@ -6,7 +6,9 @@ that is not known is an error: a mistyped option would otherwise do nothing, sil
 Both ways
     ``endpoint``        required; where to connect or bind, a comma-separated list
     ``attach``          ``connect`` or ``bind``
-    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed
+    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed. Reading
+                        has ``log`` unless this is said; `zeroxide.spark.log_options` has its
+                        options
     ``framing``         which frame of a message is what:
 
                         * ``single``: the message is the value
@@ -136,7 +138,7 @@ class ReadOptions:
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Reads and checks the options of a batch read."""
         given = _Given(options, "reading")
-        given.mode()
+        given.choice("mode", ("live", "log"), "live")
         socket = given.choice("socket", ("pull", "sub"), "pull")
         framing = given.choice("framing", FRAMINGS, TOPIC_FIRST if socket == "sub" else SINGLE)
         subscribe = given.names("subscribe") + given.names("topics")
@@ -249,8 +251,8 @@ class _Given:
             raise ValueError(f"option {name!r} is {value!r} but {self._doing} has: {shown}")
         return value
 
-    def flag(self, name: str) -> bool:
-        return self._read(name, "true or false", _truth, default=False)
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self._read(name, "true or false", _truth, default=default)
 
     @overload
     def number(self, name: str, default: int, *, least: int) -> int: ...
@@ -274,6 +276,11 @@ class _Given:
             self.needs_collector("mode=log")
 
     def attachment(self) -> Attachment:
+        endpoints = self.addresses()
+        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
+        return Attachment(endpoints, bind, self._socket_options())
+
+    def addresses(self) -> tuple[str, ...]:
         endpoints = self.names("endpoint")
         if not endpoints:
             raise ValueError("option 'endpoint' is missing, for example tcp://127.0.0.1:5555")
@@ -288,8 +295,7 @@ class _Given:
                     f"option 'endpoint' has {endpoint!r}, which reaches only its own process;"
                     " Spark's tasks run in others"
                 )
-        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
-        return Attachment(endpoints, bind, self._socket_options())
+        return endpoints
 
     def needs_collector(self, what: str) -> NoReturn:
         raise ValueError(
@@ -302,7 +308,7 @@ class _Given:
             if lowered in FOREIGN:
                 continue
             if lowered in LOG_ONLY:
-                self.needs_collector(f"option {name!r}")
+                raise ValueError(f"option {name!r} is for reading with mode=log")
             known = {option.lower(): option for option in self._known}
             close = difflib.get_close_matches(lowered, known, n=1)
             hint = f"; did you mean {known[close[0]]!r}?" if close else ""
