@@ -27,6 +27,7 @@ __all__ = [
     "COLUMNS",
     "LOG_COLUMNS",
     "arrow_schema",
+    "check_loggable",
     "check_readable",
     "check_writable",
     "conform",
@@ -143,6 +144,19 @@ def check_writable(schema: StructType) -> list[str]:
             wanted = f"array<{wanted}>" if name == "headers" else wanted
             raise ValueError(f"column {name!r} is {kind.simpleString()}, not {wanted}")
     return sent
+
+
+def check_loggable(schema: StructType) -> list[str]:
+    """The columns that go to a log: those that are sent, and the time of each row."""
+    columns = check_writable(schema)
+    for field in schema.fields:
+        if field.name == "timestamp":
+            if not isinstance(field.dataType, TimestampType):
+                raise ValueError(
+                    f"column 'timestamp' is {field.dataType.simpleString()}, not timestamp"
+                )
+            columns.append("timestamp")
+    return columns
 
 
 def _is_headers(kind: DataType) -> bool:
