@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..collector.errors import CollectorError, CollectorGone
@@ -86,13 +87,13 @@ Opener = Callable[[LogReadOptions, str, float, int], Log]
 def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
     """Opens the way to one log that the options ask for."""
     if address in options.directories:
-        from .log_files import FilesLog
-
-        return FilesLog(address)
-    from ..collector import Client
-
+        files: Log = import_module("zeroxide.spark.log_files").FilesLog(address)
+        return files
     keys = {CLIENT_KEYS[option]: look_up(option, value) for option, value in options.keys}
-    return Client(address, timeout=timeout, retries=retries, **keys)
+    # Not at the top: a package without pyarrow has no client, and needs none to be imported.
+    make = import_module("zeroxide.collector").Client
+    client: Log = make(address, timeout=timeout, retries=retries, **keys)
+    return client
 
 
 @dataclass
@@ -252,8 +253,6 @@ def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> 
 
 def _start(embedded: Embedded, patience: float) -> Any:
     """The query's own collector; the last run's may still be about to end."""
-    from ..collector import Collector
-
     settings = {
         "pull": embedded.pull,
         "subscribe": embedded.subscribe,
@@ -267,7 +266,9 @@ def _start(embedded: Embedded, patience: float) -> Any:
     deadline = time.monotonic() + patience
     while True:
         try:
-            return Collector(embedded.directory, embedded.bind, **settings)
+            return import_module("zeroxide.collector").Collector(
+                embedded.directory, embedded.bind, **settings
+            )
         except (CollectorError, OSError) as error:
             if time.monotonic() >= deadline:
                 raise CollectorError(

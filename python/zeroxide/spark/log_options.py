@@ -58,8 +58,8 @@ from .schema import LOG_COLUMNS
 
 __all__ = ["EARLIEST", "LATEST", "Embedded", "LogReadOptions", "Where", "columns", "mode"]
 
-EARLIEST = "earliest"
-LATEST = "latest"
+EARLIEST: Literal["earliest"] = "earliest"
+LATEST: Literal["latest"] = "latest"
 
 # Where to begin or end: for all collectors, or for each by its endpoint.
 Mark: TypeAlias = int | Literal["earliest", "latest"]
@@ -342,7 +342,8 @@ class _LogGiven(_Given):
 
 
 def _by_collector(given: object) -> Mapping[str, Mark]:
-    assert isinstance(given, dict)
+    if not isinstance(given, dict):
+        raise ValueError
     if "collectors" in given:
         # What this source itself writes, as it stands in a checkpoint or in a query's progress.
         return {name: int(entry["offset"]) for name, entry in given["collectors"].items()}

@@ -61,7 +61,7 @@ their rows there, and the driver's commit makes them readable, all at once and o
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NoReturn, TypeVar, cast, overload
+from typing import Literal, TypeVar, cast, overload
 
 from ..constants import SocketOption
 
@@ -162,7 +162,7 @@ class ReadOptions:
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Reads and checks the options of a batch read."""
         given = _Given(options, "reading")
-        given.choice("mode", ("live", "log"), "live")
+        given.choice("mode", ("live",), "live")
         socket = given.choice("socket", ("pull", "sub"), "pull")
         framing = given.choice("framing", FRAMINGS, TOPIC_FIRST if socket == "sub" else SINGLE)
         subscribe = given.names("subscribe") + given.names("topics")
@@ -363,10 +363,6 @@ class _Given:
         parts = (self.text(name) or "").split(",")
         return tuple(part.strip() for part in parts if part.strip())
 
-    def mode(self) -> None:
-        if self.choice("mode", ("live", "log"), "live") == "log":
-            self.needs_collector("mode=log")
-
     def attachment(self) -> Attachment:
         endpoints = self.addresses()
         bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
@@ -388,11 +384,6 @@ class _Given:
                     " Spark's tasks run in others"
                 )
         return endpoints
-
-    def needs_collector(self, what: str) -> NoReturn:
-        raise ValueError(
-            f"{what} needs the collector, which this version does not have: use mode=live"
-        )
 
     def finish(self) -> None:
         """Raises on what nobody asked for."""
