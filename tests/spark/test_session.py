@@ -115,11 +115,13 @@ def test_write(spark, bound, background):
     )
     done.join()
     assert sorted(int(message[2]) for message in messages) == list(range(10_000))
-    headers = {message[4].decode() for message in messages}
-    # One batch of one job, from two partitions, each at the first attempt.
-    assert len(headers) == 2
-    assert {header.split(",")[2] for header in headers} == {"0", "1"}
-    assert {tuple(header.split(",")[1::2]) for header in headers} == {("0", "0")}
+    headers = [message[4].decode().split(",") for message in messages]
+    # One batch of one job, from two partitions, each at the first attempt, each row marked.
+    assert len({query for query, *_ in headers}) == 1
+    assert {(batch, attempt) for _, batch, _, attempt, _ in headers} == {("0", "0")}
+    assert {(partition, int(row)) for _, _, partition, _, row in headers} == {
+        (partition, row) for partition in "01" for row in range(5_000)
+    }
 
 
 def test_stream_write(spark, bound, background, tmp_path):

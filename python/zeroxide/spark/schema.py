@@ -5,7 +5,8 @@ the same order, names, types and nullability, ``binary`` and ``string`` with 32-
 timestamps in microseconds of UTC.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -21,7 +22,15 @@ from pyspark.sql.types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "arrow_schema", "check_readable", "check_writable", "spark_schema"]
+__all__ = [
+    "COLUMNS",
+    "arrow_schema",
+    "check_loggable",
+    "check_readable",
+    "check_writable",
+    "spark_schema",
+    "to_arrow",
+]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
@@ -63,6 +72,16 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
     return pa.schema([pa.field(f.name, types[f.name], nullable=f.nullable) for f in schema.fields])
 
 
+def to_arrow(schema: StructType) -> "pa.Schema":
+    """Any columns of Spark as Arrow has them; times in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Before 4.2 they always were in UTC, and there was nothing to say.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    convert: Callable[..., pa.Schema] = to_arrow_schema
+    return convert(schema, timezone="UTC") if takes_zone else convert(schema)
+
+
 def check_readable(schema: StructType, available: Iterable[str]) -> None:
     """Raises unless these options give these columns; a reader may ask for fewer of them."""
     available = list(available)
@@ -102,6 +121,19 @@ def check_writable(schema: StructType) -> list[str]:
             wanted = f"array<{wanted}>" if name == "headers" else wanted
             raise ValueError(f"column {name!r} is {kind.simpleString()}, not {wanted}")
     return sent
+
+
+def check_loggable(schema: StructType) -> list[str]:
+    """The columns that go to a log: those that are sent, and the time of each row."""
+    columns = check_writable(schema)
+    for field in schema.fields:
+        if field.name == "timestamp":
+            if not isinstance(field.dataType, TimestampType):
+                raise ValueError(
+                    f"column 'timestamp' is {field.dataType.simpleString()}, not timestamp"
+                )
+            columns.append("timestamp")
+    return columns
 
 
 def _is_headers(kind: DataType) -> bool:

@@ -6,9 +6,11 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from .live import LiveReader
-from .options import ReadOptions, WriteOptions, included_columns
+from .options import LogWriteOptions, ReadOptions, WriteOptions, included_columns, is_for_log
 from .schema import check_readable, spark_schema
-from .sink import ArrowWriter, StreamArrowWriter
+from .sink import SocketStreamWriter, SocketWriter
+from .transactions import LogStreamWriter, LogWriter
+from .writers import BatchWriter, StreamWriter
 
 __all__ = ["ZeroMQDataSource"]
 
@@ -43,10 +45,14 @@ class ZeroMQDataSource(DataSource):
             " twice. spark.read with mode=live reads from sockets; df.writeStream works"
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> ArrowWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of ``df.write``; what was sent before cannot be overwritten."""
-        return ArrowWriter(WriteOptions.parse(self.options), schema)
+        if is_for_log(self.options):
+            return LogWriter(LogWriteOptions.parse(self.options), schema)
+        return SocketWriter(WriteOptions.parse(self.options), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """The writer of ``df.writeStream``."""
-        return StreamArrowWriter(WriteOptions.parse(self.options), schema)
+        if is_for_log(self.options):
+            return LogStreamWriter(LogWriteOptions.parse(self.options), schema)
+        return SocketStreamWriter(WriteOptions.parse(self.options), schema)
