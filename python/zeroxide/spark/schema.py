@@ -5,7 +5,8 @@ the same order, names, types and nullability, ``binary`` and ``string`` with 32-
 timestamps in microseconds of UTC.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -32,6 +33,7 @@ __all__ = [
     "check_writable",
     "conform",
     "spark_schema",
+    "to_arrow",
 ]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -103,6 +105,16 @@ def conform(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
         array = batch.column(batch.schema.get_field_index(field.name))
         arrays.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def to_arrow(schema: StructType) -> "pa.Schema":
+    """Any columns of Spark as Arrow has them; times in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Before 4.2 they always were in UTC, and there was nothing to say.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    convert: Callable[..., pa.Schema] = to_arrow_schema
+    return convert(schema, timezone="UTC") if takes_zone else convert(schema)
 
 
 def check_readable(schema: StructType, available: Iterable[str]) -> None:
