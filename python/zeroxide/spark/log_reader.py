@@ -51,9 +51,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         # Where the last batch ended, for a Spark that does not say.
         self._position: Offsets | None = None
         self._began = False
+        self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Where a new query begins; the same whenever it is asked."""
+        if self._first is not None:
+            return self._first
         infos = present(self._reach().look(wait=True))
         starts = resolve(
             self._reach(),
@@ -63,11 +66,13 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             "startingOffsets",
             self.options.fail_on_data_loss,
         )
-        self._position = {
-            name: Position(infos[name].log_id, offset, number)
-            for number, (name, offset) in enumerate(starts.items())
-        }
-        return dump(self._position)
+        self._first = dump(
+            {
+                name: Position(infos[name].log_id, offset, number)
+                for number, (name, offset) in enumerate(starts.items())
+            }
+        )
+        return self._first
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
         """Where the batch after `start` ends."""
@@ -232,16 +237,10 @@ else:
 
         def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
             """Where the next batch ends."""
-            # A new query was asked for its first offset, and one that goes on was asked for the
-            # partitions of its last batch; so where this batch begins is known either way.
+            # One that goes on was asked for the partitions of its last batch, first of all; a new
+            # one will be asked for its first offset, but only afterwards.
             if self._position is None:
-                infos = present(self._reach().look(wait=True))
-                return dump(
-                    {
-                        name: Position(info.log_id, info.latest, number)
-                        for number, (name, info) in enumerate(infos.items())
-                    }
-                )
+                self._position = load(self.initialOffset())
             return dump(self.latest(self._position, limited=True))
 
 
