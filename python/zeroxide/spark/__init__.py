@@ -15,11 +15,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .java import JavaNotFound, ensure_java
+from .rpc import RpcError, RpcTimeout, Service, rpc, serve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JavaNotFound", "ensure_java", "register", "session"]
+__all__ = [
+    "JavaNotFound",
+    "RpcError",
+    "RpcTimeout",
+    "Service",
+    "ensure_java",
+    "register",
+    "rpc",
+    "serve",
+    "session",
+]
 
 LOOPBACK = "127.0.0.1"
 

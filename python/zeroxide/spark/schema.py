@@ -5,7 +5,8 @@ the same order, names, types and nullability, ``binary`` and ``string`` with 32-
 timestamps in microseconds of UTC.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -28,6 +29,7 @@ __all__ = [
     "check_readable",
     "check_writable",
     "spark_schema",
+    "to_arrow",
 ]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -68,6 +70,16 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
         "frames": pa.list_(pa.binary()),
     }
     return pa.schema([pa.field(f.name, types[f.name], nullable=f.nullable) for f in schema.fields])
+
+
+def to_arrow(schema: StructType) -> "pa.Schema":
+    """Any columns of Spark as Arrow has them; times in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Before 4.2 they always were in UTC, and there was nothing to say.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    convert: Callable[..., pa.Schema] = to_arrow_schema
+    return convert(schema, timezone="UTC") if takes_zone else convert(schema)
 
 
 def check_readable(schema: StructType, available: Iterable[str]) -> None:

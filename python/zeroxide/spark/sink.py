@@ -21,6 +21,7 @@ import zeroxide as zmq
 
 from . import sockets
 from .framing import SPARK_HEADER, Outgoing, join, least_framing, to_rows
+from .ipc import to_stream
 from .options import ENVELOPE, SINGLE, TOPIC_FIRST, WriteOptions
 from .schema import check_writable
 from .writers import BatchWriter, StreamWriter, Task, Writer
@@ -28,7 +29,7 @@ from .writers import BatchWriter, StreamWriter, Task, Writer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Sent", "SocketStreamWriter", "SocketWriter", "arrow_stream"]
+__all__ = ["Sent", "SocketStreamWriter", "SocketWriter"]
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,8 @@ class _Sender(Writer):
 
     def _messages(self, batch: "pa.RecordBatch", mark: str | None, first_row: int) -> Outgoing:
         if self.options.frame == "arrow":
-            body = arrow_stream(batch, None if mark is None else f"{mark},{first_row}".encode())
+            metadata = {} if mark is None else {SPARK_HEADER: f"{mark},{first_row}".encode()}
+            body = to_stream(batch, metadata)
             topic = self.options.topic
             return [body] if topic is None else [(topic, body)]
         columns = to_rows(batch, self.columns)
@@ -221,16 +223,3 @@ def _flush(socket: zmq.Socket, options: WriteOptions, sent: Sent) -> None:
             f"{error} after {options.flush_timeout_ms} ms (option 'flushTimeoutMs'), of"
             f" {sent.messages} messages of this task"
         ) from error
-
-
-def arrow_stream(batch: "pa.RecordBatch", mark: bytes | None = None) -> bytes:
-    """A batch as an Arrow IPC stream, with the writer's own header in its metadata."""
-    import pyarrow as pa
-
-    if mark is not None:
-        metadata = batch.schema.metadata or {}
-        batch = batch.replace_schema_metadata(metadata | {SPARK_HEADER: mark})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())

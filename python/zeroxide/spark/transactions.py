@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from .ipc import to_stream
 from .options import LogWriteOptions
 from .schema import check_loggable
-from .sink import arrow_stream
 from .sockets import look_up
 from .writers import BatchWriter, StreamWriter, Task, Writer
 
@@ -134,7 +134,7 @@ class _Stager(Writer):
         import pyarrow as pa
 
         if self.options.frame == "arrow":
-            columns = {"value": pa.array([arrow_stream(batch)], pa.binary())}
+            columns = {"value": pa.array([to_stream(batch)], pa.binary())}
         else:
             columns = {name: _column(batch, name) for name in self.columns}
         if self.options.topic is not None:

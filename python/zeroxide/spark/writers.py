@@ -4,17 +4,17 @@ Spark hands a writer record batches where it can. The streams of pyspark 4.0 kno
 which are made into batches here, so that nothing else needs to know.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
-from functools import partial
-from inspect import signature
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType, TimestampType
+
+from .schema import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,13 +96,8 @@ else:
 def to_record_batches(rows: Iterable[Any], schema: StructType) -> Iterator["pa.RecordBatch"]:
     """Spark's rows as record batches of the schema that Spark itself would have made."""
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_type
 
-    # Before 4.2 the times of an Arrow type were always in UTC.
-    arrow_type: Callable[..., pa.DataType] = to_arrow_type
-    if "timezone" in signature(to_arrow_type).parameters:
-        arrow_type = partial(to_arrow_type, timezone="UTC")
-    types = [arrow_type(field.dataType) for field in schema.fields]
+    types = to_arrow(schema).types
     names = schema.fieldNames()
     rows = iter(rows)
     while chunk := list(islice(rows, BATCH_ROWS)):
