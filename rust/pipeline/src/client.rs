@@ -45,7 +45,9 @@ impl Default for ClientConfig {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No answer.
-    #[error("the collector at {endpoint} did not answer for {seconds:.1} s: is it running, and is this its address?")]
+    #[error(
+        "the collector at {endpoint} did not answer for {seconds:.1} s: is it running, and is this its address?"
+    )]
     Gone {
         /// Where it should be.
         endpoint: String,
@@ -53,7 +55,9 @@ pub enum ClientError {
         seconds: f64,
     },
     /// The handshake ended in a no.
-    #[error("the collector at {endpoint} does not let this client in: it wants to know the public key of the client")]
+    #[error(
+        "the collector at {endpoint} does not let this client in: it wants to know the public key of the client"
+    )]
     Denied {
         /// Where it is.
         endpoint: String,
@@ -495,7 +499,12 @@ impl Client {
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub fn abort(&self, query: &str, batch: u64, attempts: Vec<Attempt>) -> Result<(), ClientError> {
+    pub fn abort(
+        &self,
+        query: &str,
+        batch: u64,
+        attempts: Vec<Attempt>,
+    ) -> Result<(), ClientError> {
         let query = query.to_owned();
         self.read_done(self.call(Request::Abort {
             query,

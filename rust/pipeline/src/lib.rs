@@ -3,5 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
+mod link;
 pub mod producer;
+pub mod reader;
 pub mod wire;
+
+pub use link::Security;

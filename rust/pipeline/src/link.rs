@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use zeroxide::{
-    Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType, Target,
-    Value, Wait, curve_keypair, curve_public, ids, poll,
+    Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType,
+    Target, Value, Wait, curve_keypair, curve_public, ids, poll,
 };
 
 /// What a client needs to talk to a collector that asks for CURVE.
@@ -203,10 +203,7 @@ fn open(
         EventKind::Disconnected,
         EventKind::HandshakeFailedAuth,
     ];
-    socket.monitor(
-        &name,
-        mask.iter().map(|kind| u32::from(*kind as u16)).sum(),
-    )?;
+    socket.monitor(&name, mask.iter().map(|kind| u32::from(*kind as u16)).sum())?;
     let events = context.socket(SocketType::Pair)?;
     events.connect(&name)?;
     socket.connect(endpoint)?;

@@ -21,7 +21,7 @@ mod worker;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -107,8 +107,6 @@ pub(crate) struct Shared {
     alarm: Socket,
     notices: Notices,
     counters: Counters,
-    /// Rows that came in.
-    taken: AtomicU64,
 }
 
 struct State {
@@ -177,7 +175,9 @@ impl Shared {
                     collector,
                     first_row: lane.acked,
                     rows: lane.rows - lane.acked,
-                    first_seq: state.standings[collector].base.map(|base| base + lane.acked),
+                    first_seq: state.standings[collector]
+                        .base
+                        .map(|base| base + lane.acked),
                     offset: None,
                     lost: Some(why.clone()),
                 })
@@ -207,7 +207,11 @@ impl Producer {
         let has_spool = config.spool.is_some();
         let bounds = Bounds {
             max_rows: if has_spool { u64::MAX } else { config.max_rows },
-            max_bytes: if has_spool { config.spool_bytes } else { config.max_bytes },
+            max_bytes: if has_spool {
+                config.spool_bytes
+            } else {
+                config.max_bytes
+            },
             max_fresh: config.max_bytes,
             batch_rows: config.batch_rows.max(1),
             batch_bytes: config.batch_bytes.max(1),
@@ -263,7 +267,6 @@ impl Producer {
             alarm,
             notices: Notices::default(),
             counters: Counters::default(),
-            taken: AtomicU64::new(0),
         });
         let worker = Worker::new(shared.clone(), ears, conversations);
         let thread = thread::Builder::new()
@@ -313,7 +316,7 @@ impl Producer {
         }
     }
 
-    /// Takes the rows of a batch from `from` on; returns how many were taken. With several collectors rows that have keys go
+    /// Takes the rows of a batch from `from` on, by copying; returns how many were taken. With several collectors rows that have keys go
     /// where their keys belong.
     ///
     /// # Errors
@@ -341,9 +344,14 @@ impl Producer {
         }
         let mut at = from;
         while at < rows {
+            if !self.shared.state().intake.has_room() {
+                self.batching().check()?;
+                break;
+            }
             let piece = self.piece(batch, at);
             let taken = piece.rows();
-            if !self.batching().push_batch(piece)? {
+            // Before the lock is taken, and from memory that may not be there later.
+            if !self.batching().push_batch(taken as u64, encoded(&piece))? {
                 break;
             }
             at += taken;
@@ -506,7 +514,6 @@ impl Producer {
         let is_waiting = |lane: &intake::Lane| lane.acked < lane.rows;
         let impatient = |since: Option<Instant>| since.filter(|since| since.elapsed() >= patience);
         let lanes = state.intake.lanes().iter().zip(&state.standings);
-        let mut there = false;
         for (lane, standing) in lanes {
             let error = if let Some(since) = impatient(standing.gone) {
                 Failure::Gone {
@@ -523,14 +530,12 @@ impl Producer {
                     reason: standing.reason.clone(),
                 }
             } else {
-                there = true;
                 continue;
             };
             if is_waiting(lane) || state.standings.len() == 1 {
                 return Err(error);
             }
         }
-        let _ = there;
         Ok(())
     }
 }
@@ -540,7 +545,10 @@ impl Drop for Producer {
         if !self.is_own_process() {
             // Its thread is not there, and its locks are as the fork met them.
             std::mem::forget(self.shared.clone());
-            let worker = self.worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let worker = self
+                .worker
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(worker.take());
             return;
         }
@@ -573,9 +581,9 @@ impl Batching<'_> {
         }
     }
 
-    fn push_batch(&mut self, batch: Batch) -> Result<bool, Failure> {
+    fn push_batch(&mut self, rows: u64, encoded: Bytes) -> Result<bool, Failure> {
         self.check()?;
-        let taken = self.state.intake.push_batch(batch);
+        let taken = self.state.intake.push_batch(rows, encoded);
         self.must_ring |= taken != Taken::Full;
         Ok(taken != Taken::Full)
     }

@@ -64,7 +64,7 @@ struct Ask {
 #[derive(Debug)]
 pub enum Fetched {
     /// A batch, of which the rows with these offsets follow on those before.
-    Batch(Stored, Range<u64>),
+    Batch(Box<Stored>, Range<u64>),
     /// Nothing until the point in time that was given.
     Waiting,
     /// The range is done.
@@ -102,7 +102,7 @@ impl Fetch {
     pub fn advance(&mut self, until: Option<Instant>) -> Result<Fetched, ClientError> {
         loop {
             if let Some((stored, range)) = self.ready.pop_front() {
-                return Ok(Fetched::Batch(stored, range));
+                return Ok(Fetched::Batch(Box::new(stored), range));
             }
             if self.done >= self.config.range.end {
                 if let Some(link) = self.link.take() {
@@ -129,7 +129,9 @@ impl Fetch {
             let Some(link) = &self.link else { continue };
             let wake = until.map_or(self.patience, |until| until.min(self.patience));
             match link.wait(Some(wake)) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(Fetched::Waiting),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    return Ok(Fetched::Waiting);
+                }
                 other => other?,
             }
         }
@@ -202,9 +204,7 @@ impl Fetch {
     /// Takes the replies that are next in order. Whether there were any.
     fn take_replies(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
-        while let Some(Ask {
-            reply: Some(_), ..
-        }) = self.asks.front()
+        while let Some(Ask { reply: Some(_), .. }) = self.asks.front()
             && let Some(Ask {
                 range,
                 reply: Some(reply),
@@ -249,7 +249,10 @@ impl Fetch {
                 self.check_log(log_id, earliest, durable)?;
                 return Err(self.lost(asked, log_id, earliest, durable));
             }
-            Reply::Refused { code, .. } if code == Code::Closing => {
+            Reply::Refused {
+                code: Code::Closing,
+                ..
+            } => {
                 self.forget_link();
                 return Ok(range.start);
             }
@@ -281,13 +284,12 @@ impl Fetch {
         let mut at = range.start;
         for (number, bytes) in frames.into_iter().enumerate() {
             let stored = Stored::parse(bytes).map_err(|error| {
-                self.client
-                    .foreign(format!("what should be the rows from offset {at} on: {error}"))
+                self.client.foreign(format!(
+                    "what should be the rows from offset {at} on: {error}"
+                ))
             })?;
             let follows = match number {
-                0 if self.config.topics.is_empty() => {
-                    stored.first_offset <= at && at < stored.end
-                }
+                0 if self.config.topics.is_empty() => stored.first_offset <= at && at < stored.end,
                 0 => at <= stored.end,
                 // Batches of which nothing was wanted may be left out.
                 _ if !self.config.topics.is_empty() => stored.first_offset >= at,

@@ -3,13 +3,17 @@
 use thiserror::Error;
 use zeroxide_log::{BatchError, LogError};
 
+use crate::producer::window::Ending;
 use crate::wire::Code;
 
 /// Why rows are not taken, or not acknowledged.
 #[derive(Clone, Debug, Error)]
 pub enum Failure {
     /// The collector has been silent for too long. It is still tried: the producer can be used again once it is back.
-    #[error("the collector at {endpoint} has not answered for {seconds:.1} s{}; {unacknowledged} rows are not acknowledged, and sent as soon as it is back", because(reason))]
+    #[error(
+        "the collector at {endpoint} has not answered for {seconds:.1} s{}; {unacknowledged} rows are not acknowledged, and sent as soon as it is back",
+        because(reason)
+    )]
     Gone {
         /// Where it should be.
         endpoint: String,
@@ -21,7 +25,10 @@ pub enum Failure {
         reason: Option<String>,
     },
     /// The collector is there, and has taken nothing for too long.
-    #[error("the collector at {endpoint} has taken no rows for {seconds:.1} s{}", because(reason))]
+    #[error(
+        "the collector at {endpoint} has taken no rows for {seconds:.1} s{}",
+        because(reason)
+    )]
     Blocked {
         /// Where it is.
         endpoint: String,
@@ -33,7 +40,9 @@ pub enum Failure {
         reason: Option<String>,
     },
     /// A later run has taken over the name.
-    #[error("another producer with the name {name:?} has taken over at {endpoint}; here {unacknowledged} rows are not acknowledged, and never will be: {text}")]
+    #[error(
+        "another producer with the name {name:?} has taken over at {endpoint}; here {unacknowledged} rows are not acknowledged, and never will be: {text}"
+    )]
     Fenced {
         /// At which collector.
         endpoint: String,
@@ -45,7 +54,9 @@ pub enum Failure {
         text: String,
     },
     /// The collector does not take these rows, now or later.
-    #[error("the collector at {endpoint} refused: {text}; {unacknowledged} rows are not acknowledged")]
+    #[error(
+        "the collector at {endpoint} refused: {text}; {unacknowledged} rows are not acknowledged"
+    )]
     Refused {
         /// Where it is.
         endpoint: String,
@@ -78,6 +89,25 @@ impl Failure {
         Failure::Spool(error.to_string())
     }
 
+    /// A conversation that is over.
+    pub(super) fn of_ending(endpoint: &str, name: &str, ending: &Ending) -> Failure {
+        let (endpoint, text) = (endpoint.to_owned(), ending.text.clone());
+        match ending.code {
+            Code::Fenced => Failure::Fenced {
+                endpoint,
+                name: name.to_owned(),
+                unacknowledged: 0,
+                text,
+            },
+            code => Failure::Refused {
+                endpoint,
+                code,
+                text,
+                unacknowledged: 0,
+            },
+        }
+    }
+
     /// The same, with the number of rows that it leaves unacknowledged.
     pub(super) fn with_unacknowledged(&self, rows: u64) -> Failure {
         let mut failure = self.clone();
@@ -97,5 +127,8 @@ impl From<zeroxide::Error> for Failure {
 }
 
 fn because(reason: &Option<String>) -> String {
-    reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
+    reason
+        .as_ref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default()
 }

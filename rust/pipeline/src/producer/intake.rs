@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use zeroxide_log::{Batch, BatchBuilder, BatchError, Row};
 
 /// How much may come in, and when a batch is full.
@@ -45,9 +46,19 @@ pub enum Taken {
 /// A batch on its way to whoever sends.
 #[derive(Debug)]
 pub struct Sealed {
-    pub batch: Batch,
+    pub rows: u64,
+    pub content: Content,
     /// What it takes of the bounds.
     pub cost: u64,
+}
+
+/// Rows on their way.
+#[derive(Debug)]
+pub enum Content {
+    /// Still to be encoded.
+    Columns(Box<Batch>),
+    /// In their wire form.
+    Encoded(Bytes),
 }
 
 /// What comes in for one collector.
@@ -147,12 +158,12 @@ impl Intake {
         Ok(Taken::At(place, wake))
     }
 
-    /// Takes a batch that was made elsewhere, as a whole, for the collector whose turn it is.
-    pub fn push_batch(&mut self, batch: Batch) -> Taken {
+    /// Takes `rows` rows in their wire form, as a whole, for the collector whose turn it is.
+    pub fn push_batch(&mut self, rows: u64, encoded: Bytes) -> Taken {
         if !self.has_room() {
             return Taken::Full;
         }
-        let (rows, cost) = (batch.rows() as u64, batch.size() as u64);
+        let cost = encoded.len() as u64;
         let lane = &mut self.lanes[self.turn];
         // Rows that came in before go first.
         lane.seal();
@@ -161,7 +172,11 @@ impl Intake {
             row: lane.rows,
         };
         lane.rows += rows;
-        lane.sealed.push_back(Sealed { batch, cost });
+        lane.sealed.push_back(Sealed {
+            rows,
+            content: Content::Encoded(encoded),
+            cost,
+        });
         self.rows += rows;
         self.bytes += cost;
         self.fresh += cost;
@@ -213,7 +228,8 @@ impl Intake {
     /// Whether there is a sealed batch, or an open one.
     pub fn has_work(&self, known_due: Option<Instant>) -> bool {
         let due = self.lanes.iter().filter_map(|lane| lane.since).min();
-        let is_new = due.is_some_and(|since| known_due.is_none_or(|due| due > since + self.bounds.linger));
+        let is_new =
+            due.is_some_and(|since| known_due.is_none_or(|due| due > since + self.bounds.linger));
         is_new || self.lanes.iter().any(|lane| !lane.sealed.is_empty())
     }
 
@@ -272,9 +288,11 @@ impl Lane {
             return;
         }
         let mut full = mem::take(&mut self.builder);
-        let cost = full.size() as u64;
-        let batch = full.finish();
-        self.sealed.push_back(Sealed { batch, cost });
+        self.sealed.push_back(Sealed {
+            rows: full.rows() as u64,
+            cost: full.size() as u64,
+            content: Content::Columns(Box::new(full.finish())),
+        });
     }
 }
 
@@ -288,7 +306,10 @@ pub fn lane_of(key: &[u8], collectors: usize) -> usize {
 
 /// About what a row takes in a batch.
 fn row_size(row: &Row<'_>) -> usize {
-    let headers = row.headers.iter().map(|(name, value)| name.len() + value.len() + 8);
+    let headers = row
+        .headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 8);
     32 + row.value.len()
         + row.key.map_or(0, <[u8]>::len)
         + row.topic.map_or(0, str::len)

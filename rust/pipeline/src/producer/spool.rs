@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
 
+use crate::producer::encoded;
 use crate::producer::worker::wall;
 
 /// Files are removed as a whole: small ones go earlier.
@@ -75,14 +76,11 @@ impl Spool {
         self.base.map(|base| base + self.acknowledged)
     }
 
-    /// The offset of the next row: how many rows were ever in here.
-    pub(crate) fn next(&self) -> u64 {
-        self.log.next()
-    }
-
     /// The greatest epoch in here.
     pub(crate) fn epoch(&self) -> u64 {
-        self.log.last_seq(&self.producer).map_or(0, |(epoch, _)| epoch)
+        self.log
+            .last_seq(&self.producer)
+            .map_or(0, |(epoch, _)| epoch)
     }
 
     /// What former runs left, in order.
@@ -171,16 +169,13 @@ impl Spool {
     }
 }
 
-fn encoded(batch: &Batch) -> Bytes {
-    let mut bytes = Vec::with_capacity(batch.size());
-    batch.encode(&mut bytes);
-    bytes.into()
-}
-
 /// The folder of the rows for an endpoint.
 fn folder_of(endpoint: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
-    endpoint.chars().map(|c| if plain(c) { c } else { '_' }).collect()
+    endpoint
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect()
 }
 
 const BASE: &str = "base";

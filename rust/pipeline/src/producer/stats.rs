@@ -70,18 +70,20 @@ impl Producer {
         let state = shared.state();
         let lanes = || state.intake.lanes().iter();
         let (unacknowledged, unacknowledged_bytes) = state.intake.unacknowledged();
-        let collectors = lanes().zip(&state.standings).map(|(lane, standing)| CollectorStats {
-            endpoint: standing.endpoint.clone(),
-            is_connected: standing.is_open,
-            reason: standing.reason.clone(),
-            obstacle: standing.obstacle,
-            log_id: standing.log_id,
-            epoch: standing.epoch,
-            next_seq: standing.base.map(|base| base + lane.rows),
-            acknowledged_seq: standing.base.map(|base| base + lane.acked),
-            credit: standing.credit,
-            flying: standing.flying,
-        });
+        let collectors = lanes()
+            .zip(&state.standings)
+            .map(|(lane, standing)| CollectorStats {
+                endpoint: standing.endpoint.clone(),
+                is_connected: standing.is_open,
+                reason: standing.reason.clone(),
+                obstacle: standing.obstacle,
+                log_id: standing.log_id,
+                epoch: standing.epoch,
+                next_seq: standing.base.map(|base| base + lane.rows),
+                acknowledged_seq: standing.base.map(|base| base + lane.acked),
+                credit: standing.credit,
+                flying: standing.flying,
+            });
         ProducerStats {
             rows: lanes().map(|lane| lane.rows).sum(),
             acknowledged: lanes().map(|lane| lane.acked).sum(),

@@ -519,7 +519,10 @@ impl<T: Clone> Window<T> {
     /// The batches below row `upto` are on disk; `offset` belongs to the one that ends there.
     fn deliver(&mut self, upto: u64, offset: Option<u64>) {
         let base = self.base.unwrap_or_default();
-        while self.entries.front().is_some_and(|entry| entry.end() <= upto)
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| entry.end() <= upto)
             && let Some(entry) = self.entries.pop_front()
         {
             if self.cursor > 0 {

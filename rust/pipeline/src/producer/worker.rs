@@ -6,13 +6,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
+use zeroxide_log::Batch;
 
 use crate::link::{Change, Link};
-use crate::producer::intake::Sealed;
+use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
 use crate::producer::spool::Spool;
 use crate::producer::window::{Event, Transmit, Welcome, Window};
-use crate::producer::{Failure, Shared};
+use crate::producer::{Failure, Shared, encoded};
 use crate::wire::{Code, Reply, Request};
 
 /// A batch as it is sent.
@@ -164,11 +165,11 @@ impl Worker {
             conversation.send(&self.shared, transmit)?;
         }
         match conversation.window.ending() {
-            Some(ending) => Err(Failure::Refused {
-                endpoint: conversation.link.endpoint().to_owned(),
-                code: ending.code,
-                text: ending.text.clone(),
-            }),
+            Some(ending) => Err(Failure::of_ending(
+                conversation.link.endpoint(),
+                &self.shared.name,
+                ending,
+            )),
             None => Ok(()),
         }
     }
@@ -214,17 +215,22 @@ impl Worker {
             !state.stop && !state.intake.has_work(linger)
         };
         if is_idle {
-            let due = self.conversations.iter().filter_map(|c| c.window.poll_timeout());
+            let due = self
+                .conversations
+                .iter()
+                .filter_map(|c| c.window.poll_timeout());
             let due = due.chain(linger).min();
             let item = |socket| PollItem {
                 target: Target::Socket(socket),
                 events: POLLIN,
                 revents: 0,
             };
-            let links = self.conversations.iter().map(|conversation| &conversation.link);
+            let links = self
+                .conversations
+                .iter()
+                .map(|conversation| &conversation.link);
             let sockets = links.flat_map(|link| [link.socket(), link.events()]);
-            let mut items: Vec<PollItem<'_>> =
-                sockets.chain([&self.alarm]).map(item).collect();
+            let mut items: Vec<PollItem<'_>> = sockets.chain([&self.alarm]).map(item).collect();
             // A signal that interrupts is as good a reason to look as any.
             let _ = poll(&mut items, due);
         }
@@ -243,15 +249,23 @@ impl Drop for Worker {
 impl Conversation {
     /// Takes a batch on its way.
     fn take(&mut self, shared: &Shared, sealed: Sealed) -> Result<(), Failure> {
-        let Sealed { batch, cost } = sealed;
-        let rows = batch.rows() as u64;
-        let mut bytes = Vec::with_capacity(batch.size());
-        batch.encode(&mut bytes);
+        let Sealed {
+            rows,
+            content,
+            cost,
+        } = sealed;
+        let (bytes, batch) = match content {
+            Content::Columns(batch) => (encoded(&batch), Some(*batch)),
+            Content::Encoded(bytes) => (bytes, None),
+        };
         let size = bytes.len() as u64;
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
         let epoch = self.window.epoch();
-        let spooled = self.spool.as_mut().map(|spool| spool.append(&batch, epoch));
+        let spooled = self.spool.as_mut().map(|spool| {
+            let batch = batch.map_or_else(|| Batch::decode(bytes.clone()), Ok);
+            spool.append(&batch?, epoch)
+        });
         let (spooled, result) = match spooled {
             None => (None, Ok(())),
             Some(Ok(place)) => (Some(place), Ok(())),
@@ -260,7 +274,7 @@ impl Conversation {
         };
         let is_kept = spooled.is_none() || self.window.unacknowledged_size() < shared.memory;
         let parcel = Parcel {
-            bytes: is_kept.then(|| bytes.into()),
+            bytes: is_kept.then_some(bytes),
             cost,
             spooled,
         };
@@ -333,7 +347,8 @@ impl Conversation {
                 text,
             } if producer == shared.name => {
                 let obstacle = obstacle(code, text);
-                self.window.on_status(epoch, last_seq, credit, obstacle, now);
+                self.window
+                    .on_status(epoch, last_seq, credit, obstacle, now);
             }
             _ => {}
         }
@@ -362,7 +377,9 @@ impl Conversation {
             } => {
                 let batch = match (payload.bytes, payload.spooled, &mut self.spool) {
                     (Some(bytes), ..) => bytes,
-                    (None, Some(place), Some(spool)) => spool.read(place).map_err(Failure::spool)?,
+                    (None, Some(place), Some(spool)) => {
+                        spool.read(place).map_err(Failure::spool)?
+                    }
                     _ => return Ok(()),
                 };
                 let append = Request::Append {
@@ -381,21 +398,29 @@ impl Conversation {
 
     fn reopen(&mut self, shared: &Shared) -> Result<(), Failure> {
         shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
-        self.link.reopen().map_err(|error| Failure::Socket(error.to_string()))
+        self.link
+            .reopen()
+            .map_err(|error| Failure::Socket(error.to_string()))
     }
 
     /// How the conversation stands.
     fn tell(&mut self, standing: &mut super::Standing, now: Instant) {
         let window = &self.window;
         let takes_nothing = window.is_open() && window.credit().is_nothing();
-        let is_blocked = window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
+        let is_blocked =
+            window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
         self.blocked = is_blocked.then(|| self.blocked.unwrap_or(now));
         standing.gone = window.gone_since();
         standing.blocked = self.blocked;
         standing.is_denied = self.is_denied;
         standing.is_open = window.is_open();
-        standing.obstacle.clone_from(&window.obstacle().map(|(code, _)| *code));
-        let reason = window.obstacle().map(|(_, text)| text).or(self.trouble.as_ref());
+        standing
+            .obstacle
+            .clone_from(&window.obstacle().map(|(code, _)| *code));
+        let reason = window
+            .obstacle()
+            .map(|(_, text)| text)
+            .or(self.trouble.as_ref());
         if standing.reason.as_ref() != reason {
             standing.reason = reason.cloned();
         }
@@ -411,6 +436,8 @@ impl Conversation {
 
 /// Microseconds since 1970.
 pub(crate) fn wall() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

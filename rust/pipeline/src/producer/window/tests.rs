@@ -553,17 +553,30 @@ fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
     window.on_welcome(1, welcome(Some(119)), now);
     assert!(matches!(
         window.poll_event(),
-        Some(Event::Delivered { first_seq: 100, rows: 10, .. })
+        Some(Event::Delivered {
+            first_seq: 100,
+            rows: 10,
+            ..
+        })
     ));
     assert_eq!(window.poll_event(), Some(Event::Based(110)));
     assert!(matches!(
         window.poll_transmit(now),
-        Some(Transmit::Append { first_seq: 120, payload: 1, .. })
+        Some(Transmit::Append {
+            first_seq: 120,
+            payload: 1,
+            ..
+        })
     ));
     window.on_ack(124, Some(9), CREDIT, now);
     assert!(matches!(
         window.poll_event(),
-        Some(Event::Delivered { first: 10, first_seq: 120, offset: Some(9), .. })
+        Some(Event::Delivered {
+            first: 10,
+            first_seq: 120,
+            offset: Some(9),
+            ..
+        })
     ));
 }
 
