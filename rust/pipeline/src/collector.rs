@@ -210,6 +210,7 @@ impl Collector {
     /// `Refused` when they cannot be written, `Timeout`, `Closed`.
     pub fn append(&self, batch: Batch, timeout: Duration) -> Result<Range<u64>, CollectorError> {
         let (answer, answers) = sync_channel(1);
+        let batch = Box::new(batch);
         self.line.tell(Event::Append { batch, answer });
         match answers.recv_timeout(timeout) {
             Ok(Ok(range)) => Ok(range),

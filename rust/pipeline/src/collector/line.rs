@@ -21,7 +21,7 @@ pub(super) enum Event {
     },
     /// Rows of this process.
     Append {
-        batch: Batch,
+        batch: Box<Batch>,
         answer: SyncSender<Appended>,
     },
     /// Staged rows were found, and shall be published.
