@@ -22,7 +22,7 @@ from .log_tasks import LogPartition, RangeReader
 from .offsets import Offsets, Position, Range, dump, load, ranges, share
 from .planning import mean_size, narrow, newest, pieces, present, resolve
 
-__all__ = ["LogBatchReader", "LogStreamReader", "PushdownReader", "StreamReader"]
+__all__ = ["LogBatchReader", "PlainStreamReader", "PushdownReader", "StreamReader"]
 
 # How many batches the noted position stays behind: people do delete the newest entry of a
 # checkpoint, and what it stood for must still be there.
@@ -199,6 +199,18 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         return allowed
 
 
+class PlainStreamReader(LogStreamReader):
+    """For a Spark that only asks how far one could go: 4.0 and 4.1."""
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        """Where the next batch ends."""
+        # A query that goes on was asked for the partitions of its last batch, first of all; a new
+        # one will be asked for its first offset, but only afterwards.
+        if self._position is None:
+            self._position = load(self.initialOffset())
+        return dump(self.latest(self._position, limited=True))
+
+
 if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -231,17 +243,7 @@ if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
             return self.newest()
 
 else:
-
-    class StreamReader(LogStreamReader):  # type: ignore[no-redef]
-        """For Spark 4.0 and 4.1, which only ask how far one could go."""
-
-        def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
-            """Where the next batch ends."""
-            # One that goes on was asked for the partitions of its last batch, first of all; a new
-            # one will be asked for its first offset, but only afterwards.
-            if self._position is None:
-                self._position = load(self.initialOffset())
-            return dump(self.latest(self._position, limited=True))
+    StreamReader = PlainStreamReader  # type: ignore[misc, assignment]
 
 
 class LogBatchReader(RangeReader, DataSourceReader):
