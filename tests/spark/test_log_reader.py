@@ -414,8 +414,33 @@ class TestLoss:
     @pytest.mark.parametrize("missing", [0, 8, 13, 19])
     def test_a_row_is_left_out(self, missing):
         reader, parts = self.planned(Log(latest=20, leaves_out=missing))
-        with pytest.raises(DataLoss, match=r"should have come next|were not delivered"):
+        said = rf"offset {missing} .* should have come next|rows \[{missing}, 20\) .* not delivered"
+        with pytest.raises(DataLoss, match=said):
             read_all(reader, parts)
+
+    def test_rows_behind_a_missing_one(self):
+        log = Log(latest=20, leaves_out=8)
+        reader, parts = self.planned(log, failOnDataLoss="false")
+        assert offsets_of(read_all(reader, parts)[0]) == [*range(7), *range(14, 20)]
+
+    def test_an_older_copy_before_the_task_reads(self):
+        log = Log(latest=20)
+        reader, parts = self.planned(log)
+        lossy, lossy_parts = self.planned(log, failOnDataLoss="false")
+        log.latest = 12
+        with pytest.raises(DataLoss, match=r"rows \[12, 20\)"):
+            read_all(reader, parts)
+        assert offsets_of(read_all(lossy, lossy_parts)[0]) == list(range(12))
+
+    def test_a_damaged_segment(self):
+        log = Log(latest=40, damaged=(14, 28))
+        reader, parts = self.planned(log)
+        with pytest.raises(DataLoss) as error:
+            read_all(reader, parts)
+        for said in ("rows from 14 on", "damaged at byte 5", "'failOnDataLoss'", "at 28"):
+            assert said in str(error.value)
+        reader, parts = self.planned(log, failOnDataLoss="false")
+        assert offsets_of(read_all(reader, parts)[0]) == [*range(14), *range(28, 40)]
 
 
 class TestTasks:
