@@ -84,7 +84,8 @@ const PYTHON: &[&[&str]] = &[
     &["asyncio", "log", "ssh", "eventloop"],
     &["green"],
     &["auth", "curve_keygen", "devices"],
-    &["spark", "collector", "cli"],
+    &["collector"],
+    &["spark", "cli"],
     &["__main__"],
 ];
 
