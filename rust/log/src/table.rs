@@ -10,7 +10,7 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::writer::StreamWriter;
 use arrow_ipc::{Message, MessageHeader, root_as_message_with_opts};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef, UnionMode};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use flatbuffers::VerifierOptions;
@@ -106,34 +106,58 @@ impl Decoder {
             MessageHeader::Schema if self.schema.is_none() => {
                 let schema = message.header_as_schema();
                 let schema = schema.ok_or_else(|| malformed("a schema that is not there"))?;
-                self.schema = Some(Arc::new(try_fb_to_schema(schema)?));
+                let schema = try_fb_to_schema(schema)?;
+                schema
+                    .fields()
+                    .iter()
+                    .try_for_each(|field| check_type(field.data_type()))?;
+                self.schema = Some(Arc::new(schema));
             }
             MessageHeader::RecordBatch => {
                 let batch = message.header_as_record_batch();
                 let batch = batch.ok_or_else(|| malformed("a batch that is not there"))?;
-                check_rows(&batch)?;
+                check(&batch, body)?;
                 let schema = self.schema()?;
-                let decoder = RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?;
+                check_widths(
+                    &batch,
+                    schema.fields().iter().map(|field| field.data_type()),
+                )?;
+                let decoder =
+                    RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?;
                 self.batches.push(decoder.read_record_batch()?);
             }
             MessageHeader::DictionaryBatch => {
                 let batch = message.header_as_dictionary_batch();
                 let batch = batch.ok_or_else(|| malformed("a dictionary that is not there"))?;
-                let data = batch.data().ok_or_else(|| malformed("a dictionary without values"))?;
-                check_rows(&data)?;
+                let data = batch
+                    .data()
+                    .ok_or_else(|| malformed("a dictionary without values"))?;
+                check(&data, body)?;
                 let schema = self.schema()?;
+                let mut types = Vec::new();
+                let fields = schema.fields().iter();
+                fields.for_each(|field| add_dictionaries(field.data_type(), &mut types));
+                // Which of them it is for stands in a table of Arrow's; one of them it must be.
+                let fits = |values| check_widths(&data, [values]).is_ok();
+                if !types.into_iter().any(fits) {
+                    return Err(malformed("a dictionary that ends within an item"));
+                }
                 read_dictionary(body, batch, &schema, &mut self.dictionaries, &version)?;
             }
             other => {
                 let what = other.variant_name().unwrap_or("unknown");
-                return Err(malformed(format!("a message of kind {what} where none should be")));
+                return Err(malformed(format!(
+                    "a message of kind {what} where none should be"
+                )));
             }
         }
         Ok(())
     }
 
     fn schema(&self) -> Result<SchemaRef, TableError> {
-        self.schema.clone().ok_or_else(|| malformed("rows before the schema"))
+        self.schema
+            .clone()
+            .ok_or_else(|| malformed("rows before the schema"))
     }
 }
 
@@ -166,7 +190,9 @@ fn word(bytes: &[u8]) -> Option<u32> {
 
 fn take(rest: &mut Buffer, length: u64) -> Result<Buffer, TableError> {
     let there = rest.len();
-    let length = usize::try_from(length).ok().filter(|length| *length <= there);
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= there);
     let length = length.ok_or_else(|| malformed("it ends within a message"))?;
     let taken = rest.slice_with_length(0, length);
     rest.advance(length);
@@ -182,11 +208,168 @@ fn parse(metadata: &[u8]) -> Result<Message<'_>, TableError> {
     root_as_message_with_opts(&limits, metadata).map_err(|error| malformed(error.to_string()))
 }
 
-fn check_rows(batch: &arrow_ipc::RecordBatch<'_>) -> Result<(), TableError> {
+/// The lengths that a batch claims, before anybody uses them.
+fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), TableError> {
     let nodes = batch.nodes().into_iter().flatten();
     let mut lengths = nodes.map(|node| node.length()).chain([batch.length()]);
-    match lengths.all(|length| (0..=MAX_ROWS).contains(&length)) {
+    if !lengths.all(|length| (0..=MAX_ROWS).contains(&length)) {
+        return Err(malformed("columns of impossible lengths"));
+    }
+    let mut buffers = batch.buffers().into_iter().flatten();
+    let is_within = buffers.all(|buffer| {
+        let end = buffer.offset().checked_add(buffer.length());
+        let end = end.and_then(|end| usize::try_from(end).ok());
+        buffer.offset() >= 0 && buffer.length() >= 0 && end.is_some_and(|end| end <= body.len())
+    });
+    match is_within {
         true => Ok(()),
-        false => Err(malformed("columns of impossible lengths")),
+        false => Err(malformed("columns outside of the message")),
+    }
+}
+
+/// Sizes in types are signed, and not everybody expects that.
+fn check_type(data_type: &DataType) -> Result<(), TableError> {
+    use DataType::{
+        Dictionary, FixedSizeBinary, FixedSizeList, LargeList, LargeListView, List, ListView, Map,
+        RunEndEncoded, Struct, Union,
+    };
+    match data_type {
+        FixedSizeBinary(size) | FixedSizeList(_, size) if *size < 0 => {
+            Err(malformed("items of a negative size"))
+        }
+        Dictionary(_, of) => check_type(of),
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | Map(item, _)
+        | FixedSizeList(item, _) => check_type(item.data_type()),
+        RunEndEncoded(ends, values) => {
+            check_type(ends.data_type())?;
+            check_type(values.data_type())
+        }
+        Struct(fields) => fields
+            .iter()
+            .try_for_each(|field| check_type(field.data_type())),
+        Union(fields, _) => fields
+            .iter()
+            .try_for_each(|(_, field)| check_type(field.data_type())),
+        _ => Ok(()),
+    }
+}
+
+/// The types of the values of all dictionaries.
+fn add_dictionaries<'a>(data_type: &'a DataType, found: &mut Vec<&'a DataType>) {
+    use DataType::{
+        Dictionary, FixedSizeList, LargeList, LargeListView, List, ListView, Map, RunEndEncoded,
+        Struct, Union,
+    };
+    match data_type {
+        Dictionary(_, values) => {
+            found.push(values);
+            add_dictionaries(values, found);
+        }
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | Map(item, _)
+        | FixedSizeList(item, _) => add_dictionaries(item.data_type(), found),
+        RunEndEncoded(_, values) => add_dictionaries(values.data_type(), found),
+        Struct(fields) => {
+            fields
+                .iter()
+                .for_each(|field| add_dictionaries(field.data_type(), found));
+        }
+        Union(fields, _) => {
+            fields
+                .iter()
+                .for_each(|(_, field)| add_dictionaries(field.data_type(), found));
+        }
+        _ => {}
+    }
+}
+
+/// A buffer of numbers must end where a number does.
+fn check_widths<'a>(
+    batch: &arrow_ipc::RecordBatch<'_>,
+    columns: impl IntoIterator<Item = &'a DataType>,
+) -> Result<(), TableError> {
+    let views = batch.variadicBufferCounts().into_iter().flatten();
+    let mut views = views.map(|count| usize::try_from(count).unwrap_or(0));
+    let buffers = batch.buffers().map_or(0, |buffers| buffers.len());
+    let mut widths = Vec::new();
+    for data_type in columns {
+        add_widths(data_type, &mut views, buffers, &mut widths);
+    }
+    let buffers = batch.buffers().into_iter().flatten();
+    let is_whole = |(buffer, width): (&arrow_ipc::Buffer, &i64)| buffer.length() % width == 0;
+    match buffers.zip(&widths).all(is_whole) {
+        true => Ok(()),
+        false => Err(malformed("columns that end within an item")),
+    }
+}
+
+/// The widths of what the buffers of a column hold, in their order, up to about `most` of them.
+fn add_widths(
+    data_type: &DataType,
+    views: &mut impl Iterator<Item = usize>,
+    most: usize,
+    widths: &mut Vec<i64>,
+) {
+    use DataType::{
+        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
+        LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
+    };
+    match data_type {
+        Null => {}
+        Utf8 | Binary => widths.extend([1, 4, 1]),
+        LargeUtf8 | LargeBinary => widths.extend([1, 8, 1]),
+        Utf8View | BinaryView => {
+            widths.extend([1, 16]);
+            widths.extend(std::iter::repeat_n(1, views.next().unwrap_or(0).min(most)));
+        }
+        List(item) | Map(item, _) => {
+            widths.extend([1, 4]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        LargeList(item) => {
+            widths.extend([1, 8]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        ListView(item) => {
+            widths.extend([1, 4, 4]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        LargeListView(item) => {
+            widths.extend([1, 8, 8]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        FixedSizeList(item, _) => {
+            widths.push(1);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        Struct(fields) => {
+            widths.push(1);
+            for field in fields {
+                add_widths(field.data_type(), views, most, widths);
+            }
+        }
+        Dictionary(key, _) => add_widths(key, views, most, widths),
+        RunEndEncoded(ends, values) => {
+            add_widths(ends.data_type(), views, most, widths);
+            add_widths(values.data_type(), views, most, widths);
+        }
+        Union(fields, mode) => {
+            widths.push(1);
+            widths.extend((*mode == UnionMode::Dense).then_some(4));
+            for (_, field) in fields.iter() {
+                add_widths(field.data_type(), views, most, widths);
+            }
+        }
+        number => {
+            let width = number.primitive_width().unwrap_or(1);
+            widths.extend([1, i64::try_from(width).unwrap_or(1)]);
+        }
     }
 }

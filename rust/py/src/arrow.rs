@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
+use arrow_array::{
+    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array,
+};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -142,7 +144,7 @@ impl ArrowTable {
 
 /// The rows of any object that speaks Arrow. An array that is not of structs is a column named `value`.
 ///
-/// The memory is the object's: see the top of this file.
+/// The memory is the object's: see the top of this file. `Table::to_batch` makes one batch of it.
 pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
     if let Ok(own) = data.cast_exact::<ArrowTable>() {
         return Ok(own.get().table.clone());
@@ -164,11 +166,6 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
     )))
 }
 
-/// The same as one batch.
-pub(crate) fn import_batch(data: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    import(data)?.to_batch().map_err(table_error)
-}
-
 fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Table> {
     let schema = capsule(schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
     let array = capsule(array, ARRAY)?.cast::<FFI_ArrowArray>();
@@ -176,7 +173,9 @@ fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult
     // array out leaves a released one behind, as the interface says.
     let (schema, array) = unsafe { (&*schema, FFI_ArrowArray::from_raw(array)) };
     if array.is_released() {
-        return Err(PyValueError::new_err("the array was taken by somebody else before"));
+        return Err(PyValueError::new_err(
+            "the array was taken by somebody else before",
+        ));
     }
     let field = Field::try_from(schema).map_err(arrow_error)?;
     // SAFETY: the producer promises that the array is of the type it gave with it.
@@ -192,7 +191,7 @@ fn import_stream(stream: &Bound<'_, PyAny>) -> PyResult<Table> {
     let stream = capsule(stream, STREAM)?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name points to such a struct; taking it leaves a released one behind.
     let reader = unsafe { ArrayStreamReader::from_raw(stream) }.map_err(arrow_error)?;
-    let field = reader.field();
+    let field = reader.field().clone();
     let mut batches = Vec::new();
     for array in reader {
         batches.push(rows(&field, array.map_err(arrow_error)?)?);
@@ -232,7 +231,9 @@ fn rows(field: &FieldRef, array: ArrayRef) -> PyResult<RecordBatch> {
         return RecordBatch::try_new(schema, vec![array]).map_err(arrow_error);
     };
     if structs.null_count() > 0 {
-        return Err(PyValueError::new_err("rows that are null as a whole are not rows of a table"));
+        return Err(PyValueError::new_err(
+            "rows that are null as a whole are not rows of a table",
+        ));
     }
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(structs.len()));
     RecordBatch::try_new_with_options(schema, structs.columns().to_vec(), &options)
@@ -255,6 +256,9 @@ pub(crate) fn arrow_decode(message: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
         Ok(frame) => frame.get().body().into_bytes(),
         Err(_) => with_contiguous(message, Bytes::copy_from_slice)?,
     };
-    let table = message.py().detach(|| Table::decode(bytes)).map_err(table_error)?;
+    let table = message
+        .py()
+        .detach(|| Table::decode(bytes))
+        .map_err(table_error)?;
     Ok(ArrowTable::new(table))
 }
