@@ -123,14 +123,20 @@ pub(crate) fn security(
         match secret {
             Some(secret) if zeroxide::curve_public(&secret) == public => {}
             Some(_) => {
-                return Err(PyValueError::new_err("public_key and secret_key are not a pair"));
+                return Err(PyValueError::new_err(
+                    "public_key and secret_key are not a pair",
+                ));
             }
             None => {
-                return Err(PyValueError::new_err("public_key is of use with its secret_key only"));
+                return Err(PyValueError::new_err(
+                    "public_key is of use with its secret_key only",
+                ));
             }
         }
     }
-    Security::new(key(server_key)?, secret).map(Some).map_err(raise)
+    Security::new(key(server_key)?, secret)
+        .map(Some)
+        .map_err(raise)
 }
 
 // ---- errors --------------------------------------------------------------------------------------------------------

@@ -40,7 +40,10 @@ impl Client {
         let core = self.core()?;
         let mut call = core.begin(request);
         let reply = wait(py, None, |until| core.advance(&mut call, Some(until)))?;
-        Ok((core, reply.expect("a wait without a deadline ends with a reply")))
+        Ok((
+            core,
+            reply.expect("a wait without a deadline ends with a reply"),
+        ))
     }
 }
 
@@ -143,7 +146,9 @@ impl Client {
         part: u32,
         rows: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        let table = arrow::import_batch(rows)?;
+        let table = arrow::import(rows)?
+            .to_batch()
+            .map_err(arrow::table_error)?;
         if table.num_rows() > PART_ROWS {
             return Err(PyValueError::new_err(format!(
                 "a part has at most {PART_ROWS} rows, this one {}: stage it in several",
@@ -217,7 +222,9 @@ fn attempt_of((partition, attempt): (u32, u64)) -> Attempt {
 }
 
 fn parse_log_id(text: &str) -> PyResult<LogId> {
-    let number = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok()).flatten();
+    let number = (text.len() == 32)
+        .then(|| u128::from_str_radix(text, 16).ok())
+        .flatten();
     match number {
         Some(number) => Ok(number.to_be_bytes()),
         None => Err(PyValueError::new_err("a log id is 32 hexadecimal digits")),

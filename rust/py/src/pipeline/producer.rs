@@ -295,7 +295,9 @@ impl Producer {
 
     /// Raises if nothing can be sent any more, or the collector is gone for too long.
     fn _check(&self) -> PyResult<()> {
-        self.core()?.check_now().map_err(|failure| of_failure(&failure))
+        self.core()?
+            .check_now()
+            .map_err(|failure| of_failure(&failure))
     }
 
     /// Takes no more rows.

@@ -45,7 +45,9 @@ pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
     for pair in pairs.try_iter()? {
         let (name, value) = pair?
             .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
-            .map_err(|_| PyTypeError::new_err("headers are a dict, or a list of pairs of name and value"))?;
+            .map_err(|_| {
+                PyTypeError::new_err("headers are a dict, or a list of pairs of name and value")
+            })?;
         let name: String = name
             .extract()
             .map_err(|_| PyTypeError::new_err("the name of a header is a str"))?;
