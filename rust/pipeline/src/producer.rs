@@ -405,6 +405,16 @@ impl Producer {
         self.batching().check()
     }
 
+    /// Whether what came in can be acknowledged, now or later.
+    ///
+    /// # Errors
+    /// As [`wait_mark`](Self::wait_mark).
+    pub fn check_pending(&self) -> Result<(), Failure> {
+        let state = self.shared.state();
+        self.check_failure(&state)?;
+        self.check_patience(&state, true)
+    }
+
     /// As many rows from `at` on as make a batch.
     fn piece(&self, batch: &Batch, at: usize) -> Batch {
         let mut rows = (batch.rows() - at).min(self.config.batch_rows.max(1));

@@ -300,6 +300,12 @@ impl Producer {
             .map_err(|failure| of_failure(&failure))
     }
 
+    /// Raises if what came in is not acknowledged any more, or not for too long.
+    fn _check_pending(&self) -> PyResult<()> {
+        let result = self.core()?.check_pending();
+        result.map_err(|failure| of_failure(&failure))
+    }
+
     /// Takes no more rows.
     fn _shut(&self) -> PyResult<()> {
         self.core()?.shut();
