@@ -39,6 +39,7 @@ def read(spark: SparkSession, endpoints: str, limit_s: float) -> DataFrame:
     messages = (
         spark.read.format("zeromq")
         .schema("value binary")
+        .option("mode", "live")
         .option("endpoint", endpoints)
         .option("endOfStream", flights.END.decode())
         .option("timeoutMs", int(limit_s * 1000))

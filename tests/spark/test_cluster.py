@@ -51,7 +51,7 @@ result = {}
 
 def read(endpoint):
     return (spark.read.format("zeromq").schema("value binary")
-            .options(endpoint=endpoint, endOfStream="END", timeoutMs=60_000).load())
+            .options(mode="live", endpoint=endpoint, endOfStream="END", timeoutMs=60_000).load())
 
 def fails_at_first(batches):
     import time
@@ -82,7 +82,7 @@ result["written"] = sorted(int(message[0]) for message in messages) == list(rang
 # A writing task fails halfway and runs again: everything arrives, some of it twice.
 spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000")
 def all_of_the_second_attempt(messages):
-    return sum(message[4].endswith(b",1") for message in messages) == 10_000
+    return sum(message[4].split(b",")[3] == b"1" for message in messages) == 10_000
 endpoint, messages, thread = receiving(all_of_the_second_attempt)
 # Wide rows, because Spark hands them to the writer in blocks of 64 KiB.
 wide = f.lpad(f.col("id").cast("string"), 200, "0")
@@ -92,8 +92,9 @@ rows = spark.range(0, 10_000, 1, 1).select(wide.alias("value"))
 thread.join(60)
 attempts = {}
 for message in messages:
-    query, batch, partition, attempt = message[4].decode().split(",")
+    query, batch, partition, attempt, row = message[4].decode().split(",")
     attempts.setdefault(int(attempt), []).append(int(message[2]))
+    result["numbered"] = result.get("numbered", True) and int(row) == int(message[2])
 result["attempts"] = sorted(attempts)
 result["last"] = sorted(attempts[max(attempts)]) == list(range(10_000))
 result["first"] = 0 < len(attempts[0]) < 10_000
@@ -132,6 +133,7 @@ def test_cluster(run_script, clean_work_folder):
         "written": True,
         "attempts": [0, 1],
         "first": True,
+        "numbered": True,
         "last": True,
         "refused": True,
     }

@@ -93,9 +93,9 @@ def test_join():
     assert join(columns, "single", None, None) == [b"a", b"b"]
     assert join(columns, "topic-first", None, None) == [(b"t", b"a"), (b"", b"b")]
     assert join(columns, "topic-first", b"T", None) == [(b"T", b"a"), (b"T", b"b")]
-    assert join(columns, "envelope", None, b"q,1,2,3") == [
-        (b"t", b"", b"a", b"spark", b"q,1,2,3"),
-        (b"", b"", b"b", b"spark", b"q,1,2,3"),
+    assert join(columns, "envelope", None, [b"q,1,2,3,0", b"q,1,2,3,1"]) == [
+        (b"t", b"", b"a", b"spark", b"q,1,2,3,0"),
+        (b"", b"", b"b", b"spark", b"q,1,2,3,1"),
     ]
     columns = {"value": [b"a"], "key": [b"k"], "headers": [[b"h", b"1"]]}
     assert join(columns, "envelope", None, None) == [(b"", b"k", b"a", b"h", b"1")]

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from zeroxide.spark.options import ReadOptions, WriteOptions
+from zeroxide.spark.options import LogWriteOptions, ReadOptions, WriteOptions, is_for_log
 
 ENDPOINT = {"endpoint": "tcp://127.0.0.1:5555"}
 
@@ -64,8 +64,8 @@ def test_what_spark_adds_is_ignored():
         (ENDPOINT | {"socket": "push"}, "reading has: pull, sub"),
         (ENDPOINT | {"subscribe": "a"}, "needs socket=sub"),
         (ENDPOINT | {"includeHeaders": "true"}, "needs framing=envelope"),
-        (ENDPOINT | {"mode": "log"}, "needs the collector"),
-        (ENDPOINT | {"startingOffsets": "earliest"}, "needs the collector"),
+        (ENDPOINT | {"mode": "log"}, "'mode' is 'log' but reading has: live"),
+        (ENDPOINT | {"startingOffsets": "earliest"}, "is for reading with mode=log"),
         (ENDPOINT | {"zmq.rcvhmw": "1"}, "no such socket option"),
         (ENDPOINT | {"zmq.rcvtimeo": "1"}, "set by option 'timeoutMs'"),
         (ENDPOINT | {"zmq.curve_secretkey": "x" * 40}, "env:NAME or file:PATH"),
@@ -81,9 +81,9 @@ def test_wrong_options_of_reading(options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"socket": "pull"}, "writing has: push, dealer, pub"),
-        ({"socket": "log"}, "needs the collector"),
-        ({"delivery": "exactly-once"}, "needs the collector"),
+        ({"socket": "pull"}, "writing has: push, dealer, pub, log"),
+        ({"socket": "push", "delivery": "exactly-once"}, "needs socket=log"),
+        ({"delivery": "at-most-once"}, "writing has: at-least-once, exactly-once"),
         ({"waitPeers": "-1"}, "at least 0"),
         ({"frame": "json"}, "message, arrow"),
         ({"includeHeaders": "true", "framing": "single"}, "needs framing=envelope"),
@@ -93,4 +93,44 @@ def test_wrong_options_of_reading(options, said):
 def test_wrong_options_of_writing(options, said):
     with pytest.raises(ValueError, match=r"option|socket|delivery") as error:
         WriteOptions.parse(ENDPOINT | options)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "log"),
+    [
+        ({}, False),
+        ({"socket": "LOG"}, True),
+        ({"delivery": "exactly-once"}, True),
+        ({"delivery": "at-least-once"}, False),
+        ({"mode": "log"}, True),
+        ({"socket": "push", "delivery": "exactly-once"}, False),
+    ],
+)
+def test_what_goes_to_a_log(options, log):
+    assert is_for_log(ENDPOINT | options) == log
+
+
+def test_defaults_of_writing_to_a_log():
+    write = LogWriteOptions.parse(ENDPOINT | {"checkpointlocation": "/x"})
+    assert (write.endpoint, write.frame, write.checkpoint) == (*ENDPOINT.values(), "message", "/x")
+    assert write.ack_timeout_ms == 30_000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"endpoint": "tcp://a:1,tcp://b:2"}, "in one log only"),
+        ({"attach": "bind"}, "it is the collector that binds"),
+        ({"waitPeers": "2"}, "writing zeromq with socket=log has no option 'waitPeers'"),
+        ({"framing": "envelope"}, "writing zeromq with socket=log has no option 'framing'"),
+        ({"zmq.sndhwm": "2"}, "which takes zmq.curve_serverkey"),
+        ({"zmq.curve_secretkey": "x" * 40}, "env:NAME or file:PATH"),
+        ({"batchId": "1"}, "needs 'queryName'"),
+        ({"batchId": "-1", "queryName": "q"}, "at least 0"),
+    ],
+)
+def test_wrong_options_of_writing_to_a_log(options, said):
+    with pytest.raises(ValueError, match="option") as error:
+        LogWriteOptions.parse(ENDPOINT | options)
     assert said in str(error.value)

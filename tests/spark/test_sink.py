@@ -1,15 +1,26 @@
 """The writers as plain Python: real sockets, no JVM."""
 
 import time
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql import Row
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 import zeroxide as zmq
 from zeroxide.spark.schema import spark_schema
 from zeroxide.spark.sink import Sent
 from zeroxide.spark.source import ZeroMQDataSource
+from zeroxide.spark.writers import to_record_batches
 
 VALUE = spark_schema(["value"])
 
@@ -110,8 +121,8 @@ def test_headers_for_receivers_that_drop_repetitions(bound, receive):
     writer(endpoint, columns, **options).write(iter([rows]))
     done.join()
     assert messages == [
-        [b"", b"k", b"a", b"spark", b"q,0,0,0", b"h", b"1"],
-        [b"", b"", b"b", b"spark", b"q,0,0,0"],
+        [b"", b"k", b"a", b"spark", b"q,0,0,0,0", b"h", b"1"],
+        [b"", b"", b"b", b"spark", b"q,0,0,0,1"],
     ]
 
 
@@ -125,6 +136,36 @@ def test_arrow_frames(bound, receive):
     done.join()
     assert [topic for topic, _ in messages] == [b"t", b"t"]
     assert [pa.ipc.open_stream(body).read_all().to_batches()[0] for _, body in messages] == rows
+
+
+def test_arrow_frames_with_headers(bound, receive):
+    pull, endpoint = bound(zmq.PULL)
+    messages, done = receive(pull, 2)
+    options = {"frame": "arrow", "includeHeaders": "true", "queryName": "q", "batchId": "7"}
+    rows = [batch(id=[1, 2]), batch(id=[3])]
+    writer(endpoint, StructType([StructField("id", LongType())]), **options).write(iter(rows))
+    done.join()
+    marks = [pa.ipc.open_stream(body).schema.metadata[b"spark"] for (body,) in messages]
+    assert marks == [b"q,7,0,0,0", b"q,7,0,0,2"]
+
+
+def test_rows_where_spark_has_no_batches():
+    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+    schema = StructType(
+        [
+            StructField("value", StringType()),
+            StructField("headers", ArrayType(header)),
+            StructField("timestamp", TimestampType()),
+        ]
+    )
+    noon = datetime(2013, 1, 1, 12, tzinfo=UTC)
+    local = noon.astimezone().replace(tzinfo=None)
+    rows = [Row(value="a", headers=[Row(key="h", value=b"1")], timestamp=local)] * 10_001
+    first, second = to_record_batches(iter(rows), schema)
+    assert (first.num_rows, second.num_rows) == (10_000, 1)
+    assert second.to_pylist() == [
+        {"value": "a", "headers": [{"key": "h", "value": b"1"}], "timestamp": noon}
+    ]
 
 
 def test_an_empty_partition_waits_for_nobody():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
+    "SPARK_HEADER",
     "Columns",
     "Incoming",
     "Outgoing",
@@ -110,8 +111,10 @@ def to_rows(batch: "pa.RecordBatch", names: Iterable[str]) -> Columns:
     return columns
 
 
-def join(columns: Columns, framing: Framing, topic: bytes | None, header: bytes | None) -> Outgoing:
-    """Columns as messages; `topic` stands for all rows, `header` goes with each."""
+def join(
+    columns: Columns, framing: Framing, topic: bytes | None, marks: Sequence[bytes] | None
+) -> Outgoing:
+    """Columns as messages; `topic` stands for all rows, `marks` has the header of each."""
     values = columns["value"]
     missing = values.count(None)
     if missing:
@@ -128,11 +131,14 @@ def join(columns: Columns, framing: Framing, topic: bytes | None, header: bytes 
     if framing == TOPIC_FIRST:
         return list(zip(topics, values, strict=True))
     keys = _without_none(columns.get("key"), len(values))
-    own = () if header is None else (SPARK_HEADER, header)
+    rows: Iterable[tuple[bytes, ...]]
+    if marks is None:
+        rows = zip(topics, keys, values, strict=True)
+    else:
+        rows = zip(topics, keys, values, repeat(SPARK_HEADER, len(values)), marks, strict=True)
     if "headers" not in columns:
-        return [(t, k, v, *own) for t, k, v in zip(topics, keys, values, strict=True)]
-    rows = zip(topics, keys, values, columns["headers"], strict=True)
-    return [(t, k, v, *own, *more) for t, k, v, more in rows]
+        return list(rows)
+    return [(*row, *more) for row, more in zip(rows, columns["headers"], strict=True)]
 
 
 def _open_envelopes(messages: Any, lengths: set[int]) -> Columns:

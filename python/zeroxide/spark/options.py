@@ -6,7 +6,9 @@ that is not known is an error: a mistyped option would otherwise do nothing, sil
 Both ways
     ``endpoint``        required; where to connect or bind, a comma-separated list
     ``attach``          ``connect`` or ``bind``
-    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed
+    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed. Reading
+                        has ``log`` unless this is said; `zeroxide.spark.log_options` has its
+                        options
     ``framing``         which frame of a message is what:
 
                         * ``single``: the message is the value
@@ -29,24 +31,37 @@ Reading: one endpoint is one partition, which ends at whichever limit it reaches
                         them, and the value is the last
 
 Writing: a row is a message; ``write`` ends when all have left for their peers
-    ``socket``          ``push``, ``dealer`` or ``pub``
+    ``socket``          ``push``, ``dealer``, ``pub``, or ``log``, which has options of its own
     ``topic``           the topic of all rows, in place of a column ``topic``
     ``frame``           ``message``, or ``arrow``: one message per batch of rows, an Arrow
                         IPC stream of all columns
     ``waitPeers``       1; peers (for ``pub``: subscribers) to wait for before sending
     ``flushTimeoutMs``  30000; how long to wait for peers, for room, and for the flush
     ``includeHeaders``  puts a header ``spark`` into each message, with the text
-                        ``query,batch,partition,attempt``: rows that a retry sends again
-                        differ from the first ones in nothing but the attempt
+                        ``query,batch,partition,attempt,row``: what a retry sends again
+                        differs from the first in nothing but the attempt. With
+                        ``frame=arrow`` it is in the stream's metadata, for its first row
     ``queryName``       the query in that header, in place of Spark's id
+    ``batchId``         the batch in that header, in place of Spark's number
     ``framing``         the least that holds the columns: ``envelope`` with ``key`` or
                         ``headers``, ``topic-first`` with ``topic``, else ``single``
+
+Writing to a collector's log, with ``socket=log`` or ``delivery=exactly-once``: tasks stage
+their rows there, and the driver's commit makes them readable, all at once and only once
+    ``endpoint``        the collector's; one
+    ``topic``           the topic of all rows, in place of a column ``topic``
+    ``frame``           ``message``, or ``arrow``, as above
+    ``ackTimeoutMs``    30000; how long the collector may take to confirm
+    ``batchId``         makes a batch write repeatable, together with ``queryName``: the
+                        log takes each number of a name once, and none below the last
+    ``queryName``       the name; in a stream, what stands for its id where Spark has none
+    ``zmq.curve_*``     ``serverkey``, ``publickey`` and ``secretkey``
 """
 
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NoReturn, TypeVar, cast, overload
+from typing import Literal, TypeVar, cast, overload
 
 from ..constants import SocketOption
 
@@ -55,9 +70,11 @@ __all__ = [
     "SINGLE",
     "TOPIC_FIRST",
     "Attachment",
+    "LogWriteOptions",
     "ReadOptions",
     "WriteOptions",
     "included_columns",
+    "is_for_log",
 ]
 
 Framing = Literal["single", "topic-first", "envelope"]
@@ -89,7 +106,6 @@ LOG_ONLY = frozenset(
         "fetch.timeoutMs",
         "fetch.retries",
         "collector.graceMs",
-        "ackTimeoutMs",
     )
 )
 
@@ -104,6 +120,16 @@ SPOKEN_FOR = {
 
 # Their values would be readable in every query plan.
 SECRETS = frozenset({"curve_secretkey", "plain_password"})
+
+# What may be said to a collector's client.
+CURVE_KEYS = ("curve_serverkey", "curve_publickey", "curve_secretkey")
+
+# Where a write may go.
+WRITERS = ("push", "dealer", "pub", "log")
+
+AT_LEAST_ONCE = "at-least-once"
+EXACTLY_ONCE = "exactly-once"
+DELIVERIES = (AT_LEAST_ONCE, EXACTLY_ONCE)
 
 T = TypeVar("T")
 
@@ -136,7 +162,7 @@ class ReadOptions:
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Reads and checks the options of a batch read."""
         given = _Given(options, "reading")
-        given.mode()
+        given.choice("mode", ("live",), "live")
         socket = given.choice("socket", ("pull", "sub"), "pull")
         framing = given.choice("framing", FRAMINGS, TOPIC_FIRST if socket == "sub" else SINGLE)
         subscribe = given.names("subscribe") + given.names("topics")
@@ -166,31 +192,33 @@ class WriteOptions:
     """What ``df.write.format("zeromq")`` or ``df.writeStream`` was told."""
 
     attachment: Attachment
-    socket: Literal["push", "dealer", "pub"]
+    socket: Literal["push", "dealer", "pub", "log"]
     framing: Framing | None  # None: what the columns need
     frame: Literal["message", "arrow"]
     topic: bytes | None
     include_headers: bool
     query_name: str | None
+    batch_id: int | None
     wait_peers: int
     flush_timeout_ms: int
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
-        """Reads and checks the options of a batch or streaming write."""
+        """Reads and checks the options of a batch or streaming write to sockets."""
         given = _Given(options, "writing")
-        given.mode()
-        if (given.text("delivery") or "at-least-once").lower() != "at-least-once":
-            given.needs_collector("delivery=exactly-once")
-        if (given.peek("socket") or "").lower() == "log":
-            given.needs_collector("socket=log")
+        given.choice("mode", ("live", "log"), "live")
+        if given.choice("delivery", DELIVERIES, AT_LEAST_ONCE) != AT_LEAST_ONCE:
+            raise ValueError(
+                f"option 'delivery' is {EXACTLY_ONCE!r}, which needs socket=log: a message that"
+                " went out over another socket cannot be taken back"
+            )
         framing = given.choice("framing", (*FRAMINGS, ""), "")
         topic = given.text("topic")
         write = cls(
             attachment=given.attachment(),
             socket=cast(
-                Literal["push", "dealer", "pub"],
-                given.choice("socket", ("push", "dealer", "pub"), "push"),
+                Literal["push", "dealer", "pub", "log"],
+                given.choice("socket", WRITERS, "push"),
             ),
             framing=cast(Framing, framing) if framing else None,
             frame=cast(
@@ -200,6 +228,7 @@ class WriteOptions:
             topic=None if topic is None else topic.encode(),
             include_headers=given.flag("includeHeaders"),
             query_name=given.text("queryName"),
+            batch_id=given.number("batchId", None, least=0),
             wait_peers=given.number("waitPeers", 1, least=0),
             flush_timeout_ms=given.number("flushTimeoutMs", 30_000, least=1),
         )
@@ -207,6 +236,70 @@ class WriteOptions:
         if write.include_headers and framing not in ("", ENVELOPE):
             raise ValueError("option 'includeHeaders' needs framing=envelope to put them into")
         return write
+
+
+@dataclass(frozen=True)
+class LogWriteOptions:
+    """What a write to a collector's log was told."""
+
+    endpoint: str
+    socket_options: tuple[tuple[str, str], ...]
+    frame: Literal["message", "arrow"]
+    topic: str | None
+    query_name: str | None
+    batch_id: int | None
+    checkpoint: str | None
+    ack_timeout_ms: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "LogWriteOptions":
+        """Reads and checks the options of a batch or streaming write to a log."""
+        given = _Given(options, "writing", " with socket=log")
+        given.choice("mode", ("live", "log"), "log")
+        given.choice("socket", WRITERS, "log")
+        # What is exactly once is at least once, too.
+        given.choice("delivery", DELIVERIES, EXACTLY_ONCE)
+        attachment = given.attachment()
+        if attachment.bind:
+            raise ValueError("option 'attach' is 'bind', but it is the collector that binds")
+        if len(attachment.endpoints) > 1:
+            raise ValueError(
+                f"option 'endpoint' has {len(attachment.endpoints)} collectors, but a batch"
+                " can be committed as a whole in one log only"
+            )
+        for name, _ in attachment.socket_options:
+            if name not in CURVE_KEYS:
+                raise ValueError(
+                    f"option 'zmq.{name}' is not one of socket=log, which takes"
+                    f" {', '.join(f'zmq.{key}' for key in CURVE_KEYS)}"
+                )
+        write = cls(
+            endpoint=attachment.endpoints[0],
+            socket_options=attachment.socket_options,
+            frame=cast(
+                Literal["message", "arrow"],
+                given.choice("frame", ("message", "arrow"), "message"),
+            ),
+            topic=given.text("topic"),
+            query_name=given.text("queryName"),
+            batch_id=given.number("batchId", None, least=0),
+            checkpoint=given.peek("checkpointLocation"),
+            ack_timeout_ms=given.number("ackTimeoutMs", 30_000, least=1),
+        )
+        given.finish()
+        if write.batch_id is not None and write.query_name is None:
+            raise ValueError("option 'batchId' needs 'queryName': numbers of what?")
+        return write
+
+
+def is_for_log(options: Mapping[str, str]) -> bool:
+    """Whether a write with these options goes to a collector's log."""
+    given = _Given(options, "writing")
+    socket = (given.peek("socket") or "").lower()
+    if socket:
+        return socket == "log"
+    delivery, mode = given.peek("delivery") or "", given.peek("mode") or ""
+    return delivery.lower() == EXACTLY_ONCE or mode.lower() == "log"
 
 
 def included_columns(options: Mapping[str, str]) -> list[str]:
@@ -228,11 +321,12 @@ def included_columns(options: Mapping[str, str]) -> list[str]:
 class _Given:
     """The options as they came, taken one after the other."""
 
-    def __init__(self, options: Mapping[str, str], doing: str) -> None:
+    def __init__(self, options: Mapping[str, str], doing: str, how: str = "") -> None:
         self._values = {name.lower(): value for name, value in options.items()}
         self._left = {name.lower(): name for name in options}
         self._known: list[str] = []
         self._doing = doing
+        self._how = how
 
     def peek(self, name: str) -> str | None:
         return self._values.get(name.lower())
@@ -249,8 +343,8 @@ class _Given:
             raise ValueError(f"option {name!r} is {value!r} but {self._doing} has: {shown}")
         return value
 
-    def flag(self, name: str) -> bool:
-        return self._read(name, "true or false", _truth, default=False)
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self._read(name, "true or false", _truth, default=default)
 
     @overload
     def number(self, name: str, default: int, *, least: int) -> int: ...
@@ -269,11 +363,12 @@ class _Given:
         parts = (self.text(name) or "").split(",")
         return tuple(part.strip() for part in parts if part.strip())
 
-    def mode(self) -> None:
-        if self.choice("mode", ("live", "log"), "live") == "log":
-            self.needs_collector("mode=log")
-
     def attachment(self) -> Attachment:
+        endpoints = self.addresses()
+        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
+        return Attachment(endpoints, bind, self._socket_options())
+
+    def addresses(self) -> tuple[str, ...]:
         endpoints = self.names("endpoint")
         if not endpoints:
             raise ValueError("option 'endpoint' is missing, for example tcp://127.0.0.1:5555")
@@ -288,13 +383,7 @@ class _Given:
                     f"option 'endpoint' has {endpoint!r}, which reaches only its own process;"
                     " Spark's tasks run in others"
                 )
-        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
-        return Attachment(endpoints, bind, self._socket_options())
-
-    def needs_collector(self, what: str) -> NoReturn:
-        raise ValueError(
-            f"{what} needs the collector, which this version does not have: use mode=live"
-        )
+        return endpoints
 
     def finish(self) -> None:
         """Raises on what nobody asked for."""
@@ -302,11 +391,11 @@ class _Given:
             if lowered in FOREIGN:
                 continue
             if lowered in LOG_ONLY:
-                self.needs_collector(f"option {name!r}")
+                raise ValueError(f"option {name!r} is for reading with mode=log")
             known = {option.lower(): option for option in self._known}
             close = difflib.get_close_matches(lowered, known, n=1)
             hint = f"; did you mean {known[close[0]]!r}?" if close else ""
-            raise ValueError(f"{self._doing} zeromq has no option {name!r}{hint}")
+            raise ValueError(f"{self._doing} zeromq{self._how} has no option {name!r}{hint}")
 
     def _read(self, name: str, expected: str, read: Callable[[str], T], default: T) -> T:
         text = self.text(name)

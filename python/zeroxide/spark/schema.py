@@ -5,13 +5,16 @@ the same order, names, types and nullability, ``binary`` and ``string`` with 32-
 timestamps in microseconds of UTC.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    IntegerType,
+    LongType,
     StringType,
     StructField,
     StructType,
@@ -21,22 +24,41 @@ from pyspark.sql.types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "arrow_schema", "check_readable", "check_writable", "spark_schema"]
+__all__ = [
+    "COLUMNS",
+    "LOG_COLUMNS",
+    "arrow_schema",
+    "check_loggable",
+    "check_readable",
+    "check_writable",
+    "conform",
+    "spark_schema",
+    "to_arrow",
+]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
-# What a message has, whether read or written.
+# Everything that a message has, whether read or written.
 COLUMNS: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
     "topic": StringType(),
+    "partition": IntegerType(),  # the number of its collector
+    "offset": LongType(),
     "timestamp": TimestampType(),
+    "timestampType": IntegerType(),  # 0: the producer's, 1: that of receipt
+    "receive_time": TimestampType(),
+    "producer": StringType(),
+    "seq": LongType(),
     "headers": ArrayType(HEADER),
     "frames": ArrayType(BinaryType()),
 }
 
+# What a collector's log has always; headers and frames are there when they are asked for.
+LOG_COLUMNS = tuple(name for name in COLUMNS if name not in ("headers", "frames"))
+
 # Every message has these.
-NEVER_NULL = ("value", "timestamp")
+NEVER_NULL = ("value", "partition", "offset", "timestamp", "timestampType", "receive_time")
 
 # Columns that the writer sends. Text is sent as UTF-8.
 TEXT_OR_BYTES = (StringType, BinaryType)
@@ -56,11 +78,43 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
         "key": pa.binary(),
         "value": pa.binary(),
         "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
         "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+        "receive_time": pa.timestamp("us", tz="UTC"),
+        "producer": pa.string(),
+        "seq": pa.int64(),
         "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
         "frames": pa.list_(pa.binary()),
     }
     return pa.schema([pa.field(f.name, types[f.name], nullable=f.nullable) for f in schema.fields])
+
+
+def conform(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
+    """The columns of a record batch that Spark wants, in its order and with its nullability.
+
+    Nothing is copied: Spark compares whole schemas, and what differs is only what they say.
+    """
+    import pyarrow as pa
+
+    if batch.schema.equals(target):
+        return batch
+    arrays = []
+    for field in target:
+        array = batch.column(batch.schema.get_field_index(field.name))
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def to_arrow(schema: StructType) -> "pa.Schema":
+    """Any columns of Spark as Arrow has them; times in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Before 4.2 they always were in UTC, and there was nothing to say.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    convert: Callable[..., pa.Schema] = to_arrow_schema
+    return convert(schema, timezone="UTC") if takes_zone else convert(schema)
 
 
 def check_readable(schema: StructType, available: Iterable[str]) -> None:
@@ -102,6 +156,19 @@ def check_writable(schema: StructType) -> list[str]:
             wanted = f"array<{wanted}>" if name == "headers" else wanted
             raise ValueError(f"column {name!r} is {kind.simpleString()}, not {wanted}")
     return sent
+
+
+def check_loggable(schema: StructType) -> list[str]:
+    """The columns that go to a log: those that are sent, and the time of each row."""
+    columns = check_writable(schema)
+    for field in schema.fields:
+        if field.name == "timestamp":
+            if not isinstance(field.dataType, TimestampType):
+                raise ValueError(
+                    f"column 'timestamp' is {field.dataType.simpleString()}, not timestamp"
+                )
+            columns.append("timestamp")
+    return columns
 
 
 def _is_headers(kind: DataType) -> bool:

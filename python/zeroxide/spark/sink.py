@@ -3,7 +3,7 @@
 A task that is done has handed every row to the kernel of a peer. A task that fails halfway
 has sent some of its rows, and its next attempt sends all of them: each row arrives at least
 once, or, over PUB, at most once at each subscriber. ``includeHeaders`` marks every message
-with the attempt it belongs to, for receivers that drop repetitions.
+with its row and the attempt it belongs to, for receivers that drop repetitions.
 """
 
 import logging
@@ -14,30 +14,24 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import zeroxide as zmq
 
 from . import sockets
-from .framing import Outgoing, join, least_framing, to_rows
+from .framing import SPARK_HEADER, Outgoing, join, least_framing, to_rows
+from .ipc import to_stream
 from .options import ENVELOPE, SINGLE, TOPIC_FIRST, WriteOptions
 from .schema import check_writable
+from .writers import BatchWriter, StreamWriter, Task, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrowWriter", "Sent", "StreamArrowWriter"]
+__all__ = ["Sent", "SocketStreamWriter", "SocketWriter"]
 
 log = logging.getLogger(__name__)
-
-# How Spark names these in the properties of a streaming query's tasks; a batch has neither.
-QUERY_PROPERTY = "sql.streaming.queryId"
-BATCH_PROPERTY = "streaming.sql.batchId"
 
 # How often to look whether the peers are there.
 LOOK_S = 0.005
@@ -53,10 +47,11 @@ class Sent(WriterCommitMessage):
     attempt: int
 
 
-class _Sender:
+class _Sender(Writer):
     """What both writers do in the tasks."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        super().__init__(schema)
         self.options = options
         # Stands for the query where Spark has no name for it: in a batch.
         self.job = uuid.uuid4().hex
@@ -78,9 +73,10 @@ class _Sender:
                 f"{' and the topic' if options.topic is not None else ''}: it takes {least}"
             )
 
-    def write(self, batches: Iterator["pa.RecordBatch"]) -> Sent:
+    def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> Sent:
         """Sends all rows of one task, and returns when they have left for their peers."""
-        sent = self._identify()
+        task = Task.current()
+        sent = Sent(0, 0, task.partition, task.attempt)
         # Peers are not waited for when there is nothing to tell them.
         first = next(batches, None)
         if first is None:
@@ -95,9 +91,9 @@ class _Sender:
             settings=settings,
         ) as socket:
             _wait_for_peers(socket, options)
-            header = self._header(sent)
+            mark = self._mark(task)
             for batch in chain([first], batches):
-                messages = self._messages(batch, header)
+                messages = self._messages(batch, mark, sent.rows)
                 _send(socket, messages, options, sent)
                 sent.rows += batch.num_rows
             _flush(socket, options, sent)
@@ -117,37 +113,29 @@ class _Sender:
             sum(message.rows for message in sent),
         )
 
-    def _messages(self, batch: "pa.RecordBatch", header: bytes | None) -> Outgoing:
+    def _messages(self, batch: "pa.RecordBatch", mark: str | None, first_row: int) -> Outgoing:
         if self.options.frame == "arrow":
-            body = _arrow_stream(batch)
+            metadata = {} if mark is None else {SPARK_HEADER: f"{mark},{first_row}".encode()}
+            body = to_stream(batch, metadata)
             topic = self.options.topic
             return [body] if topic is None else [(topic, body)]
         columns = to_rows(batch, self.columns)
-        return join(columns, self.framing, self.options.topic, header)
+        marks = None
+        if mark is not None:
+            numbers = range(first_row, first_row + batch.num_rows)
+            marks = [f"{mark},{number}".encode() for number in numbers]
+        return join(columns, self.framing, self.options.topic, marks)
 
-    def _identify(self) -> Sent:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        if task is None:  # called without Spark, in a test
-            return Sent(0, 0, 0, 0)
-        return Sent(0, 0, task.partitionId(), task.attemptNumber())
-
-    def _header(self, sent: Sent) -> bytes | None:
+    def _mark(self, task: Task) -> str | None:
+        """What stands before a row's number in its header, if it has one."""
         if not self.options.include_headers:
             return None
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        query = batch = None
-        if task is not None:
-            query = task.getLocalProperty(QUERY_PROPERTY)
-            batch = task.getLocalProperty(BATCH_PROPERTY)
-        name = self.options.query_name or query or self.job
-        return f"{name},{batch or 0},{sent.partition},{sent.attempt}".encode()
+        query = self.options.query_name or task.query or self.job
+        batch = task.batch if self.options.batch_id is None else self.options.batch_id
+        return f"{query},{batch or 0},{task.partition},{task.attempt}"
 
 
-class ArrowWriter(_Sender, DataSourceArrowWriter):
+class SocketWriter(_Sender, BatchWriter):
     """Writes a batch query's rows."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -159,7 +147,7 @@ class ArrowWriter(_Sender, DataSourceArrowWriter):
         self.failed(messages, "the write")
 
 
-class StreamArrowWriter(_Sender, DataSourceStreamArrowWriter):
+class SocketStreamWriter(_Sender, StreamWriter):
     """Writes a streaming query's rows, batch after batch."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -235,12 +223,3 @@ def _flush(socket: zmq.Socket, options: WriteOptions, sent: Sent) -> None:
             f"{error} after {options.flush_timeout_ms} ms (option 'flushTimeoutMs'), of"
             f" {sent.messages} messages of this task"
         ) from error
-
-
-def _arrow_stream(batch: "pa.RecordBatch") -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())

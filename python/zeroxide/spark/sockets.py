@@ -16,7 +16,7 @@ import zeroxide as zmq
 
 from .options import Attachment
 
-__all__ = ["apply_options", "context", "opened"]
+__all__ = ["apply_options", "context", "look_up", "opened"]
 
 # By process: a context does not survive a fork, and the parent's must not be touched.
 _contexts: dict[int, zmq.Context] = {}
@@ -65,7 +65,7 @@ def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> Non
     """Sets the socket options that came as ``zmq.*``."""
     for name, text in options:
         option = zmq.SocketOption[name.upper()]
-        value = _look_up(name, text)
+        value = look_up(name, text)
         try:
             is_number = option._opt_type.name in ("int", "int64")
             socket.set(option, int(value) if is_number else value.encode())
@@ -73,7 +73,8 @@ def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> Non
             raise ValueError(f"option 'zmq.{name}' cannot be {text!r}: {error}") from error
 
 
-def _look_up(name: str, text: str) -> str:
+def look_up(name: str, text: str) -> str:
+    """The value of the option ``zmq.name``, which may be kept in the environment or a file."""
     if text.startswith("env:"):
         variable = text.removeprefix("env:")
         if variable not in os.environ:

@@ -1,0 +1,41 @@
+"""Record batches as message bodies: Arrow IPC streams."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["from_stream", "one_batch", "to_stream"]
+
+
+def to_stream(batch: "pa.RecordBatch", metadata: dict[bytes, bytes] | None = None) -> bytes:
+    """A batch as a stream, with additions to the metadata of its schema."""
+    import pyarrow as pa
+
+    if metadata:
+        batch = batch.replace_schema_metadata((batch.schema.metadata or {}) | metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def from_stream(body: bytes) -> "pa.RecordBatch":
+    """The rows of a stream, checked: they come from somebody else."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(body) as stream:
+        table = stream.read_all()
+    table.validate(full=True)
+    return one_batch(table)
+
+
+def one_batch(table: "pa.Table") -> "pa.RecordBatch":
+    """A table's rows as one batch, also if there are none."""
+    import pyarrow as pa
+
+    batches = table.combine_chunks().to_batches()
+    if batches:
+        return batches[0]
+    empty = [pa.array([], field.type) for field in table.schema]
+    return pa.RecordBatch.from_arrays(empty, schema=table.schema)

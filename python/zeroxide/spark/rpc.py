@@ -1,0 +1,169 @@
+"""Calls from a DataFrame's tasks to services, and what comes back as rows.
+
+`calls` makes the requests of a task; here is what they are made of. `serve` is the other side.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .calls import Calls, RpcError, RpcTimeout
+from .ipc import from_stream, to_stream
+from .service import UNITS, Service, Unit, serve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["RpcError", "RpcTimeout", "Service", "rpc", "serve"]
+
+# How many requests a task has on their way, unless told otherwise.
+WINDOWS = {"batch": 4, "message": 500}
+
+# The column that is sent, where a row is a request.
+VALUE = "value"
+
+
+def rpc(
+    df: "DataFrame",
+    endpoint: str | Sequence[str],
+    schema: "StructType | str",
+    *,
+    unit: Unit = "batch",
+    window: int | None = None,
+    timeout: float = 30.0,
+    retries: int = 2,
+    options: Mapping[str, str] | None = None,
+) -> "DataFrame":
+    """The answers of services to the rows of `df`, as a DataFrame of the columns `schema`.
+
+    `endpoint` is where the services are, several in a list or separated by commas: `serve`,
+    or anything else with a ROUTER or REP socket.
+
+    With ``unit="batch"`` a request is a record batch, and so is the reply, which may have
+    other rows. With ``unit="message"`` a request is the column ``value`` of one row, and the
+    reply is the one column of `schema` that `df` does not have; the others stay as they are.
+
+    A task has up to `window` requests on their way, 4 batches or 500 messages at first. After
+    `timeout` seconds, or when its service is lost, a request is sent again, `retries` times
+    at most; then the task fails with `RpcTimeout`. What the service's function raises fails
+    it at once, with `RpcError`. The order of the rows is kept.
+    """
+    endpoints = endpoint.split(",") if isinstance(endpoint, str) else list(endpoint)
+    endpoints = [text.strip() for text in endpoints if text.strip()]
+    if not endpoints:
+        raise ValueError("endpoint is empty; it should look like tcp://host:port")
+    if unit not in UNITS:
+        raise ValueError(f"unit is {unit!r}; it should be one of: {', '.join(UNITS)}")
+    if window is not None and window < 1:
+        raise ValueError(f"window is {window}; it should be at least 1")
+    # Spark reads the schema, and nothing else yet.
+    target: StructType = df.mapInArrow(lambda batches: batches, schema).schema
+    calls = Calls(
+        endpoints=tuple(endpoints),
+        options=tuple((options or {}).items()),
+        window=window or WINDOWS[unit],
+        timeout_s=timeout,
+        retries=retries,
+    )
+    caller: _CallBatches | _CallMessages
+    if unit == "batch":
+        caller = _CallBatches(calls, target)
+    else:
+        caller = _CallMessages(calls, target, _reply_column(df.columns, target))
+    return df.mapInArrow(caller, target)
+
+
+def _reply_column(columns: list[str], target: "StructType") -> str:
+    if VALUE not in columns:
+        raise ValueError(
+            f"unit='message' sends the column {VALUE!r}; there is {', '.join(columns)}"
+        )
+    new = [name for name in target.names if name not in columns]
+    # The reply may take the request's place and name.
+    new = new or [name for name in target.names if name == VALUE]
+    if len(new) != 1:
+        raise ValueError(
+            "unit='message' has one column for the reply, but the schema has"
+            f" {', '.join(new) or 'none'} besides {', '.join(columns)}"
+        )
+    kind = target[new[0]].dataType.typeName()
+    if kind not in ("binary", "string"):
+        raise ValueError(f"the reply's column {new[0]!r} is {kind}, not string or binary")
+    return new[0]
+
+
+@dataclass(frozen=True)
+class _CallBatches:
+    """What a task does where a request is a batch."""
+
+    calls: Calls
+    target: "StructType"
+
+    def __call__(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        requests = (to_stream(batch) for batch in batches if batch.num_rows)
+        for reply in self.calls.make(requests):
+            yield _as(from_stream(reply), self.target)
+
+
+@dataclass(frozen=True)
+class _CallMessages:
+    """What a task does where a request is a row's value."""
+
+    calls: Calls
+    target: "StructType"
+    reply: str
+
+    def __call__(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        asked: deque[pa.RecordBatch] = deque()
+        replies: list[bytes] = []
+        for reply in self.calls.make(self._requests(batches, asked)):
+            replies.append(reply)
+            if len(replies) == asked[0].num_rows:
+                yield self._answered(asked.popleft(), replies)
+                replies = []
+
+    def _requests(
+        self, batches: Iterator["pa.RecordBatch"], asked: "deque[pa.RecordBatch]"
+    ) -> Iterator[bytes]:
+        import pyarrow as pa
+
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            values = batch.column(batch.schema.get_field_index(VALUE)).cast(pa.binary())
+            if values.null_count:
+                raise ValueError(
+                    f"column 'value' is null in {values.null_count} of {batch.num_rows} rows,"
+                    " which no message can say: filter them out or coalesce them to something"
+                )
+            asked.append(batch)
+            yield from values.to_numpy(zero_copy_only=False).tolist()
+
+    def _answered(self, batch: "pa.RecordBatch", replies: list[bytes]) -> "pa.RecordBatch":
+        import pyarrow as pa
+
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns[self.reply] = pa.array(replies, pa.binary())
+        return _as(pa.RecordBatch.from_pydict(columns), self.target)
+
+
+def _as(batch: "pa.RecordBatch", target: "StructType") -> "pa.RecordBatch":
+    """The columns that were asked for, of the types that were asked for."""
+    import pyarrow as pa
+
+    from .schema import to_arrow
+
+    missing = [name for name in target.names if name not in batch.schema.names]
+    if missing:
+        raise RpcError(
+            f"the reply has no column {', '.join(missing)}, only {', '.join(batch.schema.names)}"
+        )
+    wanted = to_arrow(target)
+    try:
+        columns = [batch.column(field.name).cast(field.type) for field in wanted]
+    except pa.ArrowInvalid as error:
+        raise RpcError(f"the reply does not fit {target.simpleString()}: {error}") from error
+    return pa.RecordBatch.from_arrays(columns, wanted.names)

@@ -1,0 +1,178 @@
+"""The service side of `rpc`: a function behind a ROUTER socket.
+
+A request is an envelope, an empty frame and a body, as a REQ or DEALER socket sends it; the
+reply carries the same envelope. So anything that speaks to a REP socket can call, and any REP
+socket can stand in for this service.
+
+The body is an Arrow IPC stream or plain bytes. A reply of one frame is a result; of two
+frames, the first of which is ``error``, the reason why there is none.
+"""
+
+import contextlib
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+import zeroxide as zmq
+
+from .ipc import from_stream, one_batch, to_stream
+from .sockets import apply_options
+
+__all__ = ["ERROR", "UNITS", "Service", "Unit", "serve"]
+
+log = logging.getLogger(__name__)
+
+# The first frame of a reply that is no result.
+ERROR = b"error"
+
+Unit: TypeAlias = Literal["batch", "message"]
+UNITS = ("batch", "message")
+
+# How often a service looks whether it was closed.
+LOOK_MS = 200
+
+# How long its last replies may take to leave.
+FLUSH_MS = 1000
+
+
+def serve(
+    fn: Callable[..., Any],
+    endpoint: str,
+    *,
+    unit: Unit = "batch",
+    threads: int = 1,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Answers requests with what `fn` returns, until the process is interrupted.
+
+        def score(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch: ...
+
+        serve(score, "tcp://*:5560")
+
+    With ``unit="message"``, `fn` takes and returns bytes. What it raises is raised at the
+    caller, and the service goes on. `Service` does the same in the background.
+    """
+    with Service(fn, endpoint, unit=unit, threads=threads, options=options) as service:
+        try:
+            service.wait()
+        except KeyboardInterrupt:
+            log.info("zeromq: %s was interrupted", service.endpoint)
+
+
+class Service:
+    """A function that answers requests in threads of its own, until it is closed.
+
+    `fn` must stand being called from `threads` threads at once. `options` are socket options
+    by their names; a value ``env:NAME`` or ``file:PATH`` is looked up there.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        endpoint: str,
+        *,
+        unit: Unit = "batch",
+        threads: int = 1,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        if unit not in UNITS:
+            raise ValueError(f"unit is {unit!r}; it should be one of: {', '.join(UNITS)}")
+        self._answer = _batch_answer(fn) if unit == "batch" else _message_answer(fn)
+        self._context = zmq.Context()
+        self._router = self._context.socket(zmq.ROUTER)
+        try:
+            # A caller that has left wants no reply; one that does not read waits for nobody.
+            self._router.linger = 0
+            self._router.sndtimeo = self._router.rcvtimeo = LOOK_MS
+            apply_options(self._router, tuple((options or {}).items()))
+            self._router.bind(endpoint)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+        #: Where the service is, with the port that a wildcard stands for.
+        self.endpoint = self._router.last_endpoint.decode()
+        self._closing = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"zeroxide-service-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self) -> None:
+        """Waits until the service is closed."""
+        for thread in self._threads:
+            thread.join()
+
+    def close(self) -> None:
+        """Ends the service; requests that are being worked on are answered before."""
+        self._closing.set()
+        self.wait()
+        with contextlib.suppress(zmq.Again):
+            self._router.flush(FLUSH_MS)
+        self._context.destroy(linger=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        # Threads share the socket: each message is received by one of them, whole.
+        while not self._closing.is_set():
+            try:
+                message = self._router.recv_multipart()
+            except zmq.Again:
+                continue
+            if b"" not in message[1:]:
+                log.warning("zeromq: %s dropped a message without an envelope", self.endpoint)
+                continue
+            body = message.index(b"", 1) + 1
+            with contextlib.suppress(zmq.Again):  # it has left, or does not take replies
+                self._router.send_multipart([*message[:body], *self._reply(message[body:])])
+
+    def _reply(self, request: list[bytes]) -> list[bytes]:
+        try:
+            if len(request) != 1:
+                raise ValueError(f"a request has one frame, this one has {len(request)}")
+            return [self._answer(request[0])]
+        except Exception as error:
+            log.exception("zeromq: %s could not answer a request", self.endpoint)
+            return [ERROR, "".join(traceback.format_exception(error)).encode()]
+
+
+def _batch_answer(fn: Callable[..., Any]) -> Callable[[bytes], bytes]:
+    import pyarrow as pa
+
+    def answer(request: bytes) -> bytes:
+        result = fn(from_stream(request))
+        if isinstance(result, pa.Table):
+            result = one_batch(result)
+        if not isinstance(result, pa.RecordBatch):
+            raise TypeError(
+                f"the service returned {type(result).__name__}, not a pyarrow RecordBatch or Table"
+            )
+        return to_stream(result)
+
+    return answer
+
+
+def _message_answer(fn: Callable[..., Any]) -> Callable[[bytes], bytes]:
+    def answer(request: bytes) -> bytes:
+        result = fn(request)
+        if isinstance(result, str):
+            return result.encode()
+        if not isinstance(result, bytes | bytearray | memoryview):
+            raise TypeError(f"the service returned {type(result).__name__}, not bytes or str")
+        return bytes(result)
+
+    return answer

@@ -1,0 +1,260 @@
+"""The writers to a collector's log: a batch of a query appears there whole, and once.
+
+Each task *stages* its rows at the collector, under a number that no other attempt has, and
+tells the driver how many parts it staged. When all tasks are done, the driver *publishes*
+the attempts that Spark chose; only then do their rows have offsets. What retries,
+speculation and lost executors staged besides is never named, and is thrown away.
+
+The collector keeps the last batch that each query has published, in the log itself, and
+answers a repetition with the offsets of the first time: a batch that Spark replays, because
+the driver ended between the collector's commit and its own, changes nothing.
+"""
+
+import logging
+import secrets
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from .ipc import to_stream
+from .options import LogWriteOptions
+from .schema import check_loggable
+from .sockets import look_up
+from .writers import BatchWriter, StreamWriter, Task, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LogStreamWriter", "LogWriter", "Staged", "connect"]
+
+log = logging.getLogger(__name__)
+
+# Spark hands over small batches of wide rows, and each part costs a round trip.
+PART_BYTES = 4 << 20
+PART_ROWS = 100_000
+
+# The batch of a write that has no number.
+ONLY_BATCH = 0
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one task has staged: the attempt to be published if Spark chooses it."""
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+    parts: int
+    rows: int
+
+
+class _Stager(Writer):
+    """What both writers do in the tasks, and at the driver when these are done."""
+
+    def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
+        super().__init__(schema)
+        self.options = options
+        self.columns = [] if options.frame == "arrow" else check_loggable(schema)
+
+    def transaction(self, task: Task) -> tuple[str, int]:
+        """The query and the batch under which the log takes this task's rows once."""
+        raise NotImplementedError
+
+    def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> Staged:
+        """Stages all rows of one task, and returns when the collector has them."""
+        task = Task.current()
+        query, batch = self.transaction(task)
+        # Spark's own number starts again with a stage or a driver, while tasks of the old
+        # one may still run: only chance tells them apart.
+        attempt = secrets.randbits(63)
+        parts = rows = 0
+        client = None
+        try:
+            for part in _merge(self._rows(incoming) for incoming in batches):
+                client = client or connect(self.options)
+                client.stage(query, batch, task.partition, attempt, parts, part)
+                parts += 1
+                rows += part.num_rows
+        finally:
+            if client is not None:
+                client.close()
+        return Staged(query, batch, task.partition, attempt, parts, rows)
+
+    def publish(
+        self, messages: list[WriterCommitMessage | None], batch_id: int | None = None
+    ) -> None:
+        """Makes the rows of the tasks readable, all at once."""
+        staged = _with_rows(messages)
+        if not staged:
+            return
+        query, batch = staged[0].query, staged[0].batch
+        if batch_id is not None and batch_id != batch:
+            raise RuntimeError(
+                f"Spark commits batch {batch_id}, and its tasks were told that it is {batch}"
+                f" (property of the task); nothing of it was published"
+            )
+        client = connect(self.options)
+        try:
+            parts = [(task.partition, task.attempt, task.parts) for task in staged]
+            first, end, already = client.publish(query, batch, parts)
+        finally:
+            client.close()
+        log.info(
+            "zeromq: batch %d of %s %s offsets %d to %d",
+            batch,
+            query,
+            "had been published before, as" if already else "is published, as",
+            first,
+            end,
+        )
+
+    def discard(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Lets the collector forget what was staged; it would, by itself, after a while."""
+        staged = _with_rows(messages)
+        if not staged:
+            return
+        try:
+            client = connect(self.options)
+            try:
+                attempts = [(task.partition, task.attempt) for task in staged]
+                client.abort(staged[0].query, staged[0].batch, attempts)
+            finally:
+                client.close()
+        except Exception as error:  # the write has failed already, for a reason of its own
+            log.warning("zeromq: what a failed write had staged was not discarded: %s", error)
+
+    def _rows(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        import pyarrow as pa
+
+        if self.options.frame == "arrow":
+            columns = {"value": pa.array([to_stream(batch)], pa.binary())}
+        else:
+            columns = {name: _column(batch, name) for name in self.columns}
+        if self.options.topic is not None:
+            columns["topic"] = pa.repeat(pa.scalar(self.options.topic), len(columns["value"]))
+        return pa.RecordBatch.from_pydict(columns)
+
+
+class LogWriter(_Stager, BatchWriter):
+    """Writes a batch query's rows: once, or once under its number."""
+
+    def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        # A write without a number is one of its kind.
+        self.job = f"write-{uuid.uuid4().hex}"
+
+    def transaction(self, task: Task) -> tuple[str, int]:
+        """What the options name, or this write alone.
+
+        Not the query and the batch of a stream that calls this from ``foreachBatch``: it may
+        do so twice for a batch.
+        """
+        if self.options.query_name is not None and self.options.batch_id is not None:
+            return self.options.query_name, self.options.batch_id
+        return self.job, ONLY_BATCH
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done: their rows become readable."""
+        self.publish(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """A task failed for good: nothing becomes readable."""
+        self.discard(messages)
+
+
+class LogStreamWriter(_Stager, StreamWriter):
+    """Writes a streaming query's rows, each batch once."""
+
+    def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        if options.batch_id is not None:
+            raise ValueError("option 'batchId' is for df.write: a stream numbers its batches")
+
+    def transaction(self, task: Task) -> tuple[str, int]:
+        """The query, which its checkpoint remembers, and Spark's number of the batch."""
+        query = task.query or self.options.query_name or self.options.checkpoint
+        if query is None:
+            raise RuntimeError(
+                "this Spark does not tell its tasks which query they belong to, and nothing else"
+                " that survives a restart does: set option 'queryName'"
+            )
+        if task.batch is None:
+            raise RuntimeError(
+                "this Spark does not tell its tasks which batch they belong to: use foreachBatch"
+                " and df.write with options 'queryName' and 'batchId'"
+            )
+        return query, task.batch
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """All tasks of this batch are done: their rows become readable."""
+        self.publish(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A task of this batch failed for good: nothing becomes readable."""
+        self.discard(messages)
+
+
+def connect(options: LogWriteOptions) -> Any:
+    """A client of the collector."""
+    Client = import_module("zeroxide.collector").Client
+    keys = {name: look_up(name, text) for name, text in options.socket_options}
+    return Client(
+        options.endpoint,
+        timeout=options.ack_timeout_ms / 1000,
+        server_key=keys.get("curve_serverkey"),
+        public_key=keys.get("curve_publickey"),
+        secret_key=keys.get("curve_secretkey"),
+    )
+
+
+def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:
+    return [message for message in messages if isinstance(message, Staged) and message.parts]
+
+
+def _merge(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    """The same rows in batches that are worth a round trip."""
+    import pyarrow as pa
+
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if pending and (rows + batch.num_rows > PART_ROWS or size + batch.nbytes > PART_BYTES):
+            yield pa.concat_batches(pending)
+            pending, rows, size = [], 0, 0
+        if batch.num_rows:
+            pending.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+    if pending:
+        yield pa.concat_batches(pending)
+
+
+def _column(batch: "pa.RecordBatch", name: str) -> "pa.Array":
+    """A column of the query as the log has it."""
+    import pyarrow as pa
+
+    column = batch.column(batch.schema.get_field_index(name))
+    if name == "value" and column.null_count:
+        raise ValueError(
+            f"column 'value' is null in {column.null_count} of {batch.num_rows} rows, which no"
+            " message can say: filter them out or coalesce them to something"
+        )
+    types = {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    }
+    column = column.cast(types[name])
+    if name == "timestamp" and column.null_count:
+        # As where there is no such column: then the row's time is when it was written.
+        column = column.fill_null(pa.scalar(time.time_ns() // 1000, types[name]))
+    return column

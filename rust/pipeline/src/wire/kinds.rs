@@ -1,0 +1,122 @@
+//! The numbers of the protocol.
+
+/// Why something was refused, or what stands in a producer's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Code {
+    /// Nothing stands in the way.
+    Fine = 0,
+    /// The message is not of this protocol.
+    Malformed = 1,
+    /// It is, but of a version that the collector does not speak.
+    Version = 2,
+    /// The collector does not know this producer: it was restarted, or has to serve too many. Say HELLO.
+    HelloFirst = 3,
+    /// A newer run of this producer has taken over.
+    Fenced = 4,
+    /// Rows are missing between the last one and this batch.
+    Gap = 5,
+    /// The batch is larger than allowed.
+    TooBig = 6,
+    /// The disk is full.
+    Full = 7,
+    /// The folder cannot be written to.
+    ReadOnly = 8,
+    /// Writing, reading or syncing failed.
+    Failed = 9,
+    /// What is stored is damaged.
+    Corrupt = 10,
+    /// More producers, groups, queries or requests than the collector keeps.
+    TooMany = 11,
+    /// Parts that shall be published were never staged, or have expired.
+    NotStaged = 12,
+    /// The collector is going away.
+    Closing = 13,
+    /// The request is of this protocol, but asks for what cannot be.
+    Invalid = 14,
+}
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Code; 15] = [
+        Code::Fine,
+        Code::Malformed,
+        Code::Version,
+        Code::HelloFirst,
+        Code::Fenced,
+        Code::Gap,
+        Code::TooBig,
+        Code::Full,
+        Code::ReadOnly,
+        Code::Failed,
+        Code::Corrupt,
+        Code::TooMany,
+        Code::NotStaged,
+        Code::Closing,
+        Code::Invalid,
+    ];
+
+    pub(super) fn parse(number: u8) -> Option<Code> {
+        Code::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its name in counters and in errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Fine => "fine",
+            Code::Malformed => "malformed",
+            Code::Version => "version",
+            Code::HelloFirst => "hello-first",
+            Code::Fenced => "fenced",
+            Code::Gap => "gap",
+            Code::TooBig => "too-big",
+            Code::Full => "full",
+            Code::ReadOnly => "read-only",
+            Code::Failed => "failed",
+            Code::Corrupt => "corrupt",
+            Code::TooMany => "too-many",
+            Code::NotStaged => "not-staged",
+            Code::Closing => "closing",
+            Code::Invalid => "invalid",
+        }
+    }
+}
+
+/// Declares numbers as constants of their own module.
+macro_rules! numbers {
+    ($name:ident { $($kind:ident = $number:literal,)* }) => {
+        pub(super) mod $name {
+            $(pub const $kind: u8 = $number;)*
+        }
+    };
+}
+
+numbers!(request {
+    HELLO = 1,
+    APPEND = 2,
+    INFO = 3,
+    OFFSET_AT = 4,
+    FETCH = 5,
+    COMMIT = 6,
+    STAGE = 7,
+    PUBLISH = 8,
+    ABORT = 9,
+    STATS = 10,
+});
+
+// Kinds of replies have the highest bit set, so that nobody mistakes one for a request.
+numbers!(reply {
+    WELCOME = 129,
+    ACK = 130,
+    INFO = 131,
+    OFFSET = 132,
+    FETCHED = 133,
+    COMMITTED = 134,
+    STAGED = 135,
+    PUBLISHED = 136,
+    ABORTED = 137,
+    STATS = 138,
+    OUT_OF_RANGE = 139,
+    REFUSED = 160,
+    STATUS = 161,
+});

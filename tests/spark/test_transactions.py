@@ -1,0 +1,295 @@
+"""The writers to a log as plain Python, with a collector that is a dictionary."""
+
+import pickle
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from zeroxide.spark import transactions
+from zeroxide.spark.schema import spark_schema
+from zeroxide.spark.source import ZeroMQDataSource
+from zeroxide.spark.transactions import Staged
+from zeroxide.spark.writers import Task
+
+VALUE = spark_schema(["value"])
+LOG = {"endpoint": "tcp://127.0.0.1:9", "socket": "log"}
+
+
+@dataclass
+class FakeCollector:
+    """What a collector's client does, in memory."""
+
+    rows: list = field(default_factory=list)
+    staged: dict = field(default_factory=dict)
+    published: dict = field(default_factory=dict)
+    clients: int = 0
+    fails: bool = False
+
+    def stage(self, query, batch, partition, attempt, part, record_batch):
+        if self.fails:
+            raise ConnectionError("nobody there")
+        parts = self.staged.setdefault((query, batch), {}).setdefault((partition, attempt), [])
+        assert part == len(parts)
+        parts.append(record_batch)
+
+    def publish(self, query, batch, parts):
+        if batch <= self.published.get(query, -1):
+            return 0, 0, True
+        first = len(self.rows)
+        for partition, attempt, count in parts:
+            staged = self.staged[query, batch][partition, attempt]
+            assert count == len(staged)
+            for record_batch in staged:
+                self.rows += record_batch.to_pylist()
+        self.published[query] = batch
+        self.staged.pop((query, batch))
+        return first, len(self.rows), False
+
+    def abort(self, query, batch, attempts):
+        if self.fails:
+            raise ConnectionError("nobody there")
+        for attempt in attempts:
+            self.staged[query, batch].pop(attempt)
+
+    def values(self):
+        return [row["value"] for row in self.rows]
+
+    def close(self):
+        self.clients -= 1
+
+
+@pytest.fixture
+def collector(monkeypatch):
+    fake = FakeCollector()
+
+    def connect(options):
+        fake.clients += 1
+        return fake
+
+    monkeypatch.setattr(transactions, "connect", connect)
+    yield fake
+    assert fake.clients == 0
+
+
+@pytest.fixture
+def task(monkeypatch):
+    """Makes what is called appear to be some task."""
+
+    def become(partition=0, attempt=0, query="q", batch=0):
+        current = Task(partition, attempt, query, batch)
+        monkeypatch.setattr(Task, "current", classmethod(lambda cls: current))
+
+    become()
+    return become
+
+
+def writer(schema=VALUE, **options):
+    return ZeroMQDataSource(LOG | options).writer(schema, False)
+
+
+def stream_writer(schema=VALUE, **options):
+    return ZeroMQDataSource(LOG | options).streamWriter(schema=schema, overwrite=False)
+
+
+def batch(**columns):
+    return pa.record_batch(columns)
+
+
+def test_nothing_is_seen_before_the_commit(collector, task):
+    write = writer()
+    messages = [write.write(iter([batch(value=["a", "b"])])), None]
+    assert collector.rows == []
+    # The driver has a writer of its own.
+    pickle.loads(pickle.dumps(write)).commit(pickle.loads(pickle.dumps(messages)))
+    assert collector.values() == [b"a", b"b"]
+
+
+def test_an_attempt_that_was_not_chosen_is_not_published(collector, task):
+    write = stream_writer()
+    lost = write.write(iter([batch(value=["a"])]))
+    # Spark counts attempts from 0 again in a stage that is repeated.
+    chosen = write.write(iter([batch(value=["b"])]))
+    assert (lost.partition, lost.query, lost.batch) == (chosen.partition, "q", 0)
+    stream_writer().commit([chosen], 0)
+    assert collector.values() == [b"b"]
+    assert not collector.staged
+
+
+def test_a_task_that_failed_halfway_leaves_nothing(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PART_ROWS", 1)
+
+    def fails():
+        yield batch(value=["a"])
+        yield batch(value=["b"])
+        raise RuntimeError("as planned")
+
+    write = stream_writer()
+    with pytest.raises(RuntimeError, match="as planned"):
+        write.write(fails())
+    task(attempt=1)
+    stream_writer().commit([write.write(iter([batch(value=["a"])]))], 0)
+    assert collector.values() == [b"a"]
+
+
+def test_a_replayed_batch_is_published_once(collector, task):
+    for _ in range(2):
+        stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
+    task(batch=1)
+    stream_writer().commit([stream_writer().write(iter([batch(value=["b"])]))], 1)
+    assert collector.values() == [b"a", b"b"]
+
+
+def test_partitions_in_order(collector, task):
+    write, messages = stream_writer(), []
+    for partition in (1, 0):
+        task(partition=partition)
+        messages.insert(0, write.write(iter([batch(value=[f"{partition}"])])))
+    stream_writer().commit(messages, 0)
+    assert collector.values() == [b"0", b"1"]
+
+
+def test_small_batches_share_a_part(collector, task):
+    batches = [batch(value=[b"%d" % number]) for number in range(10)]
+    sent = writer().write(iter(batches))
+    assert (sent.parts, sent.rows) == (1, 10)
+
+
+def test_parts_have_a_size(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PART_BYTES", 100)
+    sent = writer().write(iter([batch(value=["x" * 60])] * 5))
+    assert (sent.parts, sent.rows) == (5, 5)
+    monkeypatch.setattr(transactions, "PART_ROWS", 4)
+    sent = writer().write(iter([batch(value=["x"])] * 10))
+    assert (sent.parts, sent.rows) == (3, 10)
+
+
+def test_nothing_to_write_asks_nobody(collector, task):
+    collector.fails = True
+    write = writer()
+    sent = write.write(iter([batch(value=pa.array([], pa.binary()))]))
+    assert (sent.parts, sent.rows) == (0, 0)
+    write.commit([sent, None])
+    assert collector.published == {}
+
+
+def test_abort_forgets_what_was_staged(collector, task):
+    write = stream_writer()
+    sent = write.write(iter([batch(value=["a"])]))
+    write.abort([sent, None], 0)
+    assert not collector.staged["q", 0]
+    # A collector that is gone does not hide why the write failed.
+    collector.fails = True
+    write.abort([sent], 0)
+
+
+def test_columns(collector, task):
+    header = spark_schema(["headers"])["headers"]
+    schema = StructType(
+        [
+            StructField("extra", LongType()),
+            header,
+            StructField("value", StringType()),
+            spark_schema(["timestamp"])["timestamp"],
+            StructField("key", BinaryType()),
+        ]
+    )
+    noon = datetime(2013, 1, 1, 12, tzinfo=UTC)
+    rows = batch(
+        extra=[1, 2],
+        headers=[[{"key": "h", "value": b"1"}], None],
+        value=["a", "b"],
+        timestamp=pa.array([noon, None], pa.timestamp("us", "Europe/Berlin")),
+        key=[b"k", None],
+    )
+    write = writer(schema, topic="t")
+    write.commit([write.write(iter([rows]))])
+    first, second = collector.rows
+    assert first == {
+        "value": b"a",
+        "key": b"k",
+        "headers": [{"key": "h", "value": b"1"}],
+        "timestamp": noon,
+        "topic": "t",
+    }
+    assert (second["key"], second["headers"]) == (None, None)
+    assert second["timestamp"] > noon
+
+
+def test_arrow_frames(collector, task):
+    schema = StructType([StructField("id", LongType())])
+    write = writer(schema, frame="arrow")
+    rows = batch(id=[1, 2])
+    write.commit([write.write(iter([rows]))])
+    (value,) = collector.values()
+    assert pa.ipc.open_stream(value).read_all().to_batches() == [rows]
+
+
+def test_null_values_are_refused(collector, task):
+    with pytest.raises(ValueError, match="null in 1 of 2 rows"):
+        writer().write(iter([batch(value=["a", None])]))
+
+
+def test_a_timestamp_is_one():
+    columns = [StructField("value", StringType()), StructField("timestamp", LongType())]
+    with pytest.raises(ValueError, match="'timestamp' is bigint, not timestamp"):
+        writer(StructType(columns))
+
+
+def test_a_batch_write_is_its_own_transaction(collector, task):
+    # Called from foreachBatch, where the query has a batch, but may write twice for it.
+    for _ in range(2):
+        write = writer()
+        write.commit([write.write(iter([batch(value=["a"])]))])
+    assert collector.values() == [b"a", b"a"]
+
+
+def test_a_batch_write_with_a_number_can_be_repeated(collector, task):
+    for number in (3, 3, 4):
+        write = writer(queryName="daily", batchId=str(number))
+        write.commit([write.write(iter([batch(value=[f"{number}"])]))])
+    assert collector.values() == [b"3", b"4"]
+    with pytest.raises(ValueError, match=r"a stream numbers its batches"):
+        stream_writer(queryName="daily", batchId="3")
+
+
+def test_a_query_that_spark_does_not_name(collector, task):
+    task(query=None)
+    write = stream_writer(checkpointLocation="/x")
+    assert write.write(iter([batch(value=["a"])])).query == "/x"
+    assert stream_writer(queryName="n").write(iter([batch(value=["a"])])).query == "n"
+    with pytest.raises(RuntimeError, match="set option 'queryName'"):
+        stream_writer().write(iter([batch(value=["a"])]))
+    task(batch=None)
+    with pytest.raises(RuntimeError, match="use foreachBatch"):
+        stream_writer().write(iter([batch(value=["a"])]))
+
+
+def test_a_batch_of_another_number_is_not_published(collector, task):
+    with pytest.raises(RuntimeError, match="nothing of it was published"):
+        stream_writer().commit([Staged("q", 1, 0, 5, 1, 1)], 2)
+    assert not collector.published
+
+
+def test_keys_stay_out_of_the_plan(monkeypatch):
+    asked = {}
+
+    class Client:
+        def __init__(self, endpoint, **options):
+            asked.update(options, endpoint=endpoint)
+
+    collector = pytest.importorskip("zeroxide.collector")
+    monkeypatch.setattr(collector, "Client", Client, raising=False)
+    monkeypatch.setenv("KEY", "k" * 40)
+    write = writer(**{"zmq.curve_serverkey": "s" * 40, "zmq.curve_secretkey": "env:KEY"})
+    assert b"k" * 40 not in pickle.dumps(write)
+    transactions.connect(write.options)
+    assert asked == {
+        "endpoint": LOG["endpoint"],
+        "timeout": 30.0,
+        "server_key": "s" * 40,
+        "public_key": None,
+        "secret_key": "k" * 40,
+    }
