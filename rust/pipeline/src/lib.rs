@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod collector;
 mod link;
 pub mod producer;
 pub mod reader;
