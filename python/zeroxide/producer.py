@@ -11,6 +11,7 @@ collector that was restarted, and the collector drops what it has already. With
 
 import asyncio as _asyncio
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from typing_extensions import Buffer
 
 from . import _native
+from ._typing import ArrowData
 from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowledged, Refused
 
 __all__ = [
@@ -377,7 +379,7 @@ class AsyncProducer(_Base):
         take = super().send_batch
         return await _asyncio.to_thread(take, list(values), key, topic, headers, timestamp)
 
-    async def send_arrow(self, data: Any) -> int:  # type: ignore[override]
+    async def send_arrow(self, data: ArrowData) -> int:  # type: ignore[override]
         """Takes the rows of a table, waiting in a thread while there is no room."""
         self._watch()
         return await _asyncio.to_thread(super().send_arrow, data)
@@ -424,11 +426,9 @@ class AsyncProducer(_Base):
     async def _step(self, limit: float | None = None) -> None:
         """Waits until something happens, or for a moment."""
         self._progress.clear()
-        try:
-            # Patience may be over without anything having happened.
+        # Patience may be over without anything having happened.
+        with contextlib.suppress(TimeoutError):
             await _asyncio.wait_for(self._progress.wait(), min(0.25, limit or 0.25))
-        except TimeoutError:
-            pass
 
     def _collect(self) -> None:
         """Tells those who wait."""

@@ -1,9 +1,9 @@
 """Clients: what a collector has, its rows, and the two steps of an exactly-once sink.
 
-    client = Client("tcp://collector:5555")
-    info = client.info()
-    for batch in client.fetch(info.earliest, info.latest):
-        ...  # pyarrow.RecordBatch
+client = Client("tcp://collector:5555")
+info = client.info()
+for batch in client.fetch(info.earliest, info.latest):
+    ...  # pyarrow.RecordBatch
 """
 
 import json
@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._typing import ArrowData
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,7 +160,7 @@ class Client(_native.Client):
         )
 
     def stage(
-        self, query: str, batch: int, partition: int, attempt: int, part: int, rows: Any
+        self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
     ) -> int:
         """Brings rows to the collector's disk that nobody sees before they are published.
 
@@ -169,9 +170,7 @@ class Client(_native.Client):
         """
         return self._stage(query, batch, (partition, attempt), part, rows)
 
-    def publish(
-        self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]
-    ) -> Published:
+    def publish(self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]) -> Published:
         """Lets everybody see what attempts have staged: all of it or nothing, once.
 
         `parts` are (partition, attempt, number of parts), in the order in which the rows
