@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..auth import AllowList
 from ..collector.errors import CollectorError, CollectorGone
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
@@ -253,16 +254,19 @@ def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> 
 
 def _start(embedded: Embedded, patience: float) -> Any:
     """The query's own collector; the last run's may still be about to end."""
-    settings = {
+    settings: dict[str, Any] = {
         "pull": embedded.pull,
         "subscribe": embedded.subscribe,
         "framing": embedded.framing,
+        "keep_frames": embedded.keep_frames,
         "retention_bytes": embedded.retention_bytes,
         "retention_hours": embedded.retention_hours,
         "advertise": embedded.advertise,
     }
-    if embedded.secret_key is not None:
+    if embedded.secret_key is not None and embedded.allow is not None:
+        everybody = embedded.allow == "*"
         settings["secret_key"] = look_up("curve_secretkey", embedded.secret_key)
+        settings["allow"] = AllowList.anybody() if everybody else AllowList(embedded.allow)
     deadline = time.monotonic() + patience
     while True:
         try:
