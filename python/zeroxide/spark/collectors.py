@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..auth import AllowList
 from ..collector.errors import CollectorError, CollectorGone
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
@@ -263,10 +262,9 @@ def _start(embedded: Embedded, patience: float) -> Any:
         "retention_hours": embedded.retention_hours,
         "advertise": embedded.advertise,
     }
-    if embedded.secret_key is not None and embedded.allow is not None:
-        everybody = embedded.allow == "*"
+    if embedded.secret_key is not None:
         settings["secret_key"] = look_up("curve_secretkey", embedded.secret_key)
-        settings["allow"] = AllowList.anybody() if everybody else AllowList(embedded.allow)
+        settings["allow"] = embedded.allow
     deadline = time.monotonic() + patience
     while True:
         try:
