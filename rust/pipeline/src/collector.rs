@@ -216,7 +216,7 @@ impl Collector {
     /// # Errors
     /// `Refused` when they cannot be written, `Timeout`, `Closed`.
     pub fn append(&self, batch: Batch, timeout: Duration) -> Result<Range<u64>, CollectorError> {
-        let appending = self.begin_append(vec![batch]);
+        let mut appending = self.begin_append(vec![batch]);
         appending
             .wait(timeout)?
             .ok_or(CollectorError::Timeout(timeout))
@@ -267,7 +267,7 @@ impl Appending {
     ///
     /// # Errors
     /// `Refused` when they cannot be written: then some batches may be in the log, and later ones not. `Closed`.
-    pub fn wait(&self, timeout: Duration) -> Result<Option<Range<u64>>, CollectorError> {
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Range<u64>>, CollectorError> {
         match self.answers.recv_timeout(timeout) {
             Ok(Ok(range)) => Ok(Some(range)),
             Ok(Err(refusal)) => Err(CollectorError::Refused {
