@@ -188,9 +188,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         _Option("http_token", "file with the token that a POST has to bring", metavar="FILE"),
     ),
     "logging": (
-        _Option(
-            "log_format", "text or json, on stderr", _choice("text", "json"), "text", "FORMAT"
-        ),
+        _Option("log_format", "text or json, on stderr", _choice("text", "json"), "text", "FORMAT"),
         _Option(
             "log_level",
             "debug, info, warning or error",
@@ -351,7 +349,7 @@ def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | N
         return None, None
     if not options.allow:
         options.fail("--key needs --allow to let anybody in: a folder of certificates, or *")
-    return (AllowList.anybody() if options.allow == "*" else AllowList(options.allow)), secret
+    return AllowList(options.allow), secret
 
 
 def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer | None":
@@ -365,20 +363,18 @@ def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer
             token = file.read().strip()
         if not token:
             options.fail(f"{options.http_token} holds no token")
-    http = HttpServer(
-        collector, options.http, max_body_bytes=options.http_body_bytes, token=token
-    )
+    http = HttpServer(collector, options.http, max_body_bytes=options.http_body_bytes, token=token)
     http.start()
     return http
 
 
-def _announce(
-    options: argparse.Namespace, collector: Collector, http: "HttpServer | None"
-) -> None:
+def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServer | None") -> None:
     """Says where it listens and what it found; whoever started it may wait for that."""
     recovery = collector.recovery
     if recovery.dropped_bytes:
-        _log.info("unacknowledged_rows_dropped", extra={"fields": {"bytes": recovery.dropped_bytes}})
+        _log.info(
+            "unacknowledged_rows_dropped", extra={"fields": {"bytes": recovery.dropped_bytes}}
+        )
     for first, end in recovery.damaged:
         _log.error("rows_damaged", extra={"fields": {"first": first, "end": end}})
     for note in recovery.notes:

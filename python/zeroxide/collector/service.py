@@ -4,14 +4,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from .. import _native
+from .._typing import ArrowData
 
 if TYPE_CHECKING:
     import os
 
-    from .._typing import Buffer
+    from typing_extensions import Buffer
 
 __all__ = ["Collector", "Recovery"]
 
@@ -101,7 +102,7 @@ class Collector(_native.Collector):
 
     def append(
         self,
-        rows: "Iterable[Buffer | str | Mapping[str, Any]] | Any",
+        rows: "Iterable[Buffer | str | Mapping[str, Any]] | ArrowData",
         *,
         timeout: float | None = 30.0,
     ) -> tuple[int, int]:
@@ -115,10 +116,10 @@ class Collector(_native.Collector):
         Raises `Refused` when they cannot be written: some may be in the log then.
         """
         if hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__"):
-            return self._append_arrow(rows, timeout)
+            return self._append_arrow(cast(ArrowData, rows), timeout)
         if isinstance(rows, (bytes, bytearray, memoryview, str, Mapping)):
             raise TypeError("append takes many rows; for one: append([row])")
-        return self._append(rows, timeout)
+        return self._append(cast("Iterable[Buffer]", rows), timeout)
 
     def stats(self) -> dict[str, Any]:
         """The counters, and where the log and its groups are."""
