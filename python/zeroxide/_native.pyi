@@ -208,6 +208,9 @@ class Client:
     def commit(self, group: str, offset: int) -> None:
         """A group of consumers needs nothing below `offset` any more."""
 
+    def close(self) -> None:
+        """Ends its connections; a later call makes new ones."""
+
     def _fetch(
         self,
         start: int,
