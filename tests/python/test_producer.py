@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -84,10 +85,26 @@ def test_what_is_not_a_row(collector):
             producer.send_batch(b"abc")
         with pytest.raises(ValueError, match="'colour'"):
             producer.send_batch([{"value": b"", "colour": "red"}])
+        while not producer.stats()["collectors"][collector.endpoint]["connected"]:
+            time.sleep(0.001)
         with pytest.raises(ValueError, match="too large"):
-            producer.flush()
             producer.send(bytes(32 << 20))
         assert producer.stats()["rows"] == 0
+
+
+def test_a_row_that_is_too_large_is_said_when_the_collector_has_told_its_limit(directory):
+    with process(directory) as collector:
+        collector.kill()
+        producer = Producer(collector.endpoint)
+        producer.send(b"small")
+        producer.send(bytes(32 << 20))
+        collector.start()
+        with pytest.raises(Refused, match="16777216") as refused:
+            producer.flush(20)
+        assert refused.value.code == "too-big"
+        with pytest.raises(Refused):
+            producer.close()
+        assert values(collector.endpoint) == [b"small"]
 
 
 def test_batches_of_values_and_rows(collector):
@@ -144,7 +161,7 @@ def test_callbacks_tell_offsets_in_order(collector):
             producer.flush(20)
             assert seen[-1].last_seq == seen[-1].offset + seen[-1].last_seq - seen[-1].first_seq
         assert seen[0].first_seq == seen[0].offset == 0
-        for before, after in zip(seen, seen[1:], strict=False):
+        for before, after in pairwise(seen):
             assert after.first_seq == before.last_seq + 1
         assert seen[-1].last_seq == 99
         assert all(one.error is None and one.endpoint == collector.endpoint for one in seen)
@@ -190,7 +207,7 @@ def test_a_collector_that_is_gone(collector):
         Producer([])
     producer = Producer(NOBODY, timeout=0.3)
     producer.send(b"x")
-    with pytest.raises(CollectorGone, match="tcp://127.0.0.1:9 has not answered") as gone:
+    with pytest.raises(CollectorGone, match="has not answered") as gone:
         producer.flush()
     assert gone.value.endpoint == NOBODY and gone.value.seconds >= 0.3
     assert isinstance(gone.value, TimeoutError)
@@ -204,7 +221,7 @@ def test_a_collector_that_is_gone(collector):
 
     producer = Producer(NOBODY, timeout=None)
     producer.send(b"x")
-    with pytest.raises(NotAcknowledged, match="1 rows at tcp://127.0.0.1:9") as late:
+    with pytest.raises(NotAcknowledged, match="1 rows at tcp") as late:
         producer.flush(0.1)
     assert late.value.remaining == {NOBODY: 1}
     with pytest.raises(NotAcknowledged):
@@ -321,18 +338,20 @@ def test_several_collectors(directory):
 
 
 def test_rows_without_a_key_go_round_a_collector_that_is_gone(directory):
-    with Collector(directory / "a") as a:
-        with Producer([NOBODY, a.endpoint], batch_rows=10, timeout=None) as producer:
-            while not producer.stats()["collectors"][a.endpoint]["connected"]:
-                time.sleep(0.01)
-            for row in range(200):
-                producer.send(b"%d" % row)
-            with pytest.raises(NotAcknowledged) as late:
-                producer.flush(0.5)
-            assert late.value.remaining == {NOBODY: 10}
-            assert len(values(a.endpoint)) == 190
-            with pytest.raises(NotAcknowledged):
-                producer.close(0)
+    with (
+        Collector(directory / "a") as a,
+        Producer([NOBODY, a.endpoint], batch_rows=10, timeout=None) as producer,
+    ):
+        while not producer.stats()["collectors"][a.endpoint]["connected"]:
+            time.sleep(0.01)
+        for row in range(200):
+            producer.send(b"%d" % row)
+        with pytest.raises(NotAcknowledged) as late:
+            producer.flush(0.5)
+        assert late.value.remaining == {NOBODY: 10}
+        assert len(values(a.endpoint)) == 190
+        with pytest.raises(NotAcknowledged):
+            producer.close(0)
 
 
 def test_curve(directory):

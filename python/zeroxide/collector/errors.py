@@ -45,8 +45,8 @@ class CollectorGone(CollectorError, TimeoutError):
 class Refused(CollectorError):
     """The collector answered that it does not do that.
 
-    `code` is a word for programs: ``gap``, ``fenced``, ``too_big``, ``full``,
-    ``read_only``, ``failed``, ``denied``, ``not_staged``, ``malformed``...
+    `code` is a word for programs: ``gap``, ``fenced``, ``too-big``, ``full``,
+    ``read-only``, ``failed``, ``denied``, ``not-staged``, ``malformed``...
     """
 
     code: str

@@ -321,12 +321,13 @@ impl Conversation {
                 max_batch_bytes,
                 ..
             } => {
-                shared.state().intake.limit_rows(max_batch_bytes);
+                shared.state().intake.limit(max_batch_bytes);
                 let last_seq = last.map(|(_, seq)| seq);
                 let welcome = Welcome {
                     log_id,
                     last_seq,
                     credit,
+                    max_batch: max_batch_bytes,
                 };
                 self.window.on_welcome(id, welcome, now);
             }
