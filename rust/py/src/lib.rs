@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod access;
+mod arrow;
 mod awaited;
 mod blocking;
 mod buffer;
@@ -15,6 +16,7 @@ mod events;
 mod frame;
 mod functions;
 mod install;
+mod pipeline;
 mod poller;
 mod socket;
 
@@ -27,6 +29,8 @@ mod _native {
 
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
+    #[pymodule_export]
+    use super::arrow::{ArrowTable, arrow_decode, arrow_encode};
     #[pymodule_export]
     use super::awaited::lane::Lane;
     #[pymodule_export]
@@ -47,6 +51,12 @@ mod _native {
     use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
     #[pymodule_export]
     use super::install::install;
+    #[pymodule_export]
+    use super::pipeline::client::{Client, Fetch};
+    #[pymodule_export]
+    use super::pipeline::collector::Collector;
+    #[pymodule_export]
+    use super::pipeline::producer::Producer;
     #[pymodule_export]
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
