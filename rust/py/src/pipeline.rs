@@ -1,6 +1,7 @@
 //! The pipeline for Python: producers, clients and collectors. Their classes in `python/zeroxide` add names and defaults.
 
 pub(crate) mod client;
+pub(crate) mod collector;
 pub(crate) mod producer;
 mod rows;
 
@@ -213,9 +214,10 @@ pub(crate) fn of_client(error: ClientError) -> PyErr {
         ClientError::Denied { .. } => {
             exception("Refused", text, |set| set.set_item("code", "denied"))
         }
-        ClientError::Refused { code, .. } => {
-            exception("Refused", text, |set| set.set_item("code", code.name()))
-        }
+        ClientError::Refused { code, detail, .. } => exception("Refused", text, |set| {
+            set.set_item("code", code.name())?;
+            set.set_item("detail", detail)
+        }),
         ClientError::DataLoss {
             asked,
             earliest,
