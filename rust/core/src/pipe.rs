@@ -13,6 +13,7 @@
 mod ends;
 mod ledger;
 mod limit;
+mod line;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,6 +27,7 @@ use zeroxide_queue::spsc::{self, Consumer, Producer};
 
 use self::limit::InForce;
 pub use self::limit::Limit;
+pub(crate) use self::line::{Line, Look};
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -61,6 +63,12 @@ pub(crate) fn is_lapse(message: &Message) -> bool {
 pub trait PipeOwner: Send + Sync {
     /// Something happened to the pipe that this owner calls `id`.
     fn on_pipe(&self, id: PipeId, event: PipeEvent);
+
+    /// The connection that this owner serves with the pipe, for the thread that waits at the far end.
+    fn line(self: Arc<Self>, id: PipeId) -> Option<Arc<dyn Line>> {
+        let _ = id;
+        None
+    }
 }
 
 /// What one end brings to a new pipe.
