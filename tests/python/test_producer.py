@@ -12,7 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 from collecting import fetch, process, seqs, values
-from support import run_script
+from support import PATIENCE, run_script
 
 import zeroxide
 from zeroxide.collector import Client, Collector, CollectorGone, Fenced
@@ -28,6 +28,15 @@ NOBODY = "tcp://127.0.0.1:9"
 def collector(directory):
     with Collector(directory / "log") as collector:
         yield collector
+
+
+def await_connection(producer, endpoint=None):
+    """Waits until batches flow to a collector."""
+    endpoint = endpoint or producer.endpoints[0]
+    until = time.monotonic() + PATIENCE
+    while not producer.stats()["collectors"][endpoint]["connected"]:
+        assert time.monotonic() < until
+        time.sleep(0.001)
 
 
 def test_rows_are_in_the_log_after_flush(collector):
@@ -85,8 +94,7 @@ def test_what_is_not_a_row(collector):
             producer.send_batch(b"abc")
         with pytest.raises(ValueError, match="'colour'"):
             producer.send_batch([{"value": b"", "colour": "red"}])
-        while not producer.stats()["collectors"][collector.endpoint]["connected"]:
-            time.sleep(0.001)
+        await_connection(producer)
         with pytest.raises(ValueError, match="too large"):
             producer.send(bytes(32 << 20))
         assert producer.stats()["rows"] == 0
@@ -238,8 +246,7 @@ def test_it_goes_on_when_the_collector_is_back(directory):
             with pytest.raises(CollectorGone):
                 producer.flush()
             collector.start()
-            while not producer.stats()["collectors"][collector.endpoint]["connected"]:
-                time.sleep(0.01)
+            await_connection(producer)
             producer.send(b"3")
             producer.flush(20)
         assert values(collector.endpoint) == [b"1", b"2", b"3"]
@@ -252,6 +259,7 @@ def test_every_row_once_while_the_collector_is_killed(directory):
             for at in range(0, total, chunk):
                 producer.send_batch([b"%d" % row for row in range(at, at + chunk)])
                 if at in (40_000, 120_000):
+                    await_connection(producer)
                     collector.kill()
                     collector.start()
             producer.flush(30)
@@ -342,8 +350,7 @@ def test_rows_without_a_key_go_round_a_collector_that_is_gone(directory):
         Collector(directory / "a") as a,
         Producer([NOBODY, a.endpoint], batch_rows=10, timeout=None) as producer,
     ):
-        while not producer.stats()["collectors"][a.endpoint]["connected"]:
-            time.sleep(0.01)
+        await_connection(producer, a.endpoint)
         for row in range(200):
             producer.send(b"%d" % row)
         with pytest.raises(NotAcknowledged) as late:

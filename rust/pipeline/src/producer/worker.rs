@@ -177,9 +177,7 @@ impl Worker {
     /// Tells how it stands. Whether it is over.
     fn publish(&mut self, now: Instant) -> bool {
         // Whoever sees that rows are acknowledged can also take the notices of them.
-        if self.notices.is_empty() {
-            self.shared.notices.nudge();
-        } else {
+        if !self.notices.is_empty() {
             self.shared.notices.add(self.notices.drain(..));
         }
         let is_over = {
