@@ -326,6 +326,10 @@ class Socket:
         does; raises only if not even the first was taken.
         """
 
+    def _send_rows(self, data: ArrowData, flags: int = 0) -> int: ...
+    def _recv_rows(
+        self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
+    ) -> ArrowTable: ...
     @overload
     def recv_batch(
         self,
@@ -757,6 +761,7 @@ class Collector:
         What went wrong before is raised. Closing again does nothing.
         """
 
+@final
 class ArrowTable:
     """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
 
@@ -788,6 +793,12 @@ class ArrowTable:
 
 def arrow_encode(data: ArrowData) -> bytes:
     """A table as one message, in Arrow's IPC stream format."""
+
+def arrow_messages(data: ArrowData) -> list[list[bytes]]:
+    """The messages of a table's rows, each a list of parts."""
+
+def arrow_rows(messages: list[list[bytes]], frames: bool) -> ArrowTable:
+    """Messages that were received as lists of parts, as rows."""
 
 def arrow_decode(message: Buffer | Frame) -> ArrowTable:
     """The table of such a message. Raises ValueError for anything else, whoever sent it."""
