@@ -246,7 +246,12 @@ def median_of(name: str, address: str | None, task: Results, repetitions: int) -
 def run(name: str, address: str, task: Results) -> Results:
     publisher = start(name, "pub", address, task)
     subscriber = start(name, "sub", address, task)
-    watchdog = threading.Timer(LIMIT_S, lambda: (publisher.kill(), subscriber.kill()))
+
+    def give_up() -> None:
+        publisher.kill()
+        subscriber.kill()
+
+    watchdog = threading.Timer(LIMIT_S, give_up)
     watchdog.daemon = True
     watchdog.start()
     try:

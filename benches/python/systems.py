@@ -247,12 +247,8 @@ def outgoing(task: dict[str, Any]) -> Messages:
 
 def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, Any]]]:
     """What is done with each message, and what is to be said of all in the end."""
-    count, size, clock, stamped = (
-        task["count"],
-        task["size"],
-        time.perf_counter_ns,
-        STAMP.unpack_from,
-    )
+    count, size = int(task["count"]), int(task["size"])
+    clock, stamped = time.perf_counter_ns, STAMP.unpack_from
     times, first, last, ready = array("q"), 0, 0, False
     add = times.append
 
