@@ -21,13 +21,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from . import _native
 from ._typing import ArrowData
 from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowledged, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "AsyncProducer",
@@ -40,11 +41,11 @@ __all__ = [
     "Refused",
 ]
 
-Value: TypeAlias = str | Buffer
-Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
+Value: TypeAlias = "str | Buffer"
+Headers: TypeAlias = "Mapping[str, Value] | Iterable[tuple[str, Value]]"
 Timestamp: TypeAlias = datetime | float | int
 # A value, or a dict with `value` and, if it likes, `key`, `topic`, `headers`, `timestamp`.
-Row: TypeAlias = Value | Mapping[str, Any]
+Row: TypeAlias = "Value | Mapping[str, Any]"
 
 # How long a program that ends without closing its producers waits for their last rows.
 _LAST_WORDS = 2.0
