@@ -11,7 +11,9 @@ EMBEDDED = ENDPOINT | {"collector": "embedded", "collector.dir": "/log"}
 
 
 def parse(given=None, *, streaming=True, **more):
-    return LogReadOptions.parse(ENDPOINT | (given or {}) | more, streaming=streaming)
+    options = ENDPOINT | (given or {}) | more
+    options = {name: value for name, value in options.items() if value is not None}
+    return LogReadOptions.parse(options, streaming=streaming)
 
 
 def test_defaults():
@@ -138,6 +140,10 @@ def test_wrong_options_of_streams(given, said):
         ({"startingOffsets": "latest"}, "a batch that begins there is empty"),
         ({"endingOffsets": "earliest"}, "a batch that ends there is empty"),
         (EMBEDDED, "reads the same folder with fetch=files"),
+        (
+            {"endpoint": None, "fetch": "files", "collector.dir": "/log", "consumerGroup": "g"},
+            "needs option 'endpoint'",
+        ),
     ],
 )
 def test_wrong_options_of_batches(given, said):

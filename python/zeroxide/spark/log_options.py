@@ -189,6 +189,10 @@ class LogReadOptions:
         return read
 
     def _check(self, streaming: bool) -> None:
+        if self.group is not None and self.endpoints == self.directories:
+            raise ValueError(
+                "option 'consumerGroup' needs option 'endpoint': files alone take note of nothing"
+            )
         if streaming:
             if self.ending != LATEST or self.ending_timestamp is not None:
                 raise ValueError(
