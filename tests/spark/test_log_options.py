@@ -1,9 +1,12 @@
 """The options of reading a log: names, defaults, and what is said about wrong ones."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+from zeroxide.spark import log_options
 from zeroxide.spark.log_options import LogReadOptions
 
 ENDPOINT = {"endpoint": "tcp://127.0.0.1:5555"}
@@ -150,3 +153,15 @@ def test_wrong_options_of_batches(given, said):
     with pytest.raises(ValueError, match="option") as error:
         parse(given, streaming=False)
     assert said in str(error.value)
+
+
+def test_every_option_is_documented():
+    """By the page as by the module's own text."""
+    asked = re.compile(
+        r'(?:text|choice|flag|number|names|where|time|duration|hours)\(\s*"([\w.]+)"'
+    )
+    names = set(asked.findall(Path(log_options.__file__).read_text()))
+    assert {"startingOffsets", "collector.graceMs", "maxBytesPerTrigger"} < names
+    page = Path(__file__).resolve().parents[2] / "docs" / "spark" / "reading.md"
+    for text in (page.read_text(), log_options.__doc__):
+        assert [name for name in sorted(names) if f"`{name}`" not in text] == []
