@@ -60,6 +60,10 @@ class ZMQError(ZMQBaseError):
 class Again(ZMQError):
     """The call would block (``DONTWAIT``), or its time is up (``RCVTIMEO``)."""
 
+    # Of the class, too: polling loops are raised so many that these are made without `__init__`.
+    errno: int | None = EAGAIN
+    strerror = strerror(EAGAIN)
+
     def __init__(self, errno: object = EAGAIN, msg: str | None = None) -> None:
         super().__init__(EAGAIN, msg)
 

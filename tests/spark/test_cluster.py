@@ -51,7 +51,7 @@ result = {}
 
 def read(endpoint):
     return (spark.read.format("zeromq").schema("value binary")
-            .options(endpoint=endpoint, endOfStream="END", timeoutMs=60_000).load())
+            .options(mode="live", endpoint=endpoint, endOfStream="END", timeoutMs=60_000).load())
 
 def fails_at_first(batches):
     import time

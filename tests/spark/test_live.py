@@ -16,7 +16,9 @@ from zeroxide.spark.source import ZeroMQDataSource
 
 def read(endpoint, columns=None, **options):
     """All rows of one partition, and the batches they came in."""
-    source = ZeroMQDataSource({"endpoint": endpoint, "timeoutMs": "60000"} | options)
+    source = ZeroMQDataSource(
+        {"mode": "live", "endpoint": endpoint, "timeoutMs": "60000"} | options
+    )
     schema = source.schema()
     reader = source.reader(schema)
     (partition,) = reader.partitions()
@@ -184,8 +186,8 @@ def test_a_socket_option_with_a_bad_value(bound):
 
 
 def test_one_partition_per_endpoint():
-    reader = ZeroMQDataSource({"endpoint": "tcp://a:1,tcp://b:2"}).reader(
-        ZeroMQDataSource({}).schema()
+    reader = ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1,tcp://b:2"}).reader(
+        ZeroMQDataSource({"mode": "live"}).schema()
     )
     partitions = reader.partitions()
     assert all(isinstance(partition, EndpointPartition) for partition in partitions)
@@ -194,7 +196,7 @@ def test_one_partition_per_endpoint():
 
 def test_an_abandoned_read_closes_its_socket(bound, background):
     push, endpoint = bound(zmq.PUSH)
-    source = ZeroMQDataSource({"endpoint": endpoint})
+    source = ZeroMQDataSource({"mode": "live", "endpoint": endpoint})
     reader = source.reader(source.schema())
     background(lambda: push.send_batch([b"x"] * 100))
     rows = reader.read(reader.partitions()[0])
@@ -215,7 +217,7 @@ def test_a_second_attempt_refuses_to_read(bound, monkeypatch):
 def test_a_partition_is_read_once(bound, background):
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send(b"END"))
-    source = ZeroMQDataSource({"endpoint": endpoint, "endOfStream": "END"})
+    source = ZeroMQDataSource({"mode": "live", "endpoint": endpoint, "endOfStream": "END"})
     reader = source.reader(source.schema())
     (partition,) = reader.partitions()
     assert list(reader.read(partition)) == []
@@ -233,6 +235,6 @@ def test_claims_are_forgotten_after_a_day(monkeypatch, tmp_path):
 
 
 def test_stream_reads_say_what_they_need():
-    source = ZeroMQDataSource({"endpoint": "tcp://a:1"})
-    with pytest.raises(NotImplementedError, match="needs mode=log"):
+    source = ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1"})
+    with pytest.raises(ValueError, match="a socket gives nothing twice"):
         source.streamReader(source.schema())

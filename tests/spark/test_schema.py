@@ -34,16 +34,21 @@ def test_arrow_schema_follows_order_and_nullability():
     assert arrow_schema(schema).equals(to_arrow_schema(schema, timezone="UTC"))
 
 
+LOG = "key value topic partition offset timestamp timestampType receive_time producer seq"
+
+
 @pytest.mark.parametrize(
     ("options", "columns"),
     [
-        ({}, "value topic timestamp"),
-        ({"includeFrames": "true"}, "value topic timestamp frames"),
-        ({"framing": "envelope"}, "key value topic timestamp"),
+        ({"mode": "live"}, "value topic timestamp"),
+        ({"mode": "live", "includeFrames": "true"}, "value topic timestamp frames"),
+        ({"MODE": "Live", "framing": "envelope"}, "key value topic timestamp"),
         (
-            {"FRAMING": "Envelope", "includeHeaders": "true"},
+            {"mode": "live", "FRAMING": "Envelope", "includeHeaders": "true"},
             "key value topic timestamp headers",
         ),
+        ({}, LOG),
+        ({"includeFrames": "true", "includeHeaders": "true"}, LOG + " headers frames"),
     ],
 )
 def test_columns_by_options(options, columns):
@@ -52,7 +57,7 @@ def test_columns_by_options(options, columns):
 
 def test_schema_asks_nothing_of_a_sink():
     sink = {"endpoint": "tcp://a:1", "socket": "push", "waitPeers": "2"}
-    assert ZeroMQDataSource(sink).schema().names == ["value", "topic", "timestamp"]
+    assert ZeroMQDataSource(sink).schema().names == LOG.split()
 
 
 def test_reading_fewer_columns():

@@ -20,7 +20,9 @@ def feed(push, bodies, end=b"END"):
 
 
 def zeromq(spark, endpoint, **options):
-    return spark.read.format("zeromq").options(endpoint=endpoint, timeoutMs=60_000, **options)
+    return spark.read.format("zeromq").options(
+        mode="live", endpoint=endpoint, timeoutMs=60_000, **options
+    )
 
 
 def test_the_format_needs_no_registration(spark):
@@ -74,7 +76,7 @@ def test_sql(spark, bound, background):
     background(feed(push, [b"a", b"b"]))
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW messages USING zeromq"
-        f" OPTIONS (endpoint '{endpoint}', endOfStream 'END')"
+        f" OPTIONS (mode 'live', endpoint '{endpoint}', endOfStream 'END')"
     )
     rows = spark.sql("SELECT cast(value AS string) AS text FROM messages").collect()
     assert sorted(row.text for row in rows) == ["a", "b"]
@@ -156,10 +158,11 @@ def test_wrong_options_are_told_by_the_plan(spark):
         zeromq(spark, "tcp://127.0.0.1:9", endofstreams="x").load().count()
 
 
-def test_a_stream_read_is_refused(spark, tmp_path):
-    read = spark.readStream.format("zeromq").option("endpoint", "tcp://127.0.0.1:9").load()
+def test_a_live_stream_read_is_refused(spark, tmp_path):
+    options = {"endpoint": "tcp://127.0.0.1:9", "mode": "live"}
+    read = spark.readStream.format("zeromq").options(**options).load()
     write = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
-    with pytest.raises(PySparkException, match="needs mode=log"):
+    with pytest.raises(PySparkException, match=r"spark\.readStream cannot have"):
         write.start().awaitTermination(60)
 
 

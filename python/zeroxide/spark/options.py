@@ -6,7 +6,9 @@ that is not known is an error: a mistyped option would otherwise do nothing, sil
 Both ways
     ``endpoint``        required; where to connect or bind, a comma-separated list
     ``attach``          ``connect`` or ``bind``
-    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed
+    ``mode``            ``live``: sockets live in the tasks, nothing can be replayed. Reading
+                        has ``log`` unless this is said; `zeroxide.spark.log_options` has its
+                        options
     ``framing``         which frame of a message is what:
 
                         * ``single``: the message is the value
@@ -59,7 +61,7 @@ their rows there, and the driver's commit makes them readable, all at once and o
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NoReturn, TypeVar, cast, overload
+from typing import Literal, TypeVar, cast, overload
 
 from ..constants import SocketOption
 
@@ -160,7 +162,7 @@ class ReadOptions:
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Reads and checks the options of a batch read."""
         given = _Given(options, "reading")
-        given.mode()
+        given.choice("mode", ("live",), "live")
         socket = given.choice("socket", ("pull", "sub"), "pull")
         framing = given.choice("framing", FRAMINGS, TOPIC_FIRST if socket == "sub" else SINGLE)
         subscribe = given.names("subscribe") + given.names("topics")
@@ -341,8 +343,8 @@ class _Given:
             raise ValueError(f"option {name!r} is {value!r} but {self._doing} has: {shown}")
         return value
 
-    def flag(self, name: str) -> bool:
-        return self._read(name, "true or false", _truth, default=False)
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self._read(name, "true or false", _truth, default=default)
 
     @overload
     def number(self, name: str, default: int, *, least: int) -> int: ...
@@ -361,11 +363,12 @@ class _Given:
         parts = (self.text(name) or "").split(",")
         return tuple(part.strip() for part in parts if part.strip())
 
-    def mode(self) -> None:
-        if self.choice("mode", ("live", "log"), "live") == "log":
-            self.needs_collector("mode=log")
-
     def attachment(self) -> Attachment:
+        endpoints = self.addresses()
+        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
+        return Attachment(endpoints, bind, self._socket_options())
+
+    def addresses(self) -> tuple[str, ...]:
         endpoints = self.names("endpoint")
         if not endpoints:
             raise ValueError("option 'endpoint' is missing, for example tcp://127.0.0.1:5555")
@@ -380,13 +383,7 @@ class _Given:
                     f"option 'endpoint' has {endpoint!r}, which reaches only its own process;"
                     " Spark's tasks run in others"
                 )
-        bind = self.choice("attach", ("connect", "bind"), "connect") == "bind"
-        return Attachment(endpoints, bind, self._socket_options())
-
-    def needs_collector(self, what: str) -> NoReturn:
-        raise ValueError(
-            f"{what} needs the collector, which this version does not have: use mode=live"
-        )
+        return endpoints
 
     def finish(self) -> None:
         """Raises on what nobody asked for."""
@@ -394,7 +391,7 @@ class _Given:
             if lowered in FOREIGN:
                 continue
             if lowered in LOG_ONLY:
-                self.needs_collector(f"option {name!r}")
+                raise ValueError(f"option {name!r} is for reading with mode=log")
             known = {option.lower(): option for option in self._known}
             close = difflib.get_close_matches(lowered, known, n=1)
             hint = f"; did you mean {known[close[0]]!r}?" if close else ""

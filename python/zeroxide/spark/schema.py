@@ -13,6 +13,8 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    IntegerType,
+    LongType,
     StringType,
     StructField,
     StructType,
@@ -24,28 +26,39 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "LOG_COLUMNS",
     "arrow_schema",
     "check_loggable",
     "check_readable",
     "check_writable",
+    "conform",
     "spark_schema",
     "to_arrow",
 ]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
-# What a message has, whether read or written.
+# Everything that a message has, whether read or written.
 COLUMNS: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
     "topic": StringType(),
+    "partition": IntegerType(),  # the number of its collector
+    "offset": LongType(),
     "timestamp": TimestampType(),
+    "timestampType": IntegerType(),  # 0: the producer's, 1: that of receipt
+    "receive_time": TimestampType(),
+    "producer": StringType(),
+    "seq": LongType(),
     "headers": ArrayType(HEADER),
     "frames": ArrayType(BinaryType()),
 }
 
+# What a collector's log has always; headers and frames are there when they are asked for.
+LOG_COLUMNS = tuple(name for name in COLUMNS if name not in ("headers", "frames"))
+
 # Every message has these.
-NEVER_NULL = ("value", "timestamp")
+NEVER_NULL = ("value", "partition", "offset", "timestamp", "timestampType", "receive_time")
 
 # Columns that the writer sends. Text is sent as UTF-8.
 TEXT_OR_BYTES = (StringType, BinaryType)
@@ -65,11 +78,33 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
         "key": pa.binary(),
         "value": pa.binary(),
         "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
         "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+        "receive_time": pa.timestamp("us", tz="UTC"),
+        "producer": pa.string(),
+        "seq": pa.int64(),
         "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
         "frames": pa.list_(pa.binary()),
     }
     return pa.schema([pa.field(f.name, types[f.name], nullable=f.nullable) for f in schema.fields])
+
+
+def conform(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
+    """The columns of a record batch that Spark wants, in its order and with its nullability.
+
+    Nothing is copied: Spark compares whole schemas, and what differs is only what they say.
+    """
+    import pyarrow as pa
+
+    if batch.schema.equals(target):
+        return batch
+    arrays = []
+    for field in target:
+        array = batch.column(batch.schema.get_field_index(field.name))
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
 def to_arrow(schema: StructType) -> "pa.Schema":

@@ -1,11 +1,11 @@
 """The data source behind ``format("zeromq")``."""
 
-from typing import NoReturn
-
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from .live import LiveReader
+from .log_options import LogReadOptions, columns, mode
+from .log_reader import LogBatchReader, PushdownReader, StreamReader
 from .options import LogWriteOptions, ReadOptions, WriteOptions, included_columns, is_for_log
 from .schema import check_readable, spark_schema
 from .sink import SocketStreamWriter, SocketWriter
@@ -16,10 +16,11 @@ __all__ = ["ZeroMQDataSource"]
 
 
 class ZeroMQDataSource(DataSource):
-    """Messages as rows and rows as messages; `zeroxide.spark.options` lists the options.
+    """Messages as rows and rows as messages.
 
-    The columns of a read are ``value binary, topic string, timestamp timestamp``, and
-    others that the options add. A read may name fewer: ``.schema("value binary")``.
+    `zeroxide.spark.log_options` lists the options of reading a collector's log,
+    `zeroxide.spark.options` those of sockets. A read may name fewer columns than there are:
+    ``.schema("value binary")``.
     """
 
     @classmethod
@@ -29,21 +30,31 @@ class ZeroMQDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a read with these options."""
-        return spark_schema(included_columns(self.options))
+        return spark_schema(self._columns())
 
-    def reader(self, schema: StructType) -> LiveReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of ``spark.read``."""
-        options = ReadOptions.parse(self.options)
-        check_readable(schema, included_columns(self.options))
-        return LiveReader(options, schema)
+        if mode(self.options) == "live":
+            live = ReadOptions.parse(self.options)
+            check_readable(schema, self._columns())
+            return LiveReader(live, schema)
+        options = LogReadOptions.parse(self.options, streaming=False)
+        check_readable(schema, self._columns())
+        if options.filter_pushdown:
+            return PushdownReader(options, schema)
+        return LogBatchReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> NoReturn:
-        """The place of ``spark.readStream``: it needs a log that can be read again."""
-        raise NotImplementedError(
-            "spark.readStream needs mode=log, and that the collector, which this version does not"
-            " have: a stream reads ranges again after a failure, and a socket cannot give them"
-            " twice. spark.read with mode=live reads from sockets; df.writeStream works"
-        )
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """The reader of ``spark.readStream``."""
+        if mode(self.options) == "live":
+            raise ValueError(
+                "option 'mode' is 'live', which spark.readStream cannot have: a stream reads ranges"
+                " again after a failure, and a socket gives nothing twice. Leave it out, and read"
+                " from a collector"
+            )
+        options = LogReadOptions.parse(self.options, streaming=True)
+        check_readable(schema, self._columns())
+        return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of ``df.write``; what was sent before cannot be overwritten."""
@@ -56,3 +67,11 @@ class ZeroMQDataSource(DataSource):
         if is_for_log(self.options):
             return LogStreamWriter(LogWriteOptions.parse(self.options), schema)
         return SocketStreamWriter(WriteOptions.parse(self.options), schema)
+
+    def _columns(self) -> list[str]:
+        # Spark asks every source for its schema, also one that it is about to write to.
+        return (
+            included_columns(self.options)
+            if mode(self.options) == "live"
+            else columns(self.options)
+        )

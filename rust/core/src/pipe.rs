@@ -113,8 +113,9 @@ struct End {
     written: AtomicU64,
     /// Whole messages this end has read. Both counts have one writer: this end.
     read: AtomicU64,
-    /// The bytes of those.
+    /// The bytes of those, and of those written.
     bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
     /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
@@ -152,6 +153,7 @@ impl End {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
             wants_room: Doorbell::new(),
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
@@ -343,7 +345,7 @@ impl Pipe {
             self.own().written.store(self.written, Ordering::Release);
             return;
         }
-        self.own().written.store(self.written, Ordering::Release);
+        self.publish_written();
         for frame in message {
             self.tx.push(frame);
         }
@@ -363,9 +365,17 @@ impl Pipe {
         } else {
             self.open_frames = 0;
             self.written += 1;
-            self.own().written.store(self.written, Ordering::Release);
+            self.publish_written();
         }
         self.tx.push(frame);
+    }
+
+    #[inline]
+    fn publish_written(&self) {
+        let own = self.own();
+        own.bytes_written
+            .store(self.bytes_written, Ordering::Relaxed);
+        own.written.store(self.written, Ordering::Release);
     }
 
     /// Takes back the frames of a message that will never be completed. Returns true when there were any.

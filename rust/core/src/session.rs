@@ -20,6 +20,7 @@
 
 mod admission;
 mod allowance;
+mod backlog;
 mod connect;
 mod link;
 mod traffic;
@@ -34,6 +35,7 @@ use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
 use self::admission::{Admission, HANDLER};
+use self::backlog::Backlog;
 use self::traffic::Output;
 use crate::connecter::Connecter;
 use crate::error::Result;
@@ -46,6 +48,7 @@ use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::epoll::Readiness;
+use crate::sys::memory;
 use crate::transports::{Socks, Stream, Target, Transport};
 
 /// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
@@ -83,6 +86,7 @@ struct State {
     /// Since when the socket's end is closed, and until when to go on delivering (`None` inside = for ever).
     closing: Option<Option<Instant>>,
     last_output: Instant,
+    backlog: Backlog,
     guard: Option<LiveGuard>,
     done: bool,
 }
@@ -196,6 +200,7 @@ impl Session {
                 resolved: None,
                 closing: None,
                 last_output: now,
+                backlog: Backlog::default(),
                 guard: Some(seed.guard),
                 done: false,
             }),
@@ -462,6 +467,10 @@ impl EventHandler for Session {
         let now = io.now();
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
+        }
+        let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
+        if state.backlog.handle_timeout(waiting, now) {
+            memory::give_back();
         }
         self.drive(&mut state, io);
     }

@@ -1,2 +1,55 @@
 //! A durable log of messages: segments of framed Arrow batches with checksums, an index, retention, and groups of
 //! consumers that hold it back. Files in, files out: no sockets, no Python.
+//!
+//! One [`Log`] writes to a folder. [`Log::append`] puts the rows of a [`Batch`] into the page cache and gives them
+//! consecutive offsets; [`Syncer::sync`], on a thread of its own, puts everything appended so far on disk; a
+//! [`Reader`] fetches rows that are there, as frames that can be sent on as they are. Whoever receives one reads it
+//! with [`Stored::parse`].
+//!
+//! ```
+//! use zeroxide_log::{BatchBuilder, Log, LogConfig, Origin, Row};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! let mut log = Log::open(folder.path(), LogConfig::default())?;
+//! let mut rows = BatchBuilder::new();
+//! rows.push(Row { value: b"21.5 C", topic: Some("room/7"), ..Row::default() })?;
+//! let offsets = log.append(&Origin::plain(1_700_000_000_000_000), &rows.finish())?;
+//! log.sync()?;
+//!
+//! let frames = log.reader().fetch(offsets.start, offsets.end, 1 << 20)?;
+//! assert_eq!(frames[0].batch.value(0), b"21.5 C");
+//! assert_eq!(frames[0].offset(0), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod book;
+mod builder;
+mod columns;
+mod convert;
+mod error;
+mod fetched;
+mod frame;
+mod ipc;
+mod layout;
+mod lock;
+mod log;
+mod reader;
+mod recovery;
+mod segment;
+mod shared;
+mod snapshot;
+
+pub use batch::Batch;
+pub use book::Published;
+pub use builder::{BatchBuilder, Row};
+pub use columns::{MAX_BATCH, MAX_ROWS, fetched_schema};
+pub use error::{BatchError, LogError};
+pub use frame::{MAX_NAME, Origin, Stored};
+pub use log::{Log, LogConfig, MAX_NAMES, Publication, Trimmed};
+pub use reader::Reader;
+pub use recovery::Recovery;
+pub use segment::LogId;
+pub use shared::Syncer;

@@ -14,8 +14,11 @@ use crate::frame::{Frame, INLINE_MAX};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 
-/// Room for the first read; it doubles while reads fill it, up to the batch size.
-const FIRST_READ: usize = 8 * 1024;
+/// Room for the first read: a handshake fits in. It grows while reads fill it, up to the batch size.
+const FIRST_READ: usize = 512;
+const GROWTH: usize = 4;
+/// As much room is worth a read, however much more the next block would have.
+const WORTH_A_READ: usize = 8 * 1024;
 /// The most room made ahead because the peer's last message was that large.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
 /// How many blocks are kept for reading into them again, and how many bytes they may have together.
@@ -76,7 +79,7 @@ impl ReadBuffer {
         } else {
             // Growing copies what is there. So use up the space before, unless it is next to nothing.
             let missing = self.partial.saturating_sub(have);
-            let enough = if missing > 0 { missing } else { room }.min(FIRST_READ);
+            let enough = if missing > 0 { missing } else { room }.min(WORTH_A_READ);
             if capacity - have < enough {
                 self.block.reserve_exact(room);
             }
@@ -87,7 +90,7 @@ impl ReadBuffer {
     /// To be called when the driver has appended.
     pub(crate) fn note_read(&mut self) {
         if self.block.len() == self.block.capacity() {
-            self.read_size = self.batch.min(self.read_size * 2);
+            self.read_size = self.batch.min(self.read_size * GROWTH);
         }
     }
 
@@ -182,7 +185,7 @@ impl ReadBuffer {
 
     /// Whether it holds on to memory that an idle connection does not need.
     pub(crate) fn holds_spare(&self) -> bool {
-        self.block.capacity() > 0 || !self.spent.is_empty()
+        self.block.capacity() > FIRST_READ || !self.spent.is_empty()
     }
 
     /// Releases memory that holds nothing undecoded.
@@ -323,7 +326,7 @@ mod tests {
             let len = buffer.bytes().len();
             buffer.skip(len);
         }
-        assert_eq!(sizes, [8192, 16384, 32768, 65536, 65536]);
+        assert_eq!(sizes, [512, 2048, 8192, 32768, 65536]);
         assert_eq!(ReadBuffer::new(100).input().capacity(), 100);
         assert!(ReadBuffer::new(0).input().capacity() > 0);
     }

@@ -37,10 +37,8 @@ impl From<Error> for Failure {
 
 impl From<Failure> for PyErr {
     fn from(Failure(error): Failure) -> PyErr {
-        let errno = error.errno();
-        LAST_ERRNO.set(errno);
-        let text = error.to_string();
-        Python::attach(|py| exception(py, errno, text).unwrap_or_else(|failed| failed))
+        LAST_ERRNO.set(error.errno());
+        Python::attach(|py| exception(py, &error).unwrap_or_else(|failed| failed))
     }
 }
 
@@ -49,10 +47,18 @@ pub(crate) fn raise(error: Error) -> PyErr {
     Failure(error).into()
 }
 
-fn exception(py: Python<'_>, errno: i32, text: String) -> PyResult<PyErr> {
+fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let errno = error.errno();
     let Some(installed) = installed() else {
-        return Ok(PyOSError::new_err((errno, text)));
+        return Ok(PyOSError::new_err((errno, error.to_string())));
     };
+    if error.kind() == ErrorKind::Again
+        && error.context().is_none()
+        && let Some(again) = &installed.again
+    {
+        return Ok(PyErr::from_value(again.make(py)?));
+    }
+    let text = error.to_string();
     let class = match installed.errors.bind(py).get_item(errno)? {
         Some(class) => class,
         None => installed.zmq_error.bind(py).clone(),

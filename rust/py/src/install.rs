@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyModule, PyTuple};
+use zeroxide::ErrorKind;
 
 use crate::functions::after_fork;
 
@@ -12,9 +13,34 @@ pub(crate) struct Installed {
     pub(crate) package: Py<PyModule>,
     pub(crate) zmq_error: Py<PyAny>,
     pub(crate) errors: Py<PyDict>,
+    pub(crate) again: Option<Ready>,
     pub(crate) not_flushed: Py<PyAny>,
     pub(crate) tracker: Py<PyAny>,
     pub(crate) finished_tracker: Py<PyAny>,
+}
+
+/// How to make an exception that says nothing particular without running Python code: polling loops raise one per call.
+/// Its class has the number and the text.
+pub(crate) struct Ready {
+    new: Py<PyAny>,
+    arguments: Py<PyTuple>,
+}
+
+impl Ready {
+    fn of(py: Python<'_>, errors: &Py<PyDict>, kind: ErrorKind) -> PyResult<Option<Ready>> {
+        let Some(class) = errors.bind(py).get_item(kind.errno())? else {
+            return Ok(None);
+        };
+        let text = class.getattr("strerror")?;
+        Ok(Some(Ready {
+            new: class.getattr("__new__")?.unbind(),
+            arguments: (class, kind.errno(), text).into_pyobject(py)?.unbind(),
+        }))
+    }
+
+    pub(crate) fn make<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.new.bind(py).call1(self.arguments.bind(py))
+    }
 }
 
 static INSTALLED: RwLock<Option<Arc<Installed>>> = RwLock::new(None);
@@ -42,6 +68,7 @@ pub(crate) fn install(
     let fresh = Installed {
         package,
         zmq_error,
+        again: Ready::of(py, &errors, ErrorKind::Again)?,
         errors,
         not_flushed,
         tracker,

@@ -64,4 +64,13 @@ impl Pipe {
         self.written
             .saturating_sub(self.far().read.load(Ordering::Acquire))
     }
+
+    /// About how many bytes wait in both directions, written and not read.
+    pub fn queued_bytes(&self) -> u64 {
+        let (own, far) = (self.own(), self.far());
+        let inbound = far.bytes_written.load(Ordering::Relaxed);
+        let outbound = own.bytes_written.load(Ordering::Relaxed);
+        inbound.saturating_sub(self.bytes_read)
+            + outbound.saturating_sub(far.bytes_read.load(Ordering::Relaxed))
+    }
 }

@@ -1,7 +1,7 @@
 //! The life of a session's link: what is done now, losing the connection, coming back, and the end.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zeroxide_proto::error::CloseReason;
 
@@ -10,6 +10,7 @@ use super::{Link, Session, State};
 use crate::monitor::EventKind;
 use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
+use crate::sys::memory;
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -69,6 +70,9 @@ impl Session {
     pub(super) fn traffic(&self, state: &mut State, io: &mut Reactor) {
         let input = self.input(state, io);
         let output = self.output(state, io.now());
+        if let Some(pipe) = &state.pipe {
+            state.backlog.note(pipe.queued_bytes(), io.now());
+        }
         if (matches!(input, Input::More) || output != Output::Idle)
             && let Some(token) = state.token
         {
@@ -248,6 +252,9 @@ impl Session {
         }
         state.pipe = None;
         state.guard = None;
+        if state.backlog.end() {
+            memory::give_back();
+        }
     }
 
     // ---- time ------------------------------------------------------------------------------------------------------
@@ -266,11 +273,8 @@ impl Session {
             Link::Draining { .. } => None,
             _ => state.closing.flatten(),
         };
-        let next: Option<Instant> = match (link, closing) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        if let Some(at) = next {
+        let times = [link, closing, state.backlog.poll_timeout()];
+        if let Some(at) = times.into_iter().flatten().min() {
             io.set_timer(token, at);
         }
     }

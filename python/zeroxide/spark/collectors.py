@@ -1,0 +1,283 @@
+"""The collectors of a query, as its driver and its tasks reach them.
+
+A driver asks at every trigger, so an answer must not be waited for long: a collector that
+is away is left alone until it is back, or until its grace has ended. Tasks have a range to
+read and nothing else to do; they wait out the grace.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..collector.errors import CollectorError, CollectorGone
+from .log_options import Embedded, LogReadOptions
+from .sockets import look_up
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Collectors", "Info", "Log", "Opener", "open_log", "opened"]
+
+log = logging.getLogger(__name__)
+
+# The driver's patience with one answer, and its pause before asking somebody again who is away.
+DRIVER_TIMEOUT_S = 2.0
+PAUSE_S = 0.1
+
+# How the client calls the keys.
+CLIENT_KEYS = {
+    "curve_serverkey": "server_key",
+    "curve_publickey": "public_key",
+    "curve_secretkey": "secret_key",
+}
+
+# Collectors that are asked at the same time.
+AT_ONCE = 16
+
+
+class Info(Protocol):
+    """What a log has."""
+
+    @property
+    def log_id(self) -> str:
+        """Which log it is."""
+
+    @property
+    def earliest(self) -> int:
+        """The first offset that can be read."""
+
+    @property
+    def latest(self) -> int:
+        """The offset behind the last that can be read."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size on disk."""
+
+
+class Log(Protocol):
+    """The part of `zeroxide.collector.Client` that reading needs."""
+
+    def info(self) -> Info:
+        """What the log has."""
+
+    def offset_at(self, timestamp: int) -> int:
+        """The first offset received at this microsecond or later."""
+
+    def fetch(self, start: int, end: int, **how: Any) -> Iterator["pa.RecordBatch"]:
+        """Rows, in record batches."""
+
+    def commit(self, group: str, offset: int) -> None:
+        """Releases what lies below an offset."""
+
+    def close(self) -> None:
+        """Hangs up."""
+
+
+# How a log is opened, by its address, with a timeout in seconds and retries.
+Opener = Callable[[LogReadOptions, str, float, int], Log]
+
+
+def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
+    """Opens the way to one log that the options ask for."""
+    if address in options.directories:
+        files: Log = import_module("zeroxide.spark.log_files").FilesLog(address)
+        return files
+    keys = {CLIENT_KEYS[option]: look_up(option, value) for option, value in options.keys}
+    # Not at the top: a package without pyarrow has no client, and needs none to be imported.
+    make = import_module("zeroxide.collector").Client
+    client: Log = make(address, timeout=timeout, retries=retries, **keys)
+    return client
+
+
+@dataclass
+class _Known:
+    """What the driver knows of one collector."""
+
+    name: str
+    address: str
+    log: Log | None = None
+    info: Info | None = None
+    away_since: float | None = None
+    reason: str = ""
+
+
+class Collectors:
+    """The collectors of one query, seen from its driver."""
+
+    def __init__(self, options: LogReadOptions, opener: Opener = open_log) -> None:
+        self.options = options
+        self._opener = opener
+        self._own: Any = None
+        if options.embedded is not None:
+            self._own = _start(options.embedded, options.grace_ms / 1000)
+        self._known = {
+            name: _Known(name, name if self._own is None else _reachable(self._own, options))
+            for name in options.endpoints
+        }
+
+    def look(self, *, wait: bool = False) -> dict[str, Info | None]:
+        """What each has now; None for one that is away, which is an error after its grace.
+
+        With `wait`, they are waited for instead.
+        """
+        while True:
+            known = list(self._known.values())
+            if len(known) == 1:
+                self._ask(known[0])
+            else:
+                with ThreadPoolExecutor(min(len(known), AT_ONCE)) as pool:
+                    list(pool.map(self._ask, known))
+            self._fail_after_grace()
+            if not wait or all(one.away_since is None for one in known):
+                return {one.name: one.info if one.away_since is None else None for one in known}
+            time.sleep(PAUSE_S)
+
+    def address(self, name: str) -> str:
+        """Where tasks find the rows of this collector: at its address, or in its folder."""
+        if name not in self._known:
+            return name
+        if self.options.fetch == "files":
+            return self.options.directories[self.options.endpoints.index(name)]
+        return self._known[name].address
+
+    def offset_at(self, name: str, timestamp: int) -> int:
+        """The first offset received at this time or later; waits for the collector."""
+        return self._insist(name, lambda opened_log: opened_log.offset_at(timestamp))
+
+    def commit(self, name: str, group: str, offset: int) -> None:
+        """Tells a collector what was read; one that is away hears it the next time."""
+        one = self._known[name]
+        if one.away_since is not None:
+            return
+        try:
+            self._open(one).commit(group, offset)
+        except CollectorError as error:
+            log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
+
+    def close(self) -> None:
+        """Hangs up, and ends the embedded collector."""
+        for one in self._known.values():
+            self._hang_up(one)
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def _ask(self, one: _Known) -> None:
+        try:
+            one.info = self._open(one).info()
+        except CollectorGone as error:
+            self._hang_up(one)
+            one.reason = str(error)
+            if one.away_since is None:
+                one.away_since = time.monotonic()
+                log.warning("zeromq: collector %s is away: %s", one.name, error)
+            return
+        if one.away_since is not None:
+            log.warning(
+                "zeromq: collector %s is back after %.1f s",
+                one.name,
+                time.monotonic() - one.away_since,
+            )
+        one.away_since = None
+
+    def _fail_after_grace(self) -> None:
+        grace = self.options.grace_ms / 1000
+        for one in self._known.values():
+            if one.away_since is not None and time.monotonic() - one.away_since >= grace:
+                away = time.monotonic() - one.away_since
+                raise CollectorGone(
+                    f"collector {one.name} has been away for {away:.0f} s, longer than option"
+                    f" 'collector.graceMs' ({self.options.grace_ms} ms) allows: start it, and this"
+                    f" query again, which goes on where it stood ({one.reason})",
+                    one.name,
+                    away,
+                )
+
+    def _insist(self, name: str, request: Callable[[Log], int]) -> int:
+        one = self._known[name]
+        while True:
+            try:
+                return request(self._open(one))
+            except CollectorGone as error:
+                self._hang_up(one)
+                one.reason = str(error)
+                one.away_since = one.away_since or time.monotonic()
+            self._fail_after_grace()
+            time.sleep(PAUSE_S)
+
+    def _open(self, one: _Known) -> Log:
+        if one.log is None:
+            timeout = min(self.options.timeout_ms / 1000, DRIVER_TIMEOUT_S)
+            one.log = self._opener(self.options, one.address, timeout, 0)
+        return one.log
+
+    def _hang_up(self, one: _Known) -> None:
+        if one.log is not None:
+            one.log.close()
+            one.log = None
+
+
+# Connections of this process that no task is using. A forked worker begins without any: what
+# its parent has is the parent's.
+_idle: dict[tuple[Any, ...], list[Log]] = {}
+
+KEPT_PER_ADDRESS = 4
+
+
+@contextmanager
+def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> Iterator[Log]:
+    """A log for one task, kept for the next one unless something went wrong with it."""
+    key = (os.getpid(), address, options.timeout_ms, options.retries, options.keys, opener)
+    idle = _idle.setdefault(key, [])
+    current = (
+        idle.pop() if idle else opener(options, address, options.timeout_ms / 1000, options.retries)
+    )
+    try:
+        yield current
+    except BaseException:
+        # Answers to what was asked may still be under way.
+        current.close()
+        raise
+    if len(idle) < KEPT_PER_ADDRESS:
+        idle.append(current)
+    else:
+        current.close()
+
+
+def _start(embedded: Embedded, patience: float) -> Any:
+    """The query's own collector; the last run's may still be about to end."""
+    settings = {
+        "pull": embedded.pull,
+        "subscribe": embedded.subscribe,
+        "framing": embedded.framing,
+        "retention_bytes": embedded.retention_bytes,
+        "retention_hours": embedded.retention_hours,
+        "advertise": embedded.advertise,
+    }
+    if embedded.secret_key is not None:
+        settings["secret_key"] = look_up("curve_secretkey", embedded.secret_key)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return import_module("zeroxide.collector").Collector(
+                embedded.directory, embedded.bind, **settings
+            )
+        except (CollectorError, OSError) as error:
+            if time.monotonic() >= deadline:
+                raise CollectorError(
+                    f"the collector that option 'collector' (embedded) asks for did not start in"
+                    f" {embedded.directory} at {embedded.bind}: {error}"
+                ) from error
+        time.sleep(PAUSE_S)
+
+
+def _reachable(own: Any, options: LogReadOptions) -> str:
+    assert options.embedded is not None
+    return options.embedded.advertise or str(own.endpoint)

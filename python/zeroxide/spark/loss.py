@@ -1,0 +1,79 @@
+"""What is said when rows that a query wants are not in the log, in one place.
+
+Each of these names the offsets, the option that would go on without them, and what would
+have kept them.
+"""
+
+from ..collector.errors import DataLoss
+
+__all__ = ["cut_short", "moved_back", "not_dense", "removed", "replaced", "trimmed"]
+
+GO_ON = "or set option 'failOnDataLoss' to false to go on {where} without them"
+
+
+def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
+    """The log begins above what was asked for."""
+    text = (
+        f"rows [{asked}, {min(earliest, latest)}) of collector {name} (log {log}) are gone: its log"
+        f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
+        " --retention-hours of the collector) removed them before this query had read them: give it"
+        " more, let option 'consumerGroup' hold rows back until this query has read them,"
+        f" {GO_ON.format(where=f'at {earliest}')}"
+    )
+    return DataLoss(text, asked, earliest, latest, log)
+
+
+def moved_back(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
+    """The log ends below what was read from it before."""
+    text = (
+        f"offset {asked} of collector {name} (log {log}) was reached before, and now its log ends"
+        f" at {latest} (it begins at {earliest}): rows [{latest}, {asked}) are gone, as if an older"
+        " copy of its folder had been put in place or its disk had lost what it had confirmed."
+        " Restore the folder, start the query from a new checkpoint,"
+        f" {GO_ON.format(where=f'at {latest}')}"
+    )
+    return DataLoss(text, asked, earliest, latest, log)
+
+
+def replaced(
+    name: str, log: str, asked: int, now: str, earliest: int, latest: int, *, end: int | None = None
+) -> DataLoss:
+    """Another log answers at the same address."""
+    rows = f"rows from {asked} on" if end is None else f"rows [{asked}, {end})"
+    text = (
+        f"{rows} of collector {name} are wanted from log {log}, but what answers there now is log"
+        f" {now} with offsets {earliest} to {latest}: the collector was started with another or an"
+        " empty folder. Start it with the folder that it had, start the query from a new"
+        f" checkpoint, {GO_ON.format(where=f'at {earliest} of the new log')}"
+    )
+    return DataLoss(text, asked, earliest, latest, now)
+
+
+def removed(name: str, log: str, asked: int) -> DataLoss:
+    """A collector of the checkpoint is not among the endpoints."""
+    text = (
+        f"the checkpoint stands at offset {asked} of collector {name} (log {log}), which is at none"
+        " of the addresses in option 'endpoint': what it has behind that offset would be left out."
+        f" Add it to the option again, {GO_ON.format(where='with the other collectors')}"
+    )
+    return DataLoss(text, asked, 0, 0, log)
+
+
+def cut_short(name: str, log: str, reached: int, end: int) -> DataLoss:
+    """A fetch ended before its end."""
+    text = (
+        f"rows [{reached}, {end}) of collector {name} (log {log}) were not delivered although the"
+        " fetch ended: look into the collector's log,"
+        f" {GO_ON.format(where='at the next batch')}"
+    )
+    return DataLoss(text, reached, 0, 0, log)
+
+
+def not_dense(name: str, log: str, wanted: int, got: int) -> DataLoss:
+    """A fetch left rows out, or gave some twice."""
+    text = (
+        f"offset {wanted} of collector {name} (log {log}) should have come next, and {got} came:"
+        " its segments do not fit together. Stop the collector and look at its folder,"
+        f" {GO_ON.format(where=f'at {max(wanted, got)}')}"
+    )
+    return DataLoss(text, wanted, 0, 0, log)

@@ -1,0 +1,186 @@
+"""What a driver decides: where logs are read from and up to where, and in which pieces.
+
+Functions of what the collectors say and what the options want; nothing here waits for
+anything but `resolve`, which asks for the offset at a time.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..collector.errors import DataLoss
+from . import loss
+from .collectors import Collectors, Info
+from .log_options import EARLIEST, LATEST, LogReadOptions, Where
+from .offsets import Offsets, Position, Range, split
+
+__all__ = ["mean_size", "narrow", "newest", "pieces", "present", "resolve"]
+
+log = logging.getLogger(__name__)
+
+# Without `minPartitions`, no task is started for fewer rows than this.
+TASK_ROWS = 50_000
+
+
+def present(infos: Mapping[str, Info | None]) -> dict[str, Info]:
+    return {name: info for name, info in infos.items() if info is not None}
+
+
+def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offsets:
+    """The end of all logs, checked against where the query stands in them."""
+    by_log = {position.log: position for position in start.values()}
+    serving: dict[str, str] = {}
+    for name, info in present(infos).items():
+        if info.log_id in serving:
+            raise ValueError(
+                f"option 'endpoint' has one collector twice: {serving[info.log_id]} and {name} are"
+                f" both log {info.log_id}"
+            )
+        serving[info.log_id] = name
+    numbers = [position.partition for position in start.values()]
+    free = max(numbers, default=-1) + 1
+    end: Offsets = {}
+    for name, there in infos.items():
+        old = start.get(name)
+        if there is None:
+            if old is not None:
+                end[name] = old
+            continue
+        info = there
+        position = by_log.get(info.log_id)
+        if position is not None:
+            end[name] = _onward(name, position, info, keep)
+        elif old is not None and old.log not in serving:
+            error = loss.replaced(
+                name, old.log, old.offset, info.log_id, info.earliest, info.latest
+            )
+            _refuse(error, keep)
+            end[name] = Position(info.log_id, info.latest, old.partition, info.earliest)
+        else:
+            log.info("zeromq: collector %s is new to this query: from its earliest row on", name)
+            end[name] = Position(info.log_id, info.latest, free, info.earliest)
+            free += 1
+    someone_is_away = any(info is None for info in infos.values())
+    for name, position in start.items():
+        if position.log in serving or name in infos:
+            continue
+        if someone_is_away:
+            # It may be the one that is away, under another name.
+            end[name] = position
+        else:
+            _refuse(loss.removed(name, position.log, position.offset), keep)
+    return end
+
+
+def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
+    here = replace(position, begin=None)
+    if position.offset < info.earliest:
+        _refuse(loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)
+        return replace(here, offset=info.latest, begin=info.earliest)
+    if position.offset > info.latest:
+        _refuse(
+            loss.moved_back(name, info.log_id, position.offset, info.earliest, info.latest), keep
+        )
+        return replace(here, offset=info.latest)
+    return replace(here, offset=info.latest)
+
+
+def _refuse(error: DataLoss, keep: bool) -> None:
+    if keep:
+        raise error
+    log.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", error)
+
+
+def resolve(
+    collectors: Collectors,
+    infos: Mapping[str, Info],
+    where: Where,
+    timestamp: int | None,
+    option: str,
+    keep: bool,
+) -> dict[str, int]:
+    """The offset of each collector that an option means."""
+    if timestamp is not None:
+        found = {name: collectors.offset_at(name, timestamp) for name in infos}
+        return {
+            name: min(max(offset, infos[name].earliest), infos[name].latest)
+            for name, offset in found.items()
+        }
+    if not isinstance(where, str):
+        _check_names(option, where, infos)
+    offsets = {}
+    for name, info in infos.items():
+        mark = where if isinstance(where, str) else where[name]
+        if mark == EARLIEST:
+            offsets[name] = info.earliest
+        elif mark == LATEST:
+            offsets[name] = info.latest
+        else:
+            assert isinstance(mark, int)
+            if mark < info.earliest:
+                error = loss.trimmed(name, info.log_id, mark, info.earliest, info.latest)
+                _refuse(error, keep)
+            if mark > info.latest:
+                raise ValueError(
+                    f"option {option!r} is {mark} for collector {name}, whose log has offsets"
+                    f" {info.earliest} to {info.latest}"
+                )
+            offsets[name] = max(mark, info.earliest)
+    return offsets
+
+
+def _check_names(option: str, where: Mapping[str, Any], infos: Mapping[str, Info]) -> None:
+    missing = [name for name in infos if name not in where]
+    unknown = [name for name in where if name not in infos]
+    if missing or unknown:
+        raise ValueError(
+            f"option {option!r} must name the collectors of option 'endpoint', as they are written"
+            f" there: {', '.join(missing) or 'none'} missing, {', '.join(unknown) or 'none'} unknown"
+        )
+
+
+def pieces(found: list[Range], options: LogReadOptions) -> list[Range]:
+    given = options.min_partitions
+    return split(
+        found,
+        given or len(os.sched_getaffinity(0)),
+        most_rows=options.max_records,
+        least_rows=TASK_ROWS if given is None else 1,
+    )
+
+
+def mean_size(info: Info | None) -> float:
+    if info is None or info.latest <= info.earliest:
+        return 1.0
+    return max(info.bytes / (info.latest - info.earliest), 1.0)
+
+
+def narrow(piece: Range, column: str, comparison: str, value: Any, collectors: Collectors) -> Range:
+    empty = replace(piece, end=piece.start)
+    if column == "partition":
+        fits = {
+            "=": piece.partition == value,
+            ">": piece.partition > value,
+            ">=": piece.partition >= value,
+            "<": piece.partition < value,
+            "<=": piece.partition <= value,
+        }[comparison]
+        return piece if fits else empty
+    if column == "receive_time":
+        if comparison not in (">", ">=", "="):
+            return piece  # clocks are set back: only what begins late enough is sure
+        micros = round(value.timestamp() * 1_000_000)
+        first = collectors.offset_at(piece.name, micros)
+        return replace(piece, start=min(max(piece.start, first), piece.end))
+    start, end = piece.start, piece.end
+    if comparison in ("=", ">="):
+        start = max(start, value)
+    if comparison == ">":
+        start = max(start, value + 1)
+    if comparison in ("=", "<="):
+        end = min(end, value + 1)
+    if comparison == "<":
+        end = min(end, value)
+    return replace(piece, start=start, end=max(start, end))

@@ -1,0 +1,88 @@
+//! Who has written what: the last number of every producer, the last batch of every query that publishes.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::frame::{Origin, Role};
+
+/// The last that a producer has in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Last {
+    pub epoch: u64,
+    pub seq: u64,
+    /// When it came in; those that were silent longest are forgotten first.
+    pub seen: i64,
+}
+
+/// The last that a query has published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The number of the batch.
+    pub batch: u64,
+    /// The offsets of its rows.
+    pub range: Range<u64>,
+    /// The sequence number that the query's next row gets.
+    pub next_seq: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Book {
+    pub producers: HashMap<Arc<str>, Last>,
+    pub queries: HashMap<Arc<str>, Published>,
+    /// Where the transaction begins whose frames are being read.
+    open: Option<u64>,
+}
+
+impl Book {
+    /// Notes the frame with these offsets.
+    pub fn note(&mut self, origin: &Origin, role: Role, offsets: Range<u64>) {
+        let rows = offsets.end - offsets.start;
+        if role == Role::Single {
+            self.open = None;
+            if origin.is_numbered() && rows > 0 {
+                let last = Last {
+                    epoch: origin.epoch,
+                    seq: origin.first_seq + rows - 1,
+                    seen: origin.receive_time,
+                };
+                self.note_producer(&origin.producer, last);
+            }
+            return;
+        }
+        let start = *self.open.get_or_insert(offsets.start);
+        if role == Role::Last {
+            let published = Published {
+                batch: origin.epoch,
+                range: start..offsets.end,
+                next_seq: origin.first_seq + rows,
+            };
+            self.queries.insert(origin.producer.clone(), published);
+            self.open = None;
+        }
+    }
+
+    fn note_producer(&mut self, name: &Arc<str>, last: Last) {
+        match self.producers.get_mut(name) {
+            Some(known) if (last.epoch, last.seq) < (known.epoch, known.seq) => {}
+            Some(known) => *known = last,
+            None => {
+                self.producers.insert(name.clone(), last);
+            }
+        }
+    }
+
+    /// Forgets those that were silent longest if there are more than `most` producers: a tenth, so that it is rare.
+    /// Gives how many.
+    pub fn forget(&mut self, most: usize) -> usize {
+        if self.producers.len() <= most {
+            return 0;
+        }
+        let mut seen: Vec<i64> = self.producers.values().map(|last| last.seen).collect();
+        let surplus = (seen.len() - most + most / 10).min(seen.len() - 1);
+        let (_, limit, _) = seen.select_nth_unstable(surplus);
+        let (limit, before) = (*limit, self.producers.len());
+        self.producers.retain(|_, last| last.seen >= limit);
+        before - self.producers.len()
+    }
+}

@@ -1,0 +1,232 @@
+//! Batches of tables that others have made.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::batch::Batch;
+use crate::builder::{BatchBuilder, Row};
+use crate::error::BatchError;
+
+impl Batch {
+    /// The rows of a table with the columns `value` (bytes or text, without nulls) and, if it likes, `key`, `topic`,
+    /// `timestamp` and `headers`. Any other column is an error: it would be lost.
+    pub fn from_record_batch(table: &RecordBatch) -> Result<Batch, BatchError> {
+        let columns = Sources::of(table)?;
+        let mut builder = BatchBuilder::new();
+        let mut headers = Vec::new();
+        for row in 0..table.num_rows() {
+            headers.clear();
+            if let Some(source) = &columns.headers {
+                source.read(row, &mut headers)?;
+            }
+            builder.push(Row {
+                value: columns
+                    .value
+                    .get(row)
+                    .ok_or(BatchError::Malformed("a null in the column value"))?,
+                key: columns.key.as_ref().and_then(|key| key.get(row)),
+                topic: columns.topic.as_ref().and_then(|topic| topic.text(row)),
+                timestamp: columns.timestamp.as_ref().and_then(|times| times.get(row)),
+                headers: &headers,
+                frames: None,
+            })?;
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// The columns of a table by what they are for.
+struct Sources<'a> {
+    value: Bytes<'a>,
+    key: Option<Bytes<'a>>,
+    topic: Option<Bytes<'a>>,
+    timestamp: Option<Times<'a>>,
+    headers: Option<Headers<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    fn of(table: &'a RecordBatch) -> Result<Sources<'a>, BatchError> {
+        let (mut value, mut key, mut topic) = (None, None, None);
+        let (mut timestamp, mut headers) = (None, None);
+        for (field, array) in table.schema_ref().fields().iter().zip(table.columns()) {
+            let wrong = |expected| wrong(field.name(), array.data_type(), expected);
+            let bytes = || Bytes::of(array).ok_or_else(|| wrong("bytes or text"));
+            match field.name().as_str() {
+                "value" => value = Some(bytes()?),
+                "key" => key = Some(bytes()?),
+                "topic" => topic = Some(Bytes::of_text(array).ok_or_else(|| wrong("text"))?),
+                "timestamp" => {
+                    timestamp = Some(Times::of(array).ok_or_else(|| wrong("a timestamp"))?)
+                }
+                "headers" => {
+                    let expected = "a list of structs of text and bytes";
+                    headers = Headers::of(array).ok_or_else(|| wrong(expected))?;
+                }
+                _ => return Err(wrong("there are value, key, topic, timestamp and headers")),
+            }
+        }
+        Ok(Sources {
+            value: value.ok_or_else(|| wrong("value", &DataType::Null, "it must be there"))?,
+            key,
+            topic,
+            timestamp,
+            headers,
+        })
+    }
+}
+
+fn wrong(name: &str, found: &DataType, expected: &'static str) -> BatchError {
+    BatchError::Column {
+        name: name.to_owned(),
+        found: found.to_string(),
+        expected,
+    }
+}
+
+/// A column of bytes or of text, in any of Arrow's forms.
+enum Bytes<'a> {
+    Binary(&'a arrow_array::BinaryArray),
+    LargeBinary(&'a arrow_array::LargeBinaryArray),
+    BinaryView(&'a arrow_array::BinaryViewArray),
+    FixedSize(&'a arrow_array::FixedSizeBinaryArray),
+    Text(&'a arrow_array::StringArray),
+    LargeText(&'a arrow_array::LargeStringArray),
+    TextView(&'a arrow_array::StringViewArray),
+    /// A column of nulls, of no type.
+    Nothing,
+}
+
+impl<'a> Bytes<'a> {
+    fn of(array: &'a dyn Array) -> Option<Bytes<'a>> {
+        Some(match array.data_type() {
+            DataType::Binary => Bytes::Binary(array.as_binary()),
+            DataType::LargeBinary => Bytes::LargeBinary(array.as_binary()),
+            DataType::BinaryView => Bytes::BinaryView(array.as_binary_view()),
+            DataType::FixedSizeBinary(_) => Bytes::FixedSize(array.as_fixed_size_binary()),
+            _ => return Bytes::of_text(array),
+        })
+    }
+
+    fn of_text(array: &'a dyn Array) -> Option<Bytes<'a>> {
+        Some(match array.data_type() {
+            DataType::Utf8 => Bytes::Text(array.as_string()),
+            DataType::LargeUtf8 => Bytes::LargeText(array.as_string()),
+            DataType::Utf8View => Bytes::TextView(array.as_string_view()),
+            DataType::Null => Bytes::Nothing,
+            _ => return None,
+        })
+    }
+
+    fn get(&self, row: usize) -> Option<&'a [u8]> {
+        match self {
+            Bytes::Binary(array) => array.is_valid(row).then(|| array.value(row)),
+            Bytes::LargeBinary(array) => array.is_valid(row).then(|| array.value(row)),
+            Bytes::BinaryView(array) => array.is_valid(row).then(|| array.value(row)),
+            Bytes::FixedSize(array) => array.is_valid(row).then(|| array.value(row)),
+            _ => self.text(row).map(str::as_bytes),
+        }
+    }
+
+    fn text(&self, row: usize) -> Option<&'a str> {
+        match self {
+            Bytes::Text(array) => array.is_valid(row).then(|| array.value(row)),
+            Bytes::LargeText(array) => array.is_valid(row).then(|| array.value(row)),
+            Bytes::TextView(array) => array.is_valid(row).then(|| array.value(row)),
+            _ => None,
+        }
+    }
+}
+
+/// A column of timestamps.
+struct Times<'a> {
+    array: &'a dyn Array,
+    unit: Option<TimeUnit>,
+}
+
+impl<'a> Times<'a> {
+    fn of(array: &'a dyn Array) -> Option<Times<'a>> {
+        let unit = match array.data_type() {
+            DataType::Timestamp(unit, _) => Some(*unit),
+            DataType::Null => None,
+            _ => return None,
+        };
+        Some(Times { array, unit })
+    }
+
+    /// In microseconds; what does not fit is as far as they reach.
+    fn get(&self, row: usize) -> Option<i64> {
+        let unit = self.unit.filter(|_| self.array.is_valid(row))?;
+        Some(match unit {
+            TimeUnit::Second => {
+                let seconds = self.array.as_primitive::<TimestampSecondType>().value(row);
+                seconds.saturating_mul(1_000_000)
+            }
+            TimeUnit::Millisecond => {
+                let millis = self
+                    .array
+                    .as_primitive::<TimestampMillisecondType>()
+                    .value(row);
+                millis.saturating_mul(1000)
+            }
+            TimeUnit::Microsecond => self
+                .array
+                .as_primitive::<TimestampMicrosecondType>()
+                .value(row),
+            TimeUnit::Nanosecond => {
+                let nanos = self
+                    .array
+                    .as_primitive::<TimestampNanosecondType>()
+                    .value(row);
+                nanos.div_euclid(1000)
+            }
+        })
+    }
+}
+
+/// A column of headers.
+struct Headers<'a> {
+    list: &'a arrow_array::ListArray,
+    names: Bytes<'a>,
+    values: Bytes<'a>,
+}
+
+impl<'a> Headers<'a> {
+    /// None within if it is a column of nulls.
+    fn of(array: &'a dyn Array) -> Option<Option<Headers<'a>>> {
+        if array.data_type() == &DataType::Null {
+            return Some(None);
+        }
+        let list = array.as_list_opt::<i32>()?;
+        let items = list.values().as_struct_opt()?;
+        let [names, values] = items.columns() else {
+            return None;
+        };
+        Some(Some(Headers {
+            list,
+            names: Bytes::of_text(names)?,
+            values: Bytes::of(values)?,
+        }))
+    }
+
+    /// Adds the headers of a row. A value that is null becomes an empty one.
+    fn read(&self, row: usize, into: &mut Vec<(&'a str, &'a [u8])>) -> Result<(), BatchError> {
+        if self.list.is_null(row) {
+            return Ok(());
+        }
+        let ends =
+            [row, row + 1].map(|at| usize::try_from(self.list.value_offsets()[at]).unwrap_or(0));
+        for at in ends[0]..ends[1] {
+            let name = self
+                .names
+                .text(at)
+                .ok_or(BatchError::Malformed("a header without a name"))?;
+            into.push((name, self.values.get(at).unwrap_or_default()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! One writer at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::LogError;
+
+const NAME: &str = "LOCK";
+
+/// Takes the folder, until the file is closed: also by the end of the process, however it comes.
+pub(crate) fn take(dir: &Path) -> Result<File, LogError> {
+    let path = dir.join(NAME);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let mut file = file.map_err(|error| LogError::from_io("open", &path, error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            let by = Some(said.trim()).filter(|by| !by.is_empty());
+            return Err(LogError::Locked {
+                dir: dir.to_owned(),
+                by: by.unwrap_or("somebody who left no name").to_owned(),
+            });
+        }
+        Err(error) => return Err(LogError::from_io("lock", &path, error.into())),
+    }
+    // The name is for people; without room for it the lock holds all the same.
+    let _ = file
+        .set_len(0)
+        .and_then(|()| file.write_all(holder().as_bytes()));
+    Ok(file)
+}
+
+/// Who this is.
+fn holder() -> String {
+    let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!(
+        "process {} ({}) on {}\n",
+        std::process::id(),
+        name.trim(),
+        host.trim()
+    )
+}

@@ -1,0 +1,591 @@
+//! The writer: appends, seals segments, trims.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::book::{Book, Published};
+use crate::builder::BatchBuilder;
+use crate::error::{BatchError, LogError};
+use crate::frame::{self, Labels, MAX_NAME, Origin, Role};
+use crate::ipc::Metadata;
+use crate::reader::Reader;
+use crate::recovery::{self, Recovery};
+use crate::segment::{LogId, Segment, begin_segment};
+use crate::shared::{Shared, Syncer};
+use crate::snapshot::Snapshot;
+
+/// The most groups, and the most queries that publish. Forgetting one would lose data or publish twice, so a further
+/// one is refused.
+pub const MAX_NAMES: usize = 10_000;
+
+/// How a log is kept.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// A segment is sealed when it has this many bytes. Whole segments are what retention removes.
+    pub segment_bytes: u64,
+    /// The most bytes to keep.
+    pub retention_bytes: Option<u64>,
+    /// The longest time to keep rows.
+    pub retention_time: Option<Duration>,
+    /// The most producers to remember; those that were silent longest are forgotten.
+    pub max_producers: usize,
+}
+
+impl Default for LogConfig {
+    fn default() -> LogConfig {
+        LogConfig {
+            segment_bytes: 128 << 20,
+            retention_bytes: None,
+            retention_time: None,
+            max_producers: 1_000_000,
+        }
+    }
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Segments.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their rows.
+    pub rows: u64,
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    /// Its rows. Empty if an older batch was published again, of which the offsets are not known any more.
+    pub range: Range<u64>,
+    /// Whether it was in the log before.
+    pub already: bool,
+}
+
+/// A log, by its one writer.
+#[derive(Debug)]
+pub struct Log {
+    shared: Arc<Shared>,
+    config: LogConfig,
+    recovery: Recovery,
+    active: Arc<File>,
+    /// Where the next frame goes.
+    position: u64,
+    book: Book,
+    /// The book as it was where the active segment begins: what a snapshot may say without a sync.
+    sealed: Book,
+    groups: BTreeMap<String, u64>,
+    /// Below this, the snapshot on disk knows what trimmed frames said.
+    saved: u64,
+    forgotten: usize,
+    has_unsaved: bool,
+    scratch: Scratch,
+    /// Held until the log is gone.
+    _lock: File,
+}
+
+/// Memory that is used again.
+#[derive(Default)]
+struct Scratch {
+    metadata: Metadata,
+    bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scratch")
+    }
+}
+
+impl Log {
+    /// Opens the log in a folder, or makes one. What a crash left half-written is dropped; [`Log::recovery`] says what.
+    pub fn open(dir: &Path, config: LogConfig) -> Result<Log, LogError> {
+        let opened = recovery::open(dir)?;
+        let state = opened.shared.state();
+        let (active, position) = (state.active.clone(), opened.position);
+        drop(state);
+        let mut log = Log {
+            shared: opened.shared,
+            config,
+            recovery: opened.recovery,
+            active,
+            position,
+            book: opened.book,
+            sealed: opened.sealed,
+            groups: opened.groups,
+            saved: opened.saved,
+            forgotten: 0,
+            has_unsaved: false,
+            scratch: Scratch::default(),
+            _lock: opened.lock,
+        };
+        log.forgotten = log.book.forget(log.config.max_producers);
+        Ok(log)
+    }
+
+    /// The log's id: random, the same for as long as its files live.
+    pub fn id(&self) -> LogId {
+        self.shared.id
+    }
+
+    /// The id as 32 hexadecimal digits.
+    pub fn id_text(&self) -> String {
+        self.shared
+            .id
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// What was found when it was opened.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// The first offset there is.
+    pub fn earliest(&self) -> u64 {
+        self.shared.state().earliest()
+    }
+
+    /// The offset of the next row.
+    pub fn next(&self) -> u64 {
+        self.shared.state().appended
+    }
+
+    /// Rows below this offset are on disk.
+    pub fn durable(&self) -> u64 {
+        self.shared.state().durable
+    }
+
+    /// Syncs from another thread.
+    pub fn syncer(&self) -> Syncer {
+        Syncer {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Reads from other threads.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// The last epoch and sequence number of a producer, whether or not its rows are still there.
+    pub fn last_seq(&self, producer: &str) -> Option<(u64, u64)> {
+        let last = self.book.producers.get(producer)?;
+        Some((last.epoch, last.seq))
+    }
+
+    /// How many producers are remembered, and how many were forgotten because there were too many.
+    pub fn producers(&self) -> (usize, usize) {
+        (self.book.producers.len(), self.forgotten)
+    }
+
+    /// Appends rows; gives their offsets. They are in the page cache then, and on disk after the next sync.
+    pub fn append(&mut self, origin: &Origin, batch: &Batch) -> Result<Range<u64>, LogError> {
+        check_name(&origin.producer)?;
+        if batch.is_empty() {
+            let next = self.next();
+            return Ok(next..next);
+        }
+        self.make_room()?;
+        self.write(&[(Role::Single, origin.clone(), batch)])
+    }
+
+    /// What a query has published last.
+    pub fn published(&self, query: &str) -> Option<&Published> {
+        self.book.queries.get(query)
+    }
+
+    /// Appends all rows of a query's batch, or none of them: also when a crash comes in between. A batch that is not
+    /// newer than the last one is not appended again.
+    ///
+    /// The rows' producer is the query; their sequence numbers go on from batch to batch.
+    pub fn append_published(
+        &mut self,
+        query: &str,
+        batch_id: u64,
+        receive_time: i64,
+        batches: &[Batch],
+    ) -> Result<Publication, LogError> {
+        check_name(query)?;
+        if query.is_empty() {
+            return Err(BatchError::Malformed("a query without a name").into());
+        }
+        let last = self.book.queries.get(query);
+        match last {
+            Some(last) if batch_id <= last.batch => {
+                let range = if batch_id == last.batch {
+                    last.range.clone()
+                } else {
+                    0..0
+                };
+                return Ok(Publication {
+                    range,
+                    already: true,
+                });
+            }
+            None if self.book.queries.len() >= MAX_NAMES => {
+                return Err(too_many("queries that publish", query));
+            }
+            _ => {}
+        }
+        let mut next_seq = last.map_or(0, |last| last.next_seq);
+        let query: Arc<str> = query.into();
+        let nothing = [BatchBuilder::new().finish()];
+        let batches = if batches.is_empty() {
+            &nothing
+        } else {
+            batches
+        };
+        let mut frames = Vec::with_capacity(batches.len());
+        for (at, batch) in batches.iter().enumerate() {
+            let role = if at + 1 == batches.len() {
+                Role::Last
+            } else {
+                Role::Part
+            };
+            let origin = Origin {
+                producer: query.clone(),
+                epoch: batch_id,
+                first_seq: next_seq,
+                receive_time,
+            };
+            next_seq += batch.rows() as u64;
+            frames.push((role, origin, batch));
+        }
+        self.make_room()?;
+        let range = self.write(&frames)?;
+        Ok(Publication {
+            range,
+            already: false,
+        })
+    }
+
+    /// Notes how far a group of consumers has come. Kept over restarts once [`Log::save`] was called.
+    pub fn commit_group(&mut self, group: &str, offset: u64) -> Result<(), LogError> {
+        check_name(group)?;
+        if !self.groups.contains_key(group) && self.groups.len() >= MAX_NAMES {
+            return Err(too_many("groups", group));
+        }
+        self.groups.insert(group.to_owned(), offset);
+        self.has_unsaved = true;
+        Ok(())
+    }
+
+    /// Forgets a group, which holds nothing back any more. False if there is none.
+    pub fn drop_group(&mut self, group: &str) -> bool {
+        self.has_unsaved = true;
+        self.groups.remove(group).is_some()
+    }
+
+    /// The groups and how far they have come.
+    pub fn groups(&self) -> &BTreeMap<String, u64> {
+        &self.groups
+    }
+
+    /// Waits until everything is on disk.
+    pub fn sync(&self) -> Result<u64, LogError> {
+        self.shared.sync()
+    }
+
+    /// Writes what frames do not say, if it has changed: to be called now and then, and after commits that matter.
+    pub fn save(&mut self) -> Result<(), LogError> {
+        if !self.has_unsaved {
+            return Ok(());
+        }
+        let base = self
+            .shared
+            .state()
+            .segments
+            .back()
+            .map_or(0, |active| active.first);
+        self.write_snapshot(base, self.sealed.clone())
+    }
+
+    /// Syncs, saves, and lets go of the folder.
+    pub fn close(mut self) -> Result<(), LogError> {
+        self.finish()
+    }
+
+    /// Removes whole segments of rows below `before`. The one being written to stays.
+    pub fn trim(&mut self, before: u64) -> Result<Trimmed, LogError> {
+        self.trim_while(|segment, _| segment.end <= before)
+    }
+
+    /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): segments that every
+    /// group has read, but for the last of them; and, whatever groups say, what is beyond the bytes or the time.
+    pub fn retain(&mut self, now: i64) -> Result<Trimmed, LogError> {
+        let config = self.config.clone();
+        let oldest = config.retention_time.map(|time| {
+            let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+            now.saturating_sub(micros)
+        });
+        if let Some(oldest) = oldest {
+            let active = self.shared.state().segments.back().cloned();
+            let is_old = active.is_some_and(|active| {
+                let index = active.index();
+                index.end > active.first && index.latest.is_some_and(|latest| latest < oldest)
+            });
+            if is_old {
+                self.roll()?;
+            }
+        }
+        let read_by_all = self.groups.values().min().copied();
+        let behind = read_by_all.map(|offset| {
+            let state = self.shared.state();
+            let at = state
+                .segments
+                .partition_point(|segment| segment.first <= offset);
+            // The segment that is being read, and one more: users do go back a little.
+            at.checked_sub(2).map_or(0, |at| state.segments[at].first)
+        });
+        self.trim_while(|segment, bytes| {
+            behind.is_some_and(|behind| segment.end <= behind)
+                || config.retention_bytes.is_some_and(|most| bytes > most)
+                || oldest.is_some_and(|oldest| segment.latest.is_some_and(|latest| latest < oldest))
+        })
+    }
+
+    /// Removes segments from the front for as long as `is_over` says so of one, given the bytes of all.
+    fn trim_while(
+        &mut self,
+        mut is_over: impl FnMut(&Facts, u64) -> bool,
+    ) -> Result<Trimmed, LogError> {
+        let mut trimmed = Trimmed::default();
+        if self.has_unsaved || self.saved < self.sealed_end() {
+            // What the frames say must be written down before they go; without room for it, only what is known goes.
+            let _ = self.save_sealed();
+        }
+        let mut bytes = self.reader().bytes();
+        loop {
+            let mut state = self.shared.state();
+            let Some(oldest) = state
+                .segments
+                .front()
+                .filter(|_| state.segments.len() > 1)
+                .cloned()
+            else {
+                break;
+            };
+            let facts = Facts::of(&oldest);
+            if facts.end > self.saved || !is_over(&facts, bytes) {
+                break;
+            }
+            state.segments.pop_front();
+            drop(state);
+            match fs::remove_file(&oldest.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(LogError::from_io("remove", &oldest.path, error));
+                }
+                _ => {}
+            }
+            bytes -= facts.bytes;
+            trimmed.segments += 1;
+            trimmed.bytes += facts.bytes;
+            trimmed.rows += facts.end - oldest.first;
+        }
+        Ok(trimmed)
+    }
+
+    /// Where the active segment begins.
+    fn sealed_end(&self) -> u64 {
+        self.shared
+            .state()
+            .segments
+            .back()
+            .map_or(0, |active| active.first)
+    }
+
+    fn save_sealed(&mut self) -> Result<(), LogError> {
+        let base = self.sealed_end();
+        self.write_snapshot(base, self.sealed.clone())
+    }
+
+    /// Begins a new segment if the active one is full.
+    fn make_room(&mut self) -> Result<(), LogError> {
+        self.shared.state().check()?;
+        if self.position >= self.segment_bytes() {
+            self.roll()?;
+        }
+        Ok(())
+    }
+
+    /// Small enough that retention by bytes has segments to choose from.
+    fn segment_bytes(&self) -> u64 {
+        let most = self
+            .config
+            .retention_bytes
+            .map_or(u64::MAX, |bytes| (bytes / 4).max(1 << 16));
+        self.config.segment_bytes.min(most)
+    }
+
+    /// Seals the active segment and begins the next.
+    fn roll(&mut self) -> Result<(), LogError> {
+        self.shared.sync()?;
+        let first = self.next();
+        let (file, segment) = begin_segment(&self.shared.dir, &self.shared.id, first)?;
+        self.position = segment.bytes();
+        self.active = Arc::new(file);
+        {
+            let mut state = self.shared.state();
+            state.active = self.active.clone();
+            state.segments.push_back(Arc::new(segment));
+        }
+        self.forgotten += self.book.forget(self.config.max_producers);
+        self.sealed = self.book.clone();
+        self.has_unsaved = true;
+        // Without it the next start walks more frames, and trimming waits for it: no reason not to append.
+        let _ = self.save_sealed();
+        Ok(())
+    }
+
+    /// Writes frames one behind the other: all of them, or the log is as it was.
+    fn write(&mut self, frames: &[(Role, Origin, &Batch)]) -> Result<Range<u64>, LogError> {
+        let (start, durable) = {
+            let state = self.shared.state();
+            (state.appended, state.durable)
+        };
+        let (mut offset, mut position) = (start, self.position);
+        let mut written = Vec::with_capacity(frames.len());
+        for (role, origin, batch) in frames {
+            let labels = Labels {
+                first_offset: offset,
+                span: batch.rows(),
+                origin,
+                durable,
+                role: *role,
+            };
+            self.scratch.bytes.clear();
+            frame::write(
+                &labels,
+                &batch.columns,
+                &mut self.scratch.metadata,
+                &mut self.scratch.bytes,
+            );
+            let bytes = &self.scratch.bytes;
+            if let Err(error) = self.active.write_all_at(bytes, position) {
+                return Err(self.undo(error));
+            }
+            let end = offset + batch.rows() as u64;
+            written.push((position, offset, end, bytes.len() as u64));
+            (offset, position) = (end, position + bytes.len() as u64);
+        }
+        if self.scratch.bytes.capacity() > SCRATCH_KEPT {
+            self.scratch.bytes = Vec::new();
+        }
+        self.position = position;
+        for ((role, origin, _), (_, first, end, _)) in frames.iter().zip(&written) {
+            self.book.note(origin, *role, *first..*end);
+        }
+        let mut state = self.shared.state();
+        state.appended = offset;
+        if let Some(active) = state.segments.back() {
+            let mut index = active.index();
+            for ((_, origin, _), (position, first, end, length)) in frames.iter().zip(&written) {
+                index.count(*position, *first, *end, *length, origin.receive_time);
+            }
+        }
+        Ok(start..offset)
+    }
+
+    /// Takes away what a failed write has left.
+    fn undo(&self, error: io::Error) -> LogError {
+        if let Err(error) = self.active.set_len(self.position) {
+            return self.shared.fail("write", error);
+        }
+        let state = self.shared.state();
+        let path = state
+            .segments
+            .back()
+            .map_or(self.shared.dir.clone(), |active| active.path.clone());
+        drop(state);
+        match LogError::from_io("write", &path, error) {
+            full @ LogError::Full { .. } => full,
+            LogError::Io { source, .. } => self.shared.fail("write", source),
+            other => {
+                self.shared
+                    .fail("write", io::Error::other(other.to_string()));
+                other
+            }
+        }
+    }
+
+    fn write_snapshot(&mut self, base: u64, book: Book) -> Result<(), LogError> {
+        let state = self.shared.state();
+        let sealed = state.segments.iter().filter(|segment| segment.first < base);
+        let segments = sealed
+            .filter_map(|segment| Some((segment.first, segment.index().latest?)))
+            .collect();
+        let durable = state.durable;
+        drop(state);
+        let snapshot = Snapshot {
+            id: self.shared.id,
+            base,
+            durable,
+            book,
+            groups: self.groups.clone(),
+            segments,
+        };
+        snapshot.save(&self.shared.dir)?;
+        self.saved = base;
+        self.has_unsaved = false;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), LogError> {
+        self.shared.sync()?;
+        self.save_sealed()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Whoever wants to know calls close; the next start finds out by itself.
+        let _ = self.finish();
+    }
+}
+
+/// More than this is not kept for the next frame.
+const SCRATCH_KEPT: usize = 16 << 20;
+
+/// What retention looks at.
+struct Facts {
+    end: u64,
+    bytes: u64,
+    latest: Option<i64>,
+}
+
+impl Facts {
+    fn of(segment: &Segment) -> Facts {
+        let index = segment.index();
+        Facts {
+            end: index.end,
+            bytes: index.bytes,
+            latest: index.latest,
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), LogError> {
+    if name.len() > MAX_NAME {
+        return Err(BatchError::Malformed("a name of more than 255 bytes").into());
+    }
+    Ok(())
+}
+
+fn too_many(what: &'static str, name: &str) -> LogError {
+    LogError::TooMany {
+        what,
+        name: name.to_owned(),
+        max: MAX_NAMES,
+    }
+}

@@ -1,0 +1,477 @@
+//! Opening a log: what is there, what a crash has left half-written, and what is damaged.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::book::Book;
+use crate::error::LogError;
+use crate::frame::{Header, Role};
+use crate::lock;
+use crate::segment::{LogId, Segment, Step, Walk, begin_segment, first_of_name, path_of};
+use crate::shared::{DURABLE, Shared, State};
+use crate::snapshot::Snapshot;
+
+/// What was found when a log was opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Bytes at the end that were never acknowledged and are gone: a crash came while they were written.
+    pub dropped_bytes: u64,
+    /// Where they were.
+    pub dropped_from: Option<PathBuf>,
+    /// Offsets of rows that were acknowledged once and cannot be read: fetching them is an error.
+    pub damaged: Vec<Range<u64>>,
+    /// What else was odd, in words.
+    pub notes: Vec<String>,
+}
+
+/// A log that has been opened.
+pub(crate) struct Opened {
+    pub shared: Arc<Shared>,
+    pub lock: File,
+    pub recovery: Recovery,
+    pub position: u64,
+    pub book: Book,
+    pub sealed: Book,
+    pub groups: BTreeMap<String, u64>,
+    pub saved: u64,
+}
+
+/// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment.
+pub(crate) fn open(dir: &Path) -> Result<Opened, LogError> {
+    fs::create_dir_all(dir).map_err(|error| LogError::from_io("make", dir, error))?;
+    let lock = lock::take(dir)?;
+    let mut recovery = Recovery::default();
+    let snapshot = load_snapshot(dir, &mut recovery)?;
+    let files = segment_files(
+        dir,
+        snapshot.as_ref().map(|snapshot| snapshot.id),
+        &mut recovery,
+    )?;
+    let id = match (&snapshot, files.iter().find_map(|file| file.id)) {
+        (Some(snapshot), _) => snapshot.id,
+        (None, Some(id)) => id,
+        (None, None) => new_id()?,
+    };
+    let mut durable = snapshot
+        .as_ref()
+        .map_or(0, |snapshot| snapshot.durable)
+        .max(read_durable(dir));
+    let mut rebuilt = Rebuilt::from(snapshot);
+    let mut segments = VecDeque::new();
+    let mut active = None;
+    for (at, file) in files.iter().enumerate() {
+        let next = files.get(at + 1).map(|next| next.first);
+        let segment = match next {
+            Some(end) => rebuilt.sealed(file, end, &mut recovery)?,
+            None => {
+                let tail = Tail::read(file, durable)?;
+                durable = tail.durable;
+                let (segment, position) = tail.keep(file, &mut rebuilt, &mut recovery)?;
+                active = position;
+                segment
+            }
+        };
+        segments.push_back(Arc::new(segment));
+    }
+    let is_new = segments.is_empty() && rebuilt.saved == 0 && durable == 0;
+    let (file, position) = match (active, segments.back()) {
+        (Some(position), Some(segment)) => {
+            let file = OpenOptions::new().write(true).open(&segment.path);
+            (
+                file.map_err(|error| LogError::from_io("open", &segment.path, error))?,
+                position,
+            )
+        }
+        _ => {
+            // Offsets that were given away once are not given to other rows, whatever has become of them.
+            let first = segments
+                .back()
+                .map_or(0, |last| last.end())
+                .max(durable)
+                .max(rebuilt.saved);
+            if is_new {
+                rebuilt.snapshot(id).save(dir)?;
+            }
+            let (file, segment) = begin_segment(dir, &id, first)?;
+            let position = segment.bytes();
+            segments.push_back(Arc::new(segment));
+            rebuilt.sealed_book = rebuilt.book.clone();
+            (file, position)
+        }
+    };
+    // What a killed process has written is in the page cache at best.
+    rustix::fs::fdatasync(&file).map_err(|error| LogError::from_io("sync", dir, error.into()))?;
+    let appended = segments.back().map_or(0, |segment| segment.end());
+    let state = State {
+        segments,
+        appended,
+        durable: appended,
+        active: Arc::new(file),
+        failure: None,
+    };
+    let durable_path = dir.join(DURABLE);
+    let durable_file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&durable_path);
+    let durable_file =
+        durable_file.map_err(|error| LogError::from_io("open", &durable_path, error))?;
+    Ok(Opened {
+        shared: Arc::new(Shared::new(dir.to_owned(), id, durable_file, state)),
+        lock,
+        recovery,
+        position,
+        book: rebuilt.book,
+        sealed: rebuilt.sealed_book,
+        groups: rebuilt.groups,
+        saved: rebuilt.saved,
+    })
+}
+
+fn load_snapshot(dir: &Path, recovery: &mut Recovery) -> Result<Option<Snapshot>, LogError> {
+    let loaded = Snapshot::load(dir).map_err(|error| LogError::from_io("read", dir, error))?;
+    Ok(loaded.unwrap_or_else(|what| {
+        let note = "all frames were read instead; groups, and the numbers of producers whose rows were all removed, are lost";
+        recovery.notes.push(format!("{}: {what}; {note}", dir.join("snapshot").display()));
+        None
+    }))
+}
+
+/// A random name.
+fn new_id() -> Result<LogId, LogError> {
+    let path = Path::new("/dev/urandom");
+    let mut id = LogId::default();
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut id));
+    read.map_err(|error| LogError::from_io("read", path, error))?;
+    Ok(id)
+}
+
+/// The mark that the last process left; 0 if there is none that can be read.
+fn read_durable(dir: &Path) -> u64 {
+    let text = fs::read_to_string(dir.join(DURABLE)).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// A segment's file.
+struct SegmentFile {
+    first: u64,
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// What its header says; None if that cannot be read.
+    id: Option<LogId>,
+    start: u64,
+}
+
+/// The segments of a folder in order, all of them of one log.
+fn segment_files(
+    dir: &Path,
+    id: Option<LogId>,
+    recovery: &mut Recovery,
+) -> Result<Vec<SegmentFile>, LogError> {
+    let failed = |error: io::Error| LogError::from_io("read", dir, error);
+    let mut firsts = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        firsts.extend(name.to_str().and_then(first_of_name));
+    }
+    firsts.sort_unstable();
+    let mut files: Vec<SegmentFile> = Vec::with_capacity(firsts.len());
+    for (at, first) in firsts.iter().enumerate() {
+        let path = path_of(dir, *first);
+        let failed = |error: io::Error| LogError::from_io("open", &path, error);
+        let file = File::open(&path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        let foreign = |what: &str| LogError::Foreign {
+            path: path.clone(),
+            what: what.to_owned(),
+        };
+        let (own, start) = match Segment::read_beginning(&file, *first) {
+            Ok((own, start)) => (Some(own), start),
+            Err("its header is not complete") if at + 1 == firsts.len() => {
+                // A crash came between making the file and writing its header; no row was in it.
+                recovery.dropped_bytes += bytes;
+                recovery.dropped_from = Some(path.clone());
+                fs::remove_file(&path)
+                    .map_err(|error| LogError::from_io("remove", &path, error))?;
+                continue;
+            }
+            Err("its header is damaged" | "its header is not complete") => {
+                recovery
+                    .notes
+                    .push(format!("{}: its header is damaged", path.display()));
+                (None, 48)
+            }
+            Err(what) => return Err(foreign(what)),
+        };
+        let known = id.or_else(|| files.iter().find_map(|file| file.id));
+        if let (Some(own), Some(known)) = (own, known)
+            && own != known
+        {
+            return Err(foreign(
+                "it belongs to another log; a folder holds one log only",
+            ));
+        }
+        files.push(SegmentFile {
+            first: *first,
+            path,
+            file,
+            bytes,
+            id: own,
+            start,
+        });
+    }
+    Ok(files)
+}
+
+/// What frames and the snapshot say together.
+struct Rebuilt {
+    book: Book,
+    /// The book where the last segment begins.
+    sealed_book: Book,
+    groups: BTreeMap<String, u64>,
+    /// What the snapshot says holds for what is below.
+    saved: u64,
+    /// Greatest times of receipt, by first offset.
+    latest: BTreeMap<u64, i64>,
+}
+
+impl From<Option<Snapshot>> for Rebuilt {
+    fn from(snapshot: Option<Snapshot>) -> Rebuilt {
+        let Some(snapshot) = snapshot else {
+            return Rebuilt {
+                book: Book::default(),
+                sealed_book: Book::default(),
+                groups: BTreeMap::new(),
+                saved: 0,
+                latest: BTreeMap::new(),
+            };
+        };
+        Rebuilt {
+            book: snapshot.book.clone(),
+            sealed_book: snapshot.book,
+            groups: snapshot.groups,
+            saved: snapshot.base,
+            latest: snapshot.segments.into_iter().collect(),
+        }
+    }
+}
+
+impl Rebuilt {
+    fn snapshot(&self, id: LogId) -> Snapshot {
+        Snapshot {
+            id,
+            base: 0,
+            durable: 0,
+            book: Book::default(),
+            groups: self.groups.clone(),
+            segments: Vec::new(),
+        }
+    }
+
+    /// A sealed segment: its headers are read only if the snapshot does not know what they say.
+    fn sealed(
+        &mut self,
+        file: &SegmentFile,
+        end: u64,
+        recovery: &mut Recovery,
+    ) -> Result<Segment, LogError> {
+        let make = |latest| {
+            Segment::sealed(
+                file.first,
+                file.path.clone(),
+                file.start,
+                end,
+                file.bytes,
+                latest,
+            )
+        };
+        if let Some(latest) = self.latest.get(&file.first)
+            && end <= self.saved
+        {
+            return Ok(make(Some(*latest)));
+        }
+        let mut latest = i64::MIN;
+        let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
+        while let Some(step) = walk
+            .next_frame()
+            .map_err(|error| LogError::from_io("read", &file.path, error))?
+        {
+            match step {
+                Step::Frame { header, .. } => {
+                    latest = latest.max(header.origin.receive_time);
+                    self.note(&header);
+                }
+                Step::Damage {
+                    first, end: behind, ..
+                } => {
+                    recovery.damaged.push(first..behind.unwrap_or(end));
+                }
+            }
+        }
+        if walk.offset() < end
+            && recovery
+                .damaged
+                .last()
+                .is_none_or(|damaged| damaged.end < end)
+        {
+            recovery.damaged.push(walk.offset()..end);
+        }
+        self.sealed_book = self.book.clone();
+        Ok(make(Some(latest)))
+    }
+
+    fn note(&mut self, header: &Header) {
+        if header.first_offset >= self.saved {
+            self.book.note(
+                &header.origin,
+                header.role,
+                header.first_offset..header.end(),
+            );
+        }
+    }
+}
+
+/// The last segment, read to the last byte.
+struct Tail {
+    items: Vec<Item>,
+    /// Rows below were on disk once: frames behind say so.
+    durable: u64,
+    end: u64,
+}
+
+/// A frame, or what is in the place of one.
+struct Item {
+    position: u64,
+    first: u64,
+    /// The frame, with what is wrong with its rows.
+    frame: Option<(Header, bool)>,
+    /// Behind damage.
+    end: Option<u64>,
+}
+
+impl Tail {
+    fn read(file: &SegmentFile, durable: u64) -> Result<Tail, LogError> {
+        let failed = |error: io::Error| LogError::from_io("read", &file.path, error);
+        let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
+        let (mut items, mut durable) = (Vec::new(), durable);
+        while let Some(step) = walk.next_reading(1 << 20).map_err(failed)? {
+            items.push(match step {
+                Step::Frame { position, header } => {
+                    durable = durable.max(header.durable);
+                    let bytes = walk.frame(position, &header, 1 << 20).map_err(failed)?;
+                    let is_whole = header.fits(&bytes);
+                    Item {
+                        position,
+                        first: header.first_offset,
+                        end: Some(header.end()),
+                        frame: Some((header, is_whole)),
+                    }
+                }
+                Step::Damage {
+                    position,
+                    first,
+                    end,
+                    ..
+                } => Item {
+                    position,
+                    first,
+                    end,
+                    frame: None,
+                },
+            });
+        }
+        let end = walk.offset();
+        Ok(Tail {
+            items,
+            durable,
+            end,
+        })
+    }
+
+    /// Drops what was never acknowledged. Gives the place for the next frame if the segment can be written on: it
+    /// cannot if acknowledged rows are missing at its end, which stays as it is, for whoever wants to look.
+    fn keep(
+        mut self,
+        file: &SegmentFile,
+        rebuilt: &mut Rebuilt,
+        recovery: &mut Recovery,
+    ) -> Result<(Segment, Option<u64>), LogError> {
+        let cut = self.cut();
+        if let Some(cut) = cut {
+            let item = &self.items[cut];
+            let (position, first) = (item.position, item.first);
+            let writable = OpenOptions::new().write(true).open(&file.path);
+            let cut_off = writable.and_then(|writable| writable.set_len(position));
+            cut_off.map_err(|error| LogError::from_io("shorten", &file.path, error))?;
+            recovery.dropped_bytes += file.bytes - position;
+            recovery.dropped_from = Some(file.path.clone());
+            self.items.truncate(cut);
+            self.end = first;
+        }
+        let segment = Segment::new(file.first, file.path.clone(), file.start);
+        let mut index = segment.index();
+        for item in &self.items {
+            match &item.frame {
+                Some((header, is_whole)) => {
+                    index.add(item.position, header);
+                    rebuilt.note(header);
+                    if !is_whole {
+                        recovery.damaged.push(header.first_offset..header.end());
+                    }
+                }
+                None => recovery
+                    .damaged
+                    .push(item.first..item.end.unwrap_or(self.durable)),
+            }
+        }
+        let position = index.bytes;
+        let is_lost =
+            index.end < self.durable || self.items.last().is_some_and(|item| item.frame.is_none());
+        let latest = index.latest;
+        drop(index);
+        if !is_lost {
+            return Ok((segment, Some(position)));
+        }
+        let end = self.end.max(self.durable);
+        if recovery
+            .damaged
+            .last()
+            .is_none_or(|damaged| damaged.end < end)
+        {
+            recovery.damaged.push(self.end..end);
+        }
+        let bytes = if cut.is_some() { position } else { file.bytes };
+        let sealed = Segment::sealed(
+            file.first,
+            file.path.clone(),
+            file.start,
+            end,
+            bytes,
+            latest,
+        );
+        Ok((sealed, None))
+    }
+
+    /// The first item that was never acknowledged and is not whole, or begins a transaction that is not.
+    fn cut(&self) -> Option<usize> {
+        let mut open = None;
+        for (at, item) in self.items.iter().enumerate() {
+            let is_acknowledged = item.first < self.durable;
+            match &item.frame {
+                Some((header, true)) => match header.role {
+                    Role::Part => open = open.or(Some(at)),
+                    Role::Last | Role::Single => open = None,
+                },
+                _ if is_acknowledged => open = None,
+                _ => return open.or(Some(at)),
+            }
+        }
+        open
+    }
+}

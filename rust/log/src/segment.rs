@@ -1,0 +1,513 @@
+//! One file of the log: its beginning, and how to walk its frames.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+
+use crate::error::LogError;
+use crate::frame::{Header, MAGIC, MAX_HEADER, NoHeader};
+use crate::ipc;
+
+const SEGMENT_MAGIC: [u8; 8] = *b"ZXLOG\r\n\x01";
+const VERSION: u32 = 1;
+
+/// Bytes of a segment before Arrow's schema message.
+const HEAD: usize = 48;
+
+/// A place is remembered every so many bytes of a segment.
+const MARK_EVERY: u64 = 64 * 1024;
+
+/// What a log is called: random, the same in all its files.
+pub type LogId = [u8; 16];
+
+/// What a segment begins with: the header and the schema.
+fn beginning(id: &LogId, first: u64) -> Vec<u8> {
+    let schema = ipc::schema_message();
+    let start = u32::try_from(HEAD + schema.len()).expect("a schema is short");
+    let mut out = Vec::with_capacity(HEAD + schema.len());
+    out.extend_from_slice(&SEGMENT_MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&start.to_le_bytes());
+    out.extend_from_slice(id);
+    out.extend_from_slice(&first.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&out), &schema);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&schema);
+    out
+}
+
+/// Makes the file of a new segment.
+pub(crate) fn begin_segment(
+    dir: &Path,
+    id: &LogId,
+    first: u64,
+) -> Result<(File, Segment), LogError> {
+    let path = path_of(dir, first);
+    let bytes = beginning(id, first);
+    let write = || -> io::Result<File> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .open(&path)?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync_all()?;
+        File::open(dir)?.sync_all()?;
+        Ok(file)
+    };
+    match write() {
+        Ok(file) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
+        Err(error) => {
+            let _ = fs::remove_file(&path); // a part of a header
+            Err(LogError::from_io("begin", &path, error))
+        }
+    }
+}
+
+/// The name of the segment whose first offset is `first`.
+pub(crate) fn file_name(first: u64) -> String {
+    format!("{first:020}.zlog")
+}
+
+/// The first offset that a file's name says, if it is a segment's.
+pub(crate) fn first_of_name(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".zlog")?;
+    (digits.len() == 20).then(|| digits.parse().ok())?
+}
+
+/// A segment, sealed or being written to.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub first: u64,
+    pub path: PathBuf,
+    /// Where the first frame is.
+    start: u64,
+    index: Mutex<Index>,
+}
+
+/// What is known of a segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Index {
+    /// The offset behind its last.
+    pub end: u64,
+    /// The bytes of complete frames, and what comes before them.
+    pub bytes: u64,
+    /// The greatest time of receipt; None if the segment has not been walked and nobody wrote it down.
+    pub latest: Option<i64>,
+    /// Places to start from; None if the segment has not been walked.
+    marks: Option<Vec<Mark>>,
+}
+
+/// A frame to start from.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    offset: u64,
+    position: u64,
+    /// The greatest time of receipt before it.
+    latest: i64,
+}
+
+impl Segment {
+    /// A segment that has just been begun.
+    pub fn new(first: u64, path: PathBuf, start: u64) -> Segment {
+        let index = Index {
+            end: first,
+            bytes: start,
+            latest: Some(i64::MIN),
+            marks: Some(Vec::new()),
+        };
+        Segment {
+            first,
+            path,
+            start,
+            index: Mutex::new(index),
+        }
+    }
+
+    /// A sealed one, which nobody has walked yet.
+    pub fn sealed(
+        first: u64,
+        path: PathBuf,
+        start: u64,
+        end: u64,
+        bytes: u64,
+        latest: Option<i64>,
+    ) -> Segment {
+        let index = Index {
+            end,
+            bytes,
+            latest,
+            marks: None,
+        };
+        Segment {
+            first,
+            path,
+            start,
+            index: Mutex::new(index),
+        }
+    }
+
+    /// The id in the file's header, and where its first frame is.
+    pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), &'static str> {
+        let mut head = [0; HEAD];
+        file.read_exact_at(&mut head, 0)
+            .map_err(|_| "its header is not complete")?;
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        if head[..8] != SEGMENT_MAGIC {
+            return Err("it is not a segment of a log");
+        }
+        if word(8) != VERSION {
+            return Err("its format is another version's");
+        }
+        let start = word(12);
+        if !(HEAD as u32..=1 << 16).contains(&start) {
+            return Err("its header is damaged");
+        }
+        let mut schema = vec![0; start as usize - HEAD];
+        file.read_exact_at(&mut schema, HEAD as u64)
+            .map_err(|_| "its header is not complete")?;
+        if crc32c::crc32c_append(crc32c::crc32c(&head[..40]), &schema) != word(40) {
+            return Err("its header is damaged");
+        }
+        let said = u64::from_le_bytes(std::array::from_fn(|byte| head[32 + byte]));
+        if said != first {
+            return Err("its name says another offset than its header");
+        }
+        Ok((
+            std::array::from_fn(|byte| head[16 + byte]),
+            u64::from(start),
+        ))
+    }
+
+    pub fn open(&self) -> Result<File, LogError> {
+        File::open(&self.path).map_err(|error| LogError::from_io("open", &self.path, error))
+    }
+
+    /// What is known, for a moment.
+    pub fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn end(&self) -> u64 {
+        self.index().end
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.index().bytes
+    }
+
+    /// Where to start in search of `offset`: a place, and the offset there.
+    pub fn locate(&self, file: &File, offset: u64) -> (u64, u64) {
+        self.walk_once(file);
+        let index = self.index();
+        let marks = index.marks.as_deref().unwrap_or_default();
+        let behind = marks.partition_point(|mark| mark.offset <= offset);
+        match behind.checked_sub(1) {
+            Some(at) => (marks[at].position, marks[at].offset),
+            None => (self.start, self.first),
+        }
+    }
+
+    /// The first offset received at `time` or later; None if all of them came in before.
+    pub fn offset_at(&self, time: i64) -> Result<Option<u64>, LogError> {
+        if self.index().latest.is_some_and(|latest| latest < time) {
+            return Ok(None);
+        }
+        let file = self.open()?;
+        self.walk_once(&file);
+        let (position, offset) = {
+            let index = self.index();
+            let marks = index.marks.as_deref().unwrap_or_default();
+            let behind = marks.partition_point(|mark| mark.latest < time);
+            match behind.checked_sub(1) {
+                Some(at) => (marks[at].position, marks[at].offset),
+                None => (self.start, self.first),
+            }
+        };
+        let mut walk = Walk::new(&file, position, offset, self.bytes());
+        while let Some(step) = walk
+            .next_frame()
+            .map_err(|error| LogError::from_io("read", &self.path, error))?
+        {
+            if let Step::Frame { header, .. } = step
+                && header.origin.receive_time >= time
+                && header.span > 0
+            {
+                return Ok(Some(header.first_offset));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Fills the index of a segment that came sealed. What cannot be read is left out: it shows when it is fetched.
+    fn walk_once(&self, file: &File) {
+        let (end, bytes) = {
+            let index = self.index();
+            if index.marks.is_some() {
+                return;
+            }
+            (index.end, index.bytes)
+        };
+        let mut found = Index {
+            end,
+            bytes: self.start,
+            latest: Some(i64::MIN),
+            marks: Some(Vec::new()),
+        };
+        let mut walk = Walk::new(file, self.start, self.first, bytes);
+        while let Ok(Some(step)) = walk.next_frame() {
+            if let Step::Frame { position, header } = step {
+                found.add(position, &header);
+            }
+        }
+        let mut index = self.index();
+        if index.marks.is_none() {
+            (index.latest, index.marks) = (found.latest, found.marks);
+        }
+    }
+}
+
+impl Index {
+    /// Counts a frame in.
+    pub fn add(&mut self, position: u64, header: &Header) {
+        self.count(
+            position,
+            header.first_offset,
+            header.end(),
+            header.length as u64,
+            header.origin.receive_time,
+        );
+    }
+
+    /// The same, for whoever has just written it.
+    pub fn count(&mut self, position: u64, first: u64, end: u64, length: u64, receive_time: i64) {
+        let latest = self.latest.unwrap_or(i64::MIN);
+        if let Some(marks) = &mut self.marks {
+            let last = marks.last().map(|mark| mark.position);
+            if last.is_none_or(|last| position - last >= MARK_EVERY) {
+                marks.push(Mark {
+                    offset: first,
+                    position,
+                    latest,
+                });
+            }
+        }
+        self.latest = Some(latest.max(receive_time));
+        (self.end, self.bytes) = (end, position + length);
+    }
+}
+
+/// What stands at a place of a segment.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A frame whose header is right.
+    Frame { position: u64, header: Header },
+    /// Bytes that are none, up to the next frame or the end: offsets from `first` on are missing.
+    Damage {
+        position: u64,
+        first: u64,
+        /// The offset of the next frame; None at the end.
+        end: Option<u64>,
+        what: &'static str,
+    },
+}
+
+/// Goes from header to header.
+pub(crate) struct Walk<'a> {
+    file: &'a File,
+    position: u64,
+    /// The offset that should come next.
+    offset: u64,
+    /// The bytes that count.
+    bytes: u64,
+    window: Window,
+}
+
+/// Read at once by a walk: headers of small frames come together.
+const WALK_WINDOW: usize = 8 * 1024;
+
+/// Read at once when looking for the next frame behind damage.
+const SEARCH_WINDOW: usize = 1 << 20;
+
+impl<'a> Walk<'a> {
+    /// From the frame at `position`, which begins with `offset`, to the end of `bytes`.
+    pub fn new(file: &'a File, position: u64, offset: u64, bytes: u64) -> Walk<'a> {
+        Walk {
+            file,
+            position,
+            offset,
+            bytes,
+            window: Window::default(),
+        }
+    }
+
+    /// The offset that should come next.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The bytes of a frame that was found.
+    pub fn frame(&mut self, position: u64, header: &Header, ahead: usize) -> io::Result<Bytes> {
+        let frame = self
+            .window
+            .get(self.file, position, header.length, ahead, self.bytes)?;
+        Ok(frame.slice(..header.length.min(frame.len())))
+    }
+
+    /// The next header, or what is there instead; None at the end.
+    pub fn next_frame(&mut self) -> io::Result<Option<Step>> {
+        self.next_reading(WALK_WINDOW)
+    }
+
+    /// The same, reading so many bytes at once.
+    pub fn next_reading(&mut self, ahead: usize) -> io::Result<Option<Step>> {
+        if self.position >= self.bytes {
+            return Ok(None);
+        }
+        let position = self.position;
+        let (header, what) = match self.header_at(position, ahead)? {
+            Ok(header) if header.first_offset == self.offset => (Some(header), ""),
+            Ok(header) if header.first_offset > self.offset => {
+                // The frame is right; those before it are missing. It comes with the next step.
+                let damage = Step::Damage {
+                    position,
+                    first: self.offset,
+                    end: Some(header.first_offset),
+                    what: "the frames before it are missing",
+                };
+                self.offset = header.first_offset;
+                return Ok(Some(damage));
+            }
+            Ok(_) => (None, "a frame stands where a later one should"),
+            Err(NoHeader::Short) => (None, "the file ends within a frame"),
+            Err(NoHeader::Wrong(what)) => (None, what),
+        };
+        if let Some(header) = header {
+            self.position = position + header.length as u64;
+            self.offset = header.end();
+            return Ok(Some(Step::Frame { position, header }));
+        }
+        let first = self.offset;
+        let next = self.search(position + 8)?;
+        self.position = next.unwrap_or(self.bytes);
+        let end = match next {
+            Some(next) => match self.header_at(next, ahead)? {
+                Ok(header) => Some(header.first_offset),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        self.offset = end.unwrap_or(first);
+        Ok(Some(Step::Damage {
+            position,
+            first,
+            end,
+            what,
+        }))
+    }
+
+    /// The header at a place, if it is right and its frame ends within the file.
+    fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
+        let bytes = self
+            .window
+            .get(self.file, position, MAX_HEADER, ahead, self.bytes)?;
+        Ok(match Header::read(&bytes) {
+            Ok(header) if header.is_picked => {
+                Err(NoHeader::Wrong("rows that were picked for a reader"))
+            }
+            Ok(header) if position + header.length as u64 > self.bytes => Err(NoHeader::Short),
+            other => other,
+        })
+    }
+
+    /// The next place at which a later frame stands.
+    fn search(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut position = from.next_multiple_of(8);
+        while position < self.bytes {
+            let bytes = self.window.get(
+                self.file,
+                position,
+                SEARCH_WINDOW,
+                SEARCH_WINDOW,
+                self.bytes,
+            )?;
+            let mut at = 0;
+            while at + MAGIC.len() <= bytes.len() {
+                if bytes[at..].starts_with(&MAGIC)
+                    && let Ok(header) = self.header_at(position + at as u64, MAX_HEADER)?
+                    && header.first_offset >= self.offset
+                {
+                    return Ok(Some(position + at as u64));
+                }
+                at += 8;
+            }
+            position += at.max(8) as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// A stretch of a file in memory.
+#[derive(Default)]
+struct Window {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Window {
+    /// The bytes from `position` on: `length`, or more, or as many as there are up to `end`. If they have to be read,
+    /// then `ahead` at once.
+    fn get(
+        &mut self,
+        file: &File,
+        position: u64,
+        length: usize,
+        ahead: usize,
+        end: u64,
+    ) -> io::Result<Bytes> {
+        let there = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
+        let length = length.min(there);
+        let offset = position
+            .checked_sub(self.start)
+            .and_then(|at| usize::try_from(at).ok());
+        if let Some(offset) = offset
+            && offset <= self.bytes.len()
+            && self.bytes.len() - offset >= length
+        {
+            return Ok(self.bytes.slice(offset..));
+        }
+        self.bytes = read_at(file, position, length.max(ahead.min(there)))?;
+        self.start = position;
+        Ok(self.bytes.clone())
+    }
+}
+
+/// Up to `length` bytes from `position` on: fewer where the file ends.
+fn read_at(file: &File, position: u64, length: usize) -> io::Result<Bytes> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = position + bytes.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bytes.truncate(length);
+    Ok(Bytes::from(bytes))
+}
+
+/// The path of a segment in a folder.
+pub(crate) fn path_of(dir: &Path, first: u64) -> PathBuf {
+    dir.join(file_name(first))
+}

@@ -1,0 +1,166 @@
+//! What frames alone do not say, or say only to whoever reads them all: written as one file, renamed into its place.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::book::{Book, Last, Published};
+use crate::error::LogError;
+use crate::segment::LogId;
+
+const MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
+const NAME: &str = "snapshot";
+const NEW_NAME: &str = "snapshot.new";
+
+/// The state at `base`, and what has no place in frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub id: LogId,
+    /// The book holds for what is below this offset, where a segment begins or the log ends.
+    pub base: u64,
+    /// Rows below were on disk.
+    pub durable: u64,
+    pub book: Book,
+    pub groups: BTreeMap<String, u64>,
+    /// First offset and greatest time of receipt of sealed segments.
+    pub segments: Vec<(u64, i64)>,
+}
+
+impl Snapshot {
+    /// Writes it so that either it or the one before is there, whenever the power goes.
+    pub fn save(&self, dir: &Path) -> Result<(), LogError> {
+        let (path, new) = (dir.join(NAME), dir.join(NEW_NAME));
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&new)?;
+            file.write_all(&self.encode())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(dir)?.sync_all()
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&new); // a part of a file that nobody reads
+            LogError::from_io("write", &path, error)
+        })
+    }
+
+    /// The one in a folder: None if there is none; an error text if it is damaged.
+    pub fn load(dir: &Path) -> io::Result<Result<Option<Snapshot>, &'static str>> {
+        match fs::read(dir.join(NAME)) {
+            Ok(bytes) => Ok(Snapshot::decode(&bytes).map(Some).ok_or("it is damaged")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ok(None)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[0; 8]); // the checksum
+        out.extend_from_slice(&self.id);
+        put(&mut out, self.base);
+        put(&mut out, self.durable);
+        put(&mut out, self.book.producers.len() as u64);
+        for (name, last) in &self.book.producers {
+            put_text(&mut out, name);
+            put(&mut out, last.epoch);
+            put(&mut out, last.seq);
+            put(&mut out, last.seen.cast_unsigned());
+        }
+        put(&mut out, self.book.queries.len() as u64);
+        for (name, published) in &self.book.queries {
+            put_text(&mut out, name);
+            put(&mut out, published.batch);
+            put(&mut out, published.range.start);
+            put(&mut out, published.range.end);
+            put(&mut out, published.next_seq);
+        }
+        put(&mut out, self.groups.len() as u64);
+        for (name, offset) in &self.groups {
+            put_text(&mut out, name);
+            put(&mut out, *offset);
+        }
+        put(&mut out, self.segments.len() as u64);
+        for (first, latest) in &self.segments {
+            put(&mut out, *first);
+            put(&mut out, latest.cast_unsigned());
+        }
+        let crc = u64::from(crc32c::crc32c(&out[16..]));
+        out[8..16].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Snapshot> {
+        let mut input = Input(bytes);
+        if input.take(8)? != MAGIC || input.number()? != u64::from(crc32c::crc32c(input.0)) {
+            return None;
+        }
+        let id = input.take(16)?.try_into().ok()?;
+        let (base, durable) = (input.number()?, input.number()?);
+        let mut book = Book::default();
+        for _ in 0..input.number()? {
+            let name = input.text()?;
+            let last = Last {
+                epoch: input.number()?,
+                seq: input.number()?,
+                seen: input.number()?.cast_signed(),
+            };
+            book.producers.insert(Arc::from(name), last);
+        }
+        for _ in 0..input.number()? {
+            let name = input.text()?;
+            let published = Published {
+                batch: input.number()?,
+                range: input.number()?..input.number()?,
+                next_seq: input.number()?,
+            };
+            book.queries.insert(Arc::from(name), published);
+        }
+        let mut groups = BTreeMap::new();
+        for _ in 0..input.number()? {
+            groups.insert(input.text()?.to_owned(), input.number()?);
+        }
+        let mut segments = Vec::new();
+        for _ in 0..input.number()? {
+            segments.push((input.number()?, input.number()?.cast_signed()));
+        }
+        input.0.is_empty().then_some(Snapshot {
+            id,
+            base,
+            durable,
+            book,
+            groups,
+            segments,
+        })
+    }
+}
+
+fn put(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Bytes not read yet.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = usize::try_from(self.number()?).ok()?;
+        std::str::from_utf8(self.take(length)?).ok()
+    }
+}

@@ -1,0 +1,528 @@
+"""The readers of logs as plain Python: every decision of a driver, every check of a task."""
+
+import json
+import pickle
+
+import pytest
+from logs import SECOND, Log, Opener, columns, options, read_all, stream
+from pyspark.sql import datasource
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+from zeroxide.collector.errors import CollectorGone, DataLoss
+from zeroxide.spark import log_reader, planning
+from zeroxide.spark.log_reader import LogBatchReader, PushdownReader
+from zeroxide.spark.schema import arrow_schema, spark_schema
+
+A, B, C = "tcp://a:1", "tcp://b:1", "tcp://c:1"
+ALL = ReadAllAvailable()
+
+
+def at(offsets, name=A):
+    return offsets["collectors"][name]["offset"]
+
+
+def offsets_of(rows):
+    return [row["offset"] for row in rows]
+
+
+def run(reader, start, limit=None):
+    """One batch: its end, and its rows."""
+    limit = reader.getDefaultReadLimit() if limit is None else limit
+    end = json.loads(json.dumps(reader.latestOffset(start, limit)))
+    rows, _ = read_all(reader, reader.partitions(start, end))
+    return end, rows
+
+
+class TestBeginning:
+    def test_latest_unless_told(self):
+        assert at(stream(Opener(a=Log(latest=9))).initialOffset()) == 9
+
+    def test_earliest(self):
+        reader = stream(Opener(a=Log(earliest=3, latest=9)), startingOffsets="earliest")
+        start = reader.initialOffset()
+        assert start["collectors"][A] == {"log": "a1", "offset": 3, "partition": 0}
+
+    def test_by_collector(self):
+        logs = Opener(a=Log(latest=9), b=Log("b1", 2, 9), c=Log("c1", 2, 9))
+        text = json.dumps({A: 5, B: "earliest", C: "latest"})
+        start = stream(logs, "a", "b", "c", startingOffsets=text).initialOffset()
+        assert [at(start, name) for name in (A, B, C)] == [5, 2, 9]
+
+    def test_every_collector_must_be_named(self):
+        logs = Opener(a=Log(), b=Log("b1"))
+        reader = stream(logs, "a", "b", startingOffsets=json.dumps({A: 5, "tcp://d:1": 3}))
+        with pytest.raises(ValueError, match="tcp://b:1 missing, tcp://d:1 unknown"):
+            reader.initialOffset()
+
+    def test_trimmed_and_not_yet_there(self):
+        logs = Opener(a=Log(earliest=5, latest=9))
+        with pytest.raises(DataLoss, match=r"rows \[3, 5\).*'failOnDataLoss'"):
+            stream(logs, startingOffsets=json.dumps({A: 3})).initialOffset()
+        text = json.dumps({A: 3})
+        assert at(stream(logs, startingOffsets=text, failOnDataLoss="false").initialOffset()) == 5
+        with pytest.raises(ValueError, match="has offsets 5 to 9"):
+            stream(logs, startingOffsets=json.dumps({A: 10})).initialOffset()
+
+    def test_by_time(self):
+        logs = Opener(a=Log(latest=100), b=Log("b1", latest=10))
+        reader = stream(logs, "a", "b", startingTimestamp="20500", startingOffsets="earliest")
+        start = reader.initialOffset()
+        assert (at(start), at(start, B)) == (21, 10)
+
+    def test_a_collector_that_is_not_there(self):
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs'"):
+            stream(Opener(a=Log(away=True))).initialOffset()
+
+
+class TestBatches:
+    def test_ranges_follow_each_other(self):
+        log = Log(latest=40)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        end, rows = run(reader, start)
+        assert offsets_of(rows) == list(range(40))
+        assert run(reader, end) == (end, [])
+        log.latest = 50
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == list(range(40, 50))
+        assert {row["partition"] for row in rows} == {0}
+
+    def test_the_same_range_again_gives_the_same(self):
+        log = Log(latest=40)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        end, rows = run(reader, start)
+        log.latest = 90
+        again = stream(Opener(a=log))
+        assert read_all(again, again.partitions(start, end))[0] == rows
+
+    def test_record_batches_are_exact_and_large(self):
+        reader = stream(Opener(a=Log(latest=1000)), startingOffsets="earliest", minPartitions=1)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ALL)
+        rows, batches = read_all(reader, reader.partitions(start, end))
+        assert [batch.num_rows for batch in batches] == [1000]
+        assert batches[0].schema.equals(arrow_schema(columns()))
+        batches[0].validate(full=True)
+        assert rows[7]["value"] == b"7"
+
+    def test_some_columns_in_another_order(self):
+        schema = spark_schema(["offset", "value"])
+        opener = Opener(a=Log(latest=5))
+        reader = LogBatchReader(options(streaming=False), schema, opener)
+        rows, batches = read_all(reader, reader.partitions())
+        assert batches[0].schema.equals(arrow_schema(schema))
+        assert rows[4] == {"offset": 4, "value": b"4"}
+
+    def test_limit_by_rows(self):
+        logs = Opener(a=Log(latest=300), b=Log("b1", latest=100))
+        reader = stream(logs, "a", "b", startingOffsets="earliest", maxOffsetsPerTrigger=40)
+        assert reader.getDefaultReadLimit() == ReadMaxRows(40)
+        end, rows = run(reader, reader.initialOffset())
+        assert (at(end), at(end, B)) == (30, 10)
+        assert len(rows) == 40
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == [*range(30, 60), *range(10, 20)]
+
+    def test_limit_by_bytes(self):
+        log = Log(latest=300, row_bytes=100)
+        reader = stream(Opener(a=log), startingOffsets="earliest", maxBytesPerTrigger=1000)
+        assert reader.getDefaultReadLimit() == ReadMaxBytes(1000)
+        end, _ = run(reader, reader.initialOffset())
+        assert at(end) == 10
+        log.row_bytes = 5000
+        end, _ = run(reader, end)
+        assert at(end) == 11
+
+    def test_the_smaller_of_two_limits(self):
+        given = {"maxOffsetsPerTrigger": 50, "maxBytesPerTrigger": 1000}
+        reader = stream(Opener(a=Log(latest=300)), startingOffsets="earliest", **given)
+        assert at(run(reader, reader.initialOffset())[0]) == 10
+
+    def test_trigger_once_has_no_limit(self):
+        log = Opener(a=Log(latest=300))
+        reader = stream(log, startingOffsets="earliest", maxOffsetsPerTrigger=50)
+        assert at(run(reader, reader.initialOffset(), ALL)[0]) == 300
+
+    def test_enough_rows_or_enough_time(self, monkeypatch):
+        now = [1000.0]
+        monkeypatch.setattr(log_reader.time, "monotonic", lambda: now[0])
+        log = Log(latest=10)
+        given = {"minOffsetsPerTrigger": 100, "maxTriggerDelay": "20s"}
+        reader = stream(Opener(a=log), startingOffsets="earliest", **given)
+        end, _ = run(reader, reader.initialOffset())
+        assert at(end) == 10  # the first is not kept waiting
+        log.latest = 60
+        now[0] += 19
+        assert run(reader, end) == (end, [])
+        log.latest = 110
+        end, _ = run(reader, end)
+        assert at(end) == 110
+        log.latest = 111
+        now[0] += 20
+        assert at(run(reader, end)[0]) == 111
+
+    def test_available_now(self):
+        log = Log(latest=100)
+        given = {"maxOffsetsPerTrigger": 40, "minOffsetsPerTrigger": 40}
+        reader = stream(Opener(a=log), startingOffsets="earliest", **given)
+        start = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        log.latest = 500
+        sizes = []
+        end, rows = run(reader, start)
+        while rows:
+            sizes.append(len(rows))
+            end, rows = run(reader, end)
+        assert sizes == [40, 40, 20]
+
+    def test_available_now_does_not_stop_early(self):
+        log = Log(latest=100)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        log.away = True
+        assert at(reader.latestOffset(start, ALL)) == 100
+
+    def test_lag(self):
+        logs = Opener(a=Log(latest=100), b=Log("b1", latest=7))
+        reader = stream(logs, "a", "b", startingOffsets="earliest", maxOffsetsPerTrigger=10)
+        assert reader.reportLatestOffset() is None
+        end, _ = run(reader, reader.initialOffset())
+        newest = reader.reportLatestOffset()
+        assert (at(newest), at(newest, B)) == (100, 7)
+        assert at(newest) + at(newest, B) - at(end) - at(end, B) == 97
+
+    def test_topics(self):
+        reader = stream(Opener(a=Log(latest=40)), startingOffsets="earliest", subscribe="t1")
+        _, rows = run(reader, reader.initialOffset())
+        assert offsets_of(rows) == list(range(1, 40, 2))
+
+    def test_pieces(self):
+        def count(**given):
+            reader = stream(Opener(a=Log(latest=100)), startingOffsets="earliest", **given)
+            start = reader.initialOffset()
+            return len(reader.partitions(start, reader.latestOffset(start, ALL)))
+
+        assert count() == 1
+        assert count(minPartitions=7) == 7
+        assert count(minPartitions=700) == 100
+        assert count(maxRecordsPerPartition=30) == 4
+
+    def test_a_copy_for_tasks_has_no_connections(self):
+        reader = stream(Opener(a=Log(latest=4)), startingOffsets="earliest")
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        copy = pickle.loads(pickle.dumps(reader))
+        assert copy._collectors is None
+        assert len(read_all(copy, pickle.loads(pickle.dumps(parts)))[0]) == 4
+
+
+class TestCollectorsComeAndGo:
+    def begun(self, *names, **logs):
+        reader = stream(Opener(**logs), *names, startingOffsets="earliest")
+        return run(reader, reader.initialOffset())[0]
+
+    def test_away_for_a_while(self):
+        log, other = Log(latest=10), Log("b1", latest=10)
+        given = {"startingOffsets": "earliest", "collector_graceMs": 60_000}
+        reader = stream(Opener(a=log, b=other), "a", "b", **given)
+        end, _ = run(reader, reader.initialOffset())
+        log.away, log.latest, other.latest = True, 20, 15
+        end, rows = run(reader, end)
+        assert (at(end), at(end, B), len(rows)) == (10, 15, 5)
+        log.away = False
+        assert len(run(reader, end)[1]) == 10
+
+    def test_away_for_too_long(self):
+        log = Log(latest=10)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        log.away = True
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs' \(0 ms\)"):
+            reader.latestOffset(start, ALL)
+
+    def test_a_new_one_is_read_from_its_beginning(self):
+        a, b = Log(latest=10), Log("b1", 3, 9)
+        start = self.begun("a", a=a)
+        reader = stream(Opener(a=a, b=b), "b", "a")
+        end, rows = run(reader, start)
+        assert offsets_of(rows) == list(range(3, 9))
+        assert {row["partition"] for row in rows} == {1}
+        assert run(reader, end)[1] == []
+
+    def test_one_that_moved_keeps_its_place_and_number(self):
+        a, b = Log(latest=10), Log("b1", latest=10)
+        start = self.begun("a", "b", a=a, b=b)
+        b.latest = 20
+        reader = stream(Opener(a=a, c=b), "c", "a")
+        _, rows = run(reader, start)
+        assert offsets_of(rows) == list(range(10, 20))
+        assert {row["partition"] for row in rows} == {1}
+
+    def test_a_batch_of_one_that_moved_is_read_again(self):
+        log = Log(latest=10)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        end, rows = run(reader, start)
+        again = stream(Opener(c=log), "c")
+        assert read_all(again, again.partitions(start, end))[0] == rows
+
+    def test_one_that_is_not_listed_any_more(self):
+        a, b = Log(latest=10), Log("b1", latest=10)
+        start = self.begun("a", "b", a=a, b=b)
+        with pytest.raises(DataLoss, match=r"offset 10 of collector tcp://b:1.*'failOnDataLoss'"):
+            stream(Opener(a=a)).latestOffset(start, ALL)
+        lossy = stream(Opener(a=a), failOnDataLoss="false")
+        end, _ = run(lossy, start)
+        assert list(end["collectors"]) == [A]
+
+    def test_one_that_is_not_listed_may_be_the_one_that_is_away(self):
+        a, b = Log(latest=10), Log("b1", latest=10)
+        start = self.begun("a", "b", a=a, b=b)
+        b.away = True
+        reader = stream(Opener(a=a, c=b), "a", "c", collector_graceMs=60_000)
+        end, _ = run(reader, start)
+        assert at(end, B) == 10
+        b.away, b.latest = False, 12
+        assert offsets_of(run(reader, end)[1]) == [10, 11]
+
+    def test_one_collector_under_two_names(self):
+        log = Log(latest=10)
+        reader = stream(Opener(a=log, b=log), "a", "b")
+        with pytest.raises(ValueError, match="are both log a1"):
+            reader.latestOffset(reader.initialOffset(), ALL)
+
+
+class TestLoss:
+    """No gap without a word: each text names offsets, the option and the setting."""
+
+    def started(self, log, **given):
+        reader = stream(Opener(a=log), startingOffsets="earliest", **given)
+        return reader, run(reader, reader.initialOffset())[0]
+
+    def test_retention_was_faster(self):
+        log = Log(latest=10)
+        reader, end = self.started(log)
+        log.earliest, log.latest = 15, 30
+        with pytest.raises(DataLoss) as error:
+            reader.latestOffset(end, ALL)
+        for said in ("rows [10, 15)", A, "15 to 30", "failOnDataLoss", "--retention-bytes"):
+            assert said in str(error.value)
+        assert (error.value.asked, error.value.earliest, error.value.latest) == (10, 15, 30)
+
+    def test_retention_was_faster_and_may_be(self):
+        log = Log(latest=10)
+        reader, end = self.started(log, failOnDataLoss="false")
+        log.earliest, log.latest = 15, 30
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == list(range(15, 30))
+
+    def test_a_limit_counts_only_what_is_there(self):
+        log = Log(latest=10)
+        reader, end = self.started(log, failOnDataLoss="false", maxOffsetsPerTrigger=10)
+        log.earliest, log.latest = 150, 300
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == list(range(150, 160))
+        assert offsets_of(run(reader, end)[1]) == list(range(160, 170))
+
+    def test_an_empty_one_in_its_place(self):
+        log = Log(latest=10)
+        reader, end = self.started(log)
+        log.log_id, log.latest = "a2", 0
+        with pytest.raises(DataLoss) as error:
+            reader.latestOffset(end, ALL)
+        for said in ("rows from 10 on", "log a1", "log a2", "folder", "failOnDataLoss"):
+            assert said in str(error.value)
+
+    def test_an_empty_one_in_its_place_and_it_may_be(self):
+        log = Log(latest=10)
+        reader, end = self.started(log, failOnDataLoss="false")
+        log.log_id, log.latest = "a2", 5
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == list(range(5))
+        assert {row["partition"] for row in rows} == {0}
+        log.latest = 7
+        assert offsets_of(run(reader, end)[1]) == [5, 6]
+
+    def test_an_older_copy_of_the_log(self):
+        log = Log(latest=10)
+        reader, end = self.started(log)
+        log.latest = 4
+        with pytest.raises(DataLoss, match=r"rows \[4, 10\) are gone.*'failOnDataLoss'"):
+            reader.latestOffset(end, ALL)
+        reader, _ = self.started(log, failOnDataLoss="false")
+        back, rows = run(reader, end)
+        assert (at(back), rows) == (4, [])
+        log.latest = 6
+        assert offsets_of(run(reader, back)[1]) == [4, 5]
+
+    def planned(self, log, **given):
+        reader = stream(Opener(a=log), startingOffsets="earliest", minPartitions=1, **given)
+        start = reader.initialOffset()
+        return reader, reader.partitions(start, reader.latestOffset(start, ALL))
+
+    def test_trimmed_before_the_task_reads(self):
+        log = Log(latest=20)
+        reader, parts = self.planned(log)
+        log.earliest = 5
+        with pytest.raises(DataLoss, match=r"rows \[0, 5\)"):
+            read_all(reader, parts)
+        log.earliest = 0
+        reader, parts = self.planned(log, failOnDataLoss="false")
+        log.earliest = 5
+        assert offsets_of(read_all(reader, parts)[0]) == list(range(5, 20))
+
+    def test_replaced_before_the_task_reads(self):
+        log = Log(latest=20)
+        reader, parts = self.planned(log)
+        lossy, lossy_parts = self.planned(log, failOnDataLoss="false")
+        log.log_id, log.latest = "a2", 100
+        with pytest.raises(DataLoss, match=r"rows \[0, 20\).*log a1.*log a2"):
+            read_all(reader, parts)
+        assert read_all(lossy, lossy_parts)[0] == []
+
+    @pytest.mark.parametrize("missing", [0, 8, 13, 19])
+    def test_a_row_is_left_out(self, missing):
+        reader, parts = self.planned(Log(latest=20, leaves_out=missing))
+        with pytest.raises(DataLoss, match=r"should have come next|were not delivered"):
+            read_all(reader, parts)
+
+
+class TestTasks:
+    def planned(self, log, **given):
+        given = {"startingOffsets": "earliest", "minPartitions": 1} | given
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        return reader, reader.partitions(start, reader.latestOffset(start, ALL))
+
+    def test_goes_on_where_the_collector_died(self, monkeypatch):
+        log = Log(latest=60, fails_after=[0, 20, 0, 21])
+        reader, parts = self.planned(log, collector_graceMs=60_000)
+        rows, _ = read_all(reader, parts)
+        assert offsets_of(rows) == list(range(60))
+        assert log.asked.count("fetch") == 5
+
+    def test_waits_no_longer_than_allowed(self):
+        log = Log(latest=60)
+        reader, parts = self.planned(log)
+        log.away = True
+        with pytest.raises(CollectorGone, match=r"rows \[0, 60\).*'collector\.graceMs'"):
+            read_all(reader, parts)
+
+    def test_what_spark_puts_for_no_partitions(self):
+        reader, _ = self.planned(Log())
+        assert list(reader.read(datasource.InputPartition(None))) == []
+
+
+class TestGroups:
+    def test_the_noted_position_stays_behind(self):
+        log = Log(latest=10)
+        reader = stream(Opener(a=log), startingOffsets="earliest", consumerGroup="g")
+        end = reader.initialOffset()
+        ends = []
+        for _ in range(5):
+            end, _ = run(reader, end)
+            ends.append(end)
+            reader.commit(end)
+            log.latest += 10
+        assert log.committed == {"g": [10, 20, 30]}
+
+    def test_short_runs_note_it_as_well(self):
+        log = Log(latest=10)
+        end = stream(Opener(a=log), startingOffsets="earliest").initialOffset()
+        for _ in range(4):
+            reader = stream(Opener(a=log), consumerGroup="g")
+            end, _ = run(reader, end)
+            log.latest += 10
+        assert log.committed == {"g": [10, 20]}
+
+    def test_without_a_group_nothing_is_noted(self):
+        log = Log(latest=10)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        end, _ = run(reader, reader.initialOffset())
+        for _ in range(5):
+            reader.commit(end)
+        assert log.committed == {}
+
+    def test_a_collector_that_cannot_take_note(self):
+        log = Log(latest=10)
+        given = {"startingOffsets": "earliest", "consumerGroup": "g", "collector_graceMs": 9999}
+        reader = stream(Opener(a=log), **given)
+        end, _ = run(reader, reader.initialOffset())
+        log.away = True
+        for _ in range(5):
+            reader.commit(end)
+
+
+class TestBatchReads:
+    def read(self, *names, reader=LogBatchReader, logs=None, **given):
+        made = reader(options(*names, streaming=False, **given), columns(), logs)
+        return made, read_all(made, made.partitions())[0]
+
+    def test_everything(self):
+        logs = Opener(a=Log(latest=10), b=Log("b1", 5, 9))
+        _, rows = self.read("a", "b", logs=logs)
+        assert [(r["partition"], r["offset"]) for r in rows] == [
+            *((0, n) for n in range(10)),
+            *((1, n) for n in range(5, 9)),
+        ]
+
+    def test_between_offsets(self):
+        given = {"startingOffsets": json.dumps({A: 3}), "endingOffsets": json.dumps({A: 6})}
+        _, rows = self.read("a", logs=Opener(a=Log(latest=10)), **given)
+        assert offsets_of(rows) == [3, 4, 5]
+
+    def test_between_times(self):
+        given = {"startingTimestamp": 3000, "endingTimestamp": "1970-01-01T00:00:06Z"}
+        _, rows = self.read("a", logs=Opener(a=Log(latest=10)), **given)
+        assert offsets_of(rows) == [3, 4, 5]
+
+    def test_nothing(self):
+        made, rows = self.read("a", logs=Opener(a=Log()))
+        assert (made.partitions(), rows) == ([], [])
+
+    def test_behind_the_end(self):
+        with pytest.raises(ValueError, match="'endingOffsets' is 11"):
+            self.read("a", logs=Opener(a=Log(latest=10)), endingOffsets=json.dumps({A: 11}))
+
+    def test_filters_are_not_taken_unless_asked_for(self):
+        taken = PushdownReader.pushFilters is not datasource.DataSourceReader.pushFilters
+        untouched = LogBatchReader.pushFilters is datasource.DataSourceReader.pushFilters
+        assert taken and untouched
+
+    @pytest.mark.parametrize(
+        ("filters", "left"),
+        [
+            ([datasource.GreaterThanOrEqual(("offset",), 5)], [5, 6, 7, 8, 9]),
+            ([datasource.GreaterThan(("offset",), 5)], [6, 7, 8, 9]),
+            ([datasource.LessThan(("offset",), 2)], [0, 1]),
+            ([datasource.LessThanOrEqual(("offset",), 2)], [0, 1, 2]),
+            ([datasource.EqualTo(("offset",), 2)], [2]),
+            ([datasource.EqualTo(("partition",), 1)], []),
+            ([datasource.EqualTo(("topic",), "t1")], [1, 3, 5, 7, 9]),
+            ([datasource.In(("topic",), ("t0", "x"))], [0, 2, 4, 6, 8]),
+            ([datasource.StringStartsWith(("topic",), "t0")], [0, 2, 4, 6, 8]),
+            ([datasource.IsNotNull(("offset",))], list(range(10))),
+            (
+                [datasource.GreaterThan(("offset",), 3), datasource.LessThan(("offset",), 6)],
+                [4, 5],
+            ),
+        ],
+    )
+    def test_filters_narrow_and_stay_with_spark(self, filters, left):
+        made = PushdownReader(options(streaming=False), columns(), Opener(a=Log(latest=10)))
+        assert list(made.pushFilters(filters)) == filters
+        assert offsets_of(read_all(made, made.partitions())[0]) == left
+
+    def test_a_filter_on_the_time_of_receipt(self):
+        made = PushdownReader(options(streaming=False), columns(), Opener(a=Log(latest=10)))
+        time = made.opener.logs[A]._batch([6], 0).column(7)[0].as_py()
+        list(made.pushFilters([datasource.GreaterThanOrEqual(("receive_time",), time)]))
+        assert offsets_of(read_all(made, made.partitions())[0]) == [6, 7, 8, 9]
+        assert SECOND == 1_000_000
+
+
+def test_the_mean_of_an_empty_log_is_something():
+    assert planning.mean_size(None) == 1.0
+    assert planning.mean_size(Log().info()) == 1.0
