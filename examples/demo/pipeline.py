@@ -1,7 +1,6 @@
 """The Spark part: flights from the collector, by day, to a log and to the live view."""
 
 import argparse
-import json
 import time
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,6 +9,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import zeroxide as zmq
 from zeroxide.spark import session
+from zeroxide.spark.metrics import measure
 
 from . import flights, lifeline
 
@@ -103,9 +103,11 @@ def report(queries: list[StreamingQuery], endpoint: str) -> None:
     with zmq.Context() as context, context.socket(zmq.PUSH) as log:
         log.connect(endpoint)
         while all(query.isActive for query in queries):
-            final = queries[0].lastProgress
-            if final is not None:
-                log.send_json({"batch": final.batchId, "offsets": final.sources[0].endOffset})
+            progress = queries[0].lastProgress
+            metrics = measure(progress) if progress is not None else None
+            if metrics is not None:
+                (collector,) = metrics.collectors.values()
+                log.send_json({"batch": metrics.batch, "read": collector.offset})
             time.sleep(REPORT_S)
     for query in queries:
         query.awaitTermination(1)  # raises what it failed of

@@ -6,9 +6,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 import headless
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOT = ROOT / "build" / "demo" / "page.png"

@@ -290,6 +290,5 @@ def test_keys_stay_out_of_the_plan(monkeypatch):
         "endpoint": LOG["endpoint"],
         "timeout": 30.0,
         "server_key": "s" * 40,
-        "public_key": None,
         "secret_key": "k" * 40,
     }

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from .collectors import CLIENT_KEYS
 from .ipc import to_stream
 from .options import LogWriteOptions
 from .schema import check_loggable
@@ -203,15 +204,10 @@ class LogStreamWriter(_Stager, StreamWriter):
 
 def connect(options: LogWriteOptions) -> Any:
     """A client of the collector."""
-    Client = import_module("zeroxide.collector").Client
-    keys = {name: look_up(name, text) for name, text in options.socket_options}
-    return Client(
-        options.endpoint,
-        timeout=options.ack_timeout_ms / 1000,
-        server_key=keys.get("curve_serverkey"),
-        public_key=keys.get("curve_publickey"),
-        secret_key=keys.get("curve_secretkey"),
-    )
+    keys = {CLIENT_KEYS[name]: look_up(name, text) for name, text in options.socket_options}
+    # Not at the top: a package without pyarrow has no client, and needs none to be imported.
+    make = import_module("zeroxide.collector").Client
+    return make(options.endpoint, timeout=options.ack_timeout_ms / 1000, **keys)
 
 
 def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:
