@@ -135,7 +135,7 @@ class _Stager(Writer):
         import pyarrow as pa
 
         if self.options.frame == "arrow":
-            columns = {"value": pa.array([to_stream(batch)], pa.binary())}
+            columns = {"value": pa.array([bytes(to_stream(batch))], pa.binary())}
         else:
             columns = {name: _column(batch, name) for name in self.columns}
         if self.options.topic is not None:
