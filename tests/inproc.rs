@@ -171,3 +171,22 @@ fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
         ErrorKind::IncompatibleProtocol
     );
 }
+
+#[test]
+fn connections_to_a_name_that_is_never_bound_leave_nothing() {
+    let _alone = common::alone();
+    let context = Context::new();
+    let push = context.socket(SocketType::Push).unwrap();
+    let churn = |names: usize| {
+        for n in 0..names {
+            let name = format!("inproc://nobody-{}", n % 3);
+            push.connect(&name).unwrap();
+            push.disconnect(&name).unwrap();
+        }
+    };
+    churn(1_000);
+    let before = common::resident();
+    churn(20_000);
+    let grown = common::resident().saturating_sub(before);
+    assert!(grown < 2_000, "{grown} KiB");
+}

@@ -274,9 +274,57 @@ fn a_proxy_keeps_what_it_could_not_deliver_in_time() {
     let delivered = proxy.stats().1.sent;
     assert!(delivered < 7);
     drop(proxy);
-    let next = front.recv(Wait::Dont).unwrap();
+    let (next, peer) = front.recv_from(Wait::Dont).unwrap();
     assert_eq!(u64::from(next.get(1).unwrap().as_slice()[0]), delivered);
+    // Nor is it forgotten who it is from.
+    assert_eq!(peer.unwrap().socket_type, Some(SocketType::Dealer));
     drop((front, source, back, peers));
+    context.term().unwrap();
+}
+
+#[test]
+fn a_proxy_that_cannot_go_on_gives_back_what_it_holds() {
+    let context = Context::new();
+    let (pull, push) = (
+        context.socket(SocketType::Pull).unwrap(),
+        context.socket(SocketType::Push).unwrap(),
+    );
+    pull.bind("inproc://one-way").unwrap();
+    push.connect("inproc://one-way").unwrap();
+    let failure = |proxy: &mut Proxy| proxy.run_until(soon(60_000)).unwrap_err().kind();
+    // Nothing can be sent by what receives only.
+    push.send("first".into(), Wait::Dont).unwrap();
+    let mut proxy = Proxy::new(pull.clone(), pull.clone(), None, None);
+    assert_eq!(failure(&mut proxy), ErrorKind::NotSupported);
+    drop(proxy);
+    let (first, peer) = pull.recv_from(Wait::Dont).unwrap();
+    assert_eq!(first.head().as_slice(), b"first");
+    assert!(peer.is_some());
+    // The receiver is closed while a message waits for it.
+    let back = context.socket(SocketType::Router).unwrap();
+    back.set_option(33, &Value::Int(1)).unwrap();
+    back.set_option(SNDHWM, &Value::Int(1)).unwrap();
+    back.bind("inproc://closing").unwrap();
+    let peers = ["full", "free"].map(|name| {
+        let peer = context.socket(SocketType::Dealer).unwrap();
+        peer.set_option(5, &Value::Bytes(name.into())).unwrap();
+        peer.set_option(RCVHWM, &Value::Int(1)).unwrap();
+        peer.connect("inproc://closing").unwrap();
+        peer
+    });
+    for n in 0..3u8 {
+        let message = Message::from_frames(["full".into(), (&[n]).into()]);
+        push.send(message, Wait::Dont).unwrap();
+    }
+    let mut proxy = Proxy::new(pull.clone(), back.clone(), None, None);
+    assert!(proxy.run_until(soon(100)).is_err());
+    assert_eq!(proxy.stats().1.sent, 2);
+    back.close(None);
+    assert_eq!(failure(&mut proxy), ErrorKind::NotSocket);
+    drop(proxy);
+    let last = pull.recv(Wait::Dont).unwrap();
+    assert_eq!(last.get(1).unwrap().as_slice(), [2]);
+    drop((pull, push, peers));
     context.term().unwrap();
 }
 
@@ -289,10 +337,18 @@ fn parts_of_what_cannot_be_sent_are_not_kept() {
     let dealer = context.socket(SocketType::Dealer).unwrap();
     dealer.set_option(5, &Value::Bytes(b"me".to_vec())).unwrap();
     dealer.connect("inproc://mandatory").unwrap();
-    router.send_part("nobody".into(), true, Wait::Dont).unwrap();
+    let failed = router.send_part("nobody".into(), true, Wait::Dont);
+    assert_eq!(failed.unwrap_err().error.kind(), ErrorKind::HostUnreachable);
+    assert!(!router.is_sending_parts());
+    router.send_part("me".into(), true, Wait::Dont).unwrap();
+    drop(dealer);
+    let dealer = context.socket(SocketType::Dealer).unwrap();
+    // Gone between the first part and the last.
     let failed = router.send_part("lost".into(), false, Wait::Dont);
     assert_eq!(failed.unwrap_err().message.len(), 2);
     assert!(!router.is_sending_parts());
+    dealer.set_option(5, &Value::Bytes(b"me".to_vec())).unwrap();
+    dealer.connect("inproc://mandatory").unwrap();
     router.send_part("me".into(), true, Wait::Dont).unwrap();
     router.send_part("found".into(), false, Wait::Dont).unwrap();
     assert_eq!(dealer.recv(Wait::Dont).unwrap().head().as_slice(), b"found");

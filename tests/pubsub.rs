@@ -434,3 +434,43 @@ fn options_of_publishers_are_refused_elsewhere() {
     let publisher = socket(&context, Pub);
     assert_eq!(publisher.nothing(), ErrorKind::NotSupported);
 }
+
+#[test]
+fn topics_are_counted_on_either_side() {
+    let _watchdog = Watchdog::new("topics_are_counted_on_either_side");
+    let context = Context::new();
+    for (publisher, subscriber) in [(Pub, Sub), (Xpub, Xsub)] {
+        let publisher = socket(&context, publisher);
+        let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let count = |socket: &Socket| socket.get_int(ids::TOPICS_COUNT).unwrap();
+        let want = |socket: &Socket, wanted: bool, topic: &str| {
+            let option = if wanted {
+                ids::SUBSCRIBE
+            } else {
+                ids::UNSUBSCRIBE
+            };
+            if subscriber == Sub {
+                socket.bytes(option, topic.as_bytes());
+            } else {
+                socket.put(&format!("{}{topic}", char::from(u8::from(wanted))));
+            }
+        };
+        let subscribers = [0, 1].map(|_| socket(&context, subscriber));
+        for socket in &subscribers {
+            assert_eq!(count(socket), 0);
+            for topic in ["a", "b", "a"] {
+                want(socket, true, topic);
+            }
+            want(socket, false, "unknown");
+            assert_eq!(count(socket), 2);
+            socket.connect(&endpoint).unwrap();
+        }
+        until(|| count(&publisher) == 2);
+        want(&subscribers[0], false, "b");
+        want(&subscribers[1], false, "b");
+        until(|| count(&publisher) == 1);
+    }
+    let push = socket(&context, SocketType::Push);
+    let refused = push.get_int(ids::TOPICS_COUNT).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+}

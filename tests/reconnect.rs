@@ -12,7 +12,7 @@ use common::{
 };
 use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, ids};
 
-use SocketType::{Pub, Pull, Push, Sub, Xpub};
+use SocketType::{Dealer, Pub, Pull, Push, Sub, Xpub};
 
 /// A subscriber that is bound where another one was before.
 fn subscriber(context: &Context, topic: &str, endpoint: &str) -> Socket {
@@ -153,4 +153,72 @@ fn who_sees_that_a_peer_is_gone_sends_to_another() {
         }
     }
     assert_eq!(push.dropped(DropReason::PeerGone), 0);
+}
+
+/// A DEALER that stops for this reason, with its monitor.
+fn stopping(context: &Context, stop: i64) -> (Socket, Monitor) {
+    let dealer = socket(context, Dealer);
+    dealer.int(ids::RECONNECT_IVL, 1);
+    dealer.int(ids::RECONNECT_STOP, stop);
+    let monitor = Monitor::of(context, &dealer);
+    (dealer, monitor)
+}
+
+/// A DEALER has one connection to an endpoint: another connect is a new attempt once the old one is over for good.
+fn until_over(dealer: &Socket, monitor: &Monitor, endpoint: &str, sign: EventKind) {
+    monitor.wait_for(sign);
+    until(|| {
+        dealer.connect(endpoint).unwrap();
+        std::iter::from_fn(|| monitor.try_next())
+            .inspect(|seen| assert_ne!(seen.kind, EventKind::ConnectRetried as u16))
+            .any(|seen| seen.kind == sign as u16)
+    });
+}
+
+#[test]
+fn a_refused_connection_can_be_the_last() {
+    let _watchdog = Watchdog::new("a_refused_connection_can_be_the_last");
+    let context = Context::new();
+    let endpoint = free_tcp_endpoint();
+    let (dealer, monitor) = stopping(&context, 1);
+    dealer.connect(&endpoint).unwrap();
+    until_over(&dealer, &monitor, &endpoint, EventKind::Closed);
+}
+
+#[test]
+fn a_failed_handshake_can_be_the_last() {
+    let _watchdog = Watchdog::new("a_failed_handshake_can_be_the_last");
+    let context = Context::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
+    let hangs_up = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let _ = listener.accept().unwrap();
+        }
+    });
+    let (dealer, monitor) = stopping(&context, 2);
+    dealer.connect(&endpoint).unwrap();
+    until_over(&dealer, &monitor, &endpoint, EventKind::Disconnected);
+    hangs_up.join().unwrap();
+}
+
+#[test]
+fn who_was_disconnected_can_be_given_up() {
+    let _watchdog = Watchdog::new("who_was_disconnected_can_be_given_up");
+    let context = Context::new();
+    let (dealer, _monitor) = stopping(&context, 4);
+    dealer.int(ids::LINGER, -1);
+    let endpoint = free_tcp_endpoint();
+    dealer.connect(&endpoint).unwrap();
+    dealer.put("lost");
+    dealer.disconnect(&endpoint).unwrap();
+    until(|| dealer.dropped(DropReason::Lingered) == 1);
+    // Connected, it is delivered to as without the option.
+    let pull = socket(&context, Dealer);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    dealer.connect(&endpoint).unwrap();
+    dealer.wait_connected(1, zeroxide::Wait::Forever).unwrap();
+    dealer.put("delivered");
+    dealer.disconnect(&endpoint).unwrap();
+    assert_eq!(pull.take(), "delivered");
 }

@@ -13,7 +13,10 @@ use common::{
     IpcName, Monitor, SocketExt, Watchdog, free_tcp_endpoint, in_threads, inproc_name, message,
     rounds, socket, text, until,
 };
-use zeroxide::{Context, DropReason, ErrorKind, EventKind, Proxy, Socket, SocketType, Wait, ids};
+use zeroxide::{
+    Context, DropReason, ErrorKind, EventKind, PartsReceiver, Proxy, Socket, SocketType, Value,
+    Wait, ids,
+};
 
 use SocketType::{Dealer, Rep, Req, Router};
 
@@ -365,7 +368,8 @@ fn an_answer_that_was_given_back_answers_no_later_question() {
             let answer = req.recv(Wait::Dont).unwrap();
             if parts {
                 let first = req.begin_parts(answer, None);
-                req.give_back_parts(0, vec![first], None);
+                let me = PartsReceiver::current().unwrap();
+                req.give_back_parts(&me, 0, vec![first], None);
             } else {
                 req.give_back(0, vec![(answer, None)]);
             }
@@ -425,6 +429,33 @@ fn a_question_that_was_given_back_is_not_answered() {
         rep.send("x".into(), Wait::Dont).unwrap_err().error.kind(),
         ErrorKind::Fsm
     );
+    assert_eq!(rep.take(), "question");
+    rep.put("answer");
+    assert_eq!(req.take(), "answer");
+}
+
+#[test]
+fn a_rep_takes_the_options_of_a_router_that_mean_nothing_to_it() {
+    let _watchdog = Watchdog::new("a_rep_takes_the_options_of_a_router_that_mean_nothing_to_it");
+    let context = Context::new();
+    let rep = socket(&context, Rep);
+    for option in [
+        ids::ROUTER_MANDATORY,
+        ids::ROUTER_HANDOVER,
+        ids::PROBE_ROUTER,
+    ] {
+        rep.int(option, 1);
+    }
+    rep.bytes(ids::CONNECT_ROUTING_ID, b"x");
+    let raw = rep.set_option(ids::ROUTER_RAW, &Value::Int(1));
+    assert_eq!(raw.unwrap_err().kind(), ErrorKind::Invalid);
+    let endpoint = rep.bind("tcp://127.0.0.1:*").unwrap();
+    let dealer = socket(&context, Dealer);
+    dealer.connect(&endpoint).unwrap();
+    assert_eq!(dealer.take(), "");
+    let req = socket(&context, Req);
+    req.connect(&endpoint).unwrap();
+    req.put("question");
     assert_eq!(rep.take(), "question");
     rep.put("answer");
     assert_eq!(req.take(), "answer");

@@ -294,6 +294,95 @@ fn a_chosen_name_can_be_used_before_anybody_is_there() {
 }
 
 #[test]
+fn a_chosen_name_is_that_of_every_later_connection() {
+    let _watchdog = Watchdog::new("a_chosen_name_is_that_of_every_later_connection");
+    let context = Context::new();
+    let router = socket(&context, Router);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    router.int(ids::RECONNECT_IVL, 1);
+    // A pipe for each connection: none keeps the name in between.
+    router.int(ids::IMMEDIATE, 1);
+    let endpoints = [free_tcp_endpoint(), IpcName::new().endpoint()];
+    for (endpoint, name) in endpoints.iter().zip(["one", "two"]) {
+        router.bytes(ids::CONNECT_ROUTING_ID, name.as_bytes());
+        router.connect(endpoint).unwrap();
+    }
+    let monitor = Monitor::of(&context, &router);
+    for round in ["first", "second"] {
+        let dealers: Vec<_> = endpoints
+            .iter()
+            .map(|endpoint| {
+                let dealer = named(&context, Dealer, "its own idea");
+                until(|| dealer.bind(endpoint).is_ok());
+                dealer
+            })
+            .collect();
+        for (dealer, name) in dealers.iter().zip(["one", "two"]) {
+            until_known(&router, name);
+            assert_eq!(dealer.take(), "hello");
+            dealer.put(round);
+            assert_eq!(router.take(), format!("{name}/{round}"));
+        }
+        drop(dealers);
+        for _ in &endpoints {
+            monitor.wait_for(EventKind::Disconnected);
+        }
+    }
+}
+
+#[test]
+fn the_first_part_says_what_would_stop_the_message() {
+    let _watchdog = Watchdog::new("the_first_part_says_what_would_stop_the_message");
+    let context = Context::new();
+    let begin = |socket: &Socket, head: &str| {
+        let begun = socket.send_part(head.into(), true, Wait::Dont);
+        begun.map_err(|failed| failed.error.kind())
+    };
+    let name = inproc_name();
+    let router = socket(&context, Router);
+    router.int(ids::ROUTER_MANDATORY, 1);
+    router.int(ids::SNDHWM, 1);
+    router.bind(&name).unwrap();
+    assert_eq!(begin(&router, "me"), Err(ErrorKind::HostUnreachable));
+    let req = named(&context, Req, "me");
+    req.int(ids::RCVHWM, 1);
+    assert_eq!(begin(&req, "1"), Err(ErrorKind::Again));
+    req.connect(&name).unwrap();
+    assert_eq!(begin(&req, "1"), Ok(()));
+    req.send_part("2".into(), false, Wait::Dont).unwrap();
+    assert_eq!(begin(&req, "3"), Err(ErrorKind::Fsm));
+    assert_eq!(router.take(), "me//1/2");
+    let send = || send_to(&router, "me", "x", Wait::Dont);
+    while send() == Ok(()) {}
+    assert_eq!(begin(&router, "me"), Err(ErrorKind::Again));
+    assert!(!router.is_sending_parts());
+    assert_eq!(begin(&socket(&context, Rep), "x"), Err(ErrorKind::Fsm));
+    let stream = socket(&context, SocketType::Stream);
+    assert_eq!(begin(&stream, "x"), Err(ErrorKind::HostUnreachable));
+    assert_eq!(
+        begin(&socket(&context, Pull), "x"),
+        Err(ErrorKind::NotSupported)
+    );
+    // Whoever waits with the first part goes on with the room.
+    let waits = {
+        let router = router.clone();
+        thread::spawn(move || {
+            router.send_part("me".into(), true, Wait::Forever).unwrap();
+            router
+                .send_part("waited".into(), false, Wait::Forever)
+                .unwrap();
+        })
+    };
+    // A REQ takes nothing that it has not asked for: it has to ask again, and so throws away what waits.
+    req.int(ids::REQ_RELAXED, 1);
+    until(|| {
+        let _ = req.send("again".into(), Wait::Dont);
+        waits.is_finished()
+    });
+    waits.join().unwrap();
+}
+
+#[test]
 fn a_probe_makes_a_router_known() {
     let _watchdog = Watchdog::new("a_probe_makes_a_router_known");
     let context = Context::new();

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::thread::{self, JoinHandle};
 
 use common::{SocketExt, Watchdog, message, raw, text};
@@ -156,6 +157,30 @@ fn a_refusal_has_a_status() {
         context.shutdown();
         asked.join().unwrap();
     }
+}
+
+#[test]
+fn who_says_too_much_and_goes_before_the_answer_is_let_go() {
+    let _dog = Watchdog::new("who_says_too_much_and_goes_before_the_answer_is_let_go");
+    let context = Context::new();
+    let silent = context.socket(SocketType::Rep).unwrap();
+    silent.bind(HANDLER).unwrap();
+    let options = [
+        domain()[0].clone(),
+        // Nothing else would end it.
+        (ids::HANDSHAKE_IVL, Value::Int(0)),
+    ];
+    let (rep, endpoint) = server(&context, SocketType::Rep, &options);
+    let monitor = Monitor::new(&context, &rep);
+    let mut peer = raw::dial(&endpoint);
+    let ready = raw::frame(raw::COMMAND, &raw::ready("REQ"));
+    let said = [&raw::greeting()[..], &ready, b"\0"].concat();
+    peer.write_all(&said).unwrap();
+    let question = silent.recv(Wait::Forever).unwrap();
+    assert_eq!(question.head().as_slice(), b"1.0");
+    drop(peer);
+    const EPIPE: u32 = 32;
+    monitor.expect(EventKind::HandshakeFailedNoDetail, EPIPE);
 }
 
 #[test]

@@ -184,6 +184,11 @@ def loom(runner: Runner) -> None:
     )
 
 
+def instructions(runner: Runner) -> None:
+    """Counts of instructions: a regression shows however busy the machine is."""
+    runner.sh(sys.executable, "tools/instructions.py")
+
+
 def build_wheel(profile: str, into: Path) -> Callable[[Runner], None]:
     def run(runner: Runner) -> None:
         shutil.rmtree(into, ignore_errors=True)
@@ -307,6 +312,12 @@ def without_tool(name: str) -> Callable[[], str | None]:
     return reason
 
 
+def without_counts() -> str | None:
+    """Instructions are counted for one compiler and one family of CPUs."""
+    asked = (sys.executable, ROOT / "tools" / "instructions.py", "--why-not")
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() or None
+
+
 # ---------------------------------------------------------------- the stages, in order
 
 PACKAGE = "python/zeroxide/__init__.py"
@@ -345,6 +356,7 @@ TEST = [
     CLIPPY,
     RUSTDOC,
     Stage("cargo test", cargo_test, skip=without("cargo")),
+    Stage("instructions", instructions, skip=without_counts),
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
     *QUICK,
     Stage("wheel, alone", clean_environment(QUICK_WHEELS), ("wheel",)),

@@ -14,9 +14,8 @@ from importlib import import_module
 from itertools import repeat
 from typing import Any
 
-WARM_UP_S = 0.15
-BLOCK_NS = 3_000_000  # the clock is read once per so much work
-BATCH = 1000
+from flow_roles import BATCH
+from parts import BLOCK_NS, WARM_UP_S, percentiles
 
 
 def in_a_loop(main: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
@@ -129,8 +128,7 @@ async def req(zmq: Any, socket: Any, case: Any, cpu: Any) -> dict[str, float]:
     cpu_before = cpu.now()
     times = sorted(await turns(case["seconds"]))
     cpu_us = (cpu.now() - cpu_before) / 1e3 / len(times)
-    one_way = [times[int(len(times) * part)] / 2e3 for part in (0.5, 0.99)]
-    return {"p50_us": one_way[0], "p99_us": one_way[1], "cpu_us": cpu_us}
+    return percentiles(times, 2e3) | {"cpu_us": cpu_us}
 
 
 @in_a_loop

@@ -9,34 +9,74 @@ import platform
 import re
 import statistics
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cases import NO_LESS, Case, Metric
+from cases import NO_LESS, Case, Metric, Share
 
 NOISY = 0.06  # share of the machine that others may take before a figure is marked
+RATES = ("msgs/s", "1/s", "MB/s")
 
 Runs = dict[str, list[dict[str, float]]]  # figures of every repetition, by label of the module
 
 
 @dataclass
 class Row:
-    """One figure of one case, side by side."""
+    """One figure of one case, side by side; the last of the modules is ours."""
 
     group: str
     name: str
     unit: str
     medians: dict[str, float | None]
-    spreads: dict[str, list[float]]  # least and most
-    cpu_us: dict[str, float | None]
-    ratio: float | None  # above 1: the second module does better
-    noisy: bool
-    least: float = NO_LESS  # what the ratio should be
+    spreads: dict[str, list[float]] = field(default_factory=dict)  # least and most
+    cpu_us: dict[str, float | None] = field(default_factory=dict)
+    higher_is_better: bool = True
+    targets: dict[str, float] = field(default_factory=dict)  # of ours over a rival's, by rival
+    bound: float | None = None  # of ours alone
+    noisy: bool = False
 
     @property
-    def no_less(self) -> bool:
-        return self.ratio is not None and self.ratio >= self.least
+    def key(self) -> str:
+        return f"{self.group}: {self.name}"
+
+    @property
+    def ours(self) -> str:
+        return list(self.medians)[-1]
+
+    @property
+    def rivals(self) -> list[str]:
+        return list(self.medians)[:-1]
+
+    def ratio(self, rival: str) -> float | None:
+        """Ours over the rival's, as the targets are given."""
+        theirs, ours = self.medians.get(rival), self.medians[self.ours]
+        return ours / theirs if ours is not None and theirs else None
+
+    def target(self, rival: str) -> float:
+        return self.targets.get(rival, NO_LESS if self.higher_is_better else 1 / NO_LESS)
+
+    def fulfils(self, figure: float | None, wanted: float) -> bool:
+        if figure is None:
+            return False
+        return figure >= wanted if self.higher_is_better else figure <= wanted
+
+    def no_less_than(self, rival: str) -> bool:
+        return self.fulfils(self.ratio(rival), NO_LESS if self.higher_is_better else 1 / NO_LESS)
+
+    @property
+    def missed(self) -> list[str]:
+        """The rivals whose target is not reached, and "bound"."""
+        names = [
+            rival
+            for rival in self.rivals
+            if self.bound is None
+            and self.medians[rival] is not None
+            and not self.fulfils(self.ratio(rival), self.target(rival))
+        ]
+        if self.bound is not None and not self.fulfils(self.medians[self.ours], self.bound):
+            names.append("bound")
+        return names
 
 
 def rows_of(case: Case, runs: Runs) -> list[Row]:
@@ -48,25 +88,48 @@ def row_of(case: Case, metric: Metric, runs: Runs) -> Row:
         label: [run[metric.key] for run in done if metric.key in run]
         for label, done in runs.items()
     }
-    medians = {label: median(values) for label, values in figures.items()}
-    rival, ours = list(medians.values())
-    ratio = None
-    if rival and ours:
-        ratio = ours / rival if metric.higher_is_better else rival / ours
     return Row(
         group=case.group,
-        name=" ".join(filter(None, (case.name, metric.label))),
+        name=": ".join(filter(None, (case.name, metric.label))),
         unit=metric.unit,
-        medians=medians,
+        medians={label: median(values) for label, values in figures.items()},
         spreads={label: [min(values), max(values)] for label, values in figures.items() if values},
         cpu_us={
             label: median([r["cpu_us"] for r in done if "cpu_us" in r])
             for label, done in runs.items()
         },
-        ratio=ratio,
+        higher_is_better=metric.higher_is_better,
+        targets=metric.targets,
+        bound=metric.bound,
         noisy=any((median([r["foreign"] for r in done]) or 0) > NOISY for done in runs.values()),
-        least=metric.least,
     )
+
+
+def share_of(share: Share, rows: list[Row]) -> Row | None:
+    """A row made of two others, if both were run."""
+    by_key = {row.key: row for row in rows}
+    part, whole = by_key.get(share.part), by_key.get(share.whole)
+    if part is None or whole is None:
+        return None
+    medians: dict[str, float | None] = {}
+    for label in part.medians:
+        upper, lower = per_second(part, label), per_second(whole, label)
+        medians[label] = upper / lower if upper and lower else None
+    return Row(
+        share.group,
+        share.name,
+        "x",
+        medians,
+        bound=share.bound,
+        noisy=part.noisy or whole.noisy,
+    )
+
+
+def per_second(row: Row, label: str) -> float | None:
+    figure = row.medians.get(label)
+    if figure is None or row.unit in RATES:
+        return figure
+    return {"ns": 1e9, "us": 1e6}[row.unit] / figure
 
 
 def median(values: list[float]) -> float | None:
@@ -78,9 +141,9 @@ def median(values: list[float]) -> float | None:
 
 def short(value: float | None, unit: str) -> str:
     if value is None:
-        return "failed"
-    if unit != "msgs/s":
-        return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+        return "-"
+    if unit not in RATES:
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return (
@@ -95,35 +158,53 @@ def cell(row: Row, label: str) -> str:
     text = short(row.medians[label], row.unit)
     if label in row.spreads and row.spreads[label][0] != row.spreads[label][1]:
         text += f" ({'-'.join(short(value, row.unit) for value in row.spreads[label])})"
+    if label == row.ours and row.bound is not None:
+        text += wanted(row, row.medians[label], row.bound)
     return text
+
+
+def over(row: Row, rival: str) -> str:
+    """Ours over the rival's, and what it should come to."""
+    figure = row.ratio(rival)
+    if figure is None or row.bound is not None:
+        return "-"
+    return f"{figure:.2f}{wanted(row, figure, row.target(rival))}"
+
+
+def wanted(row: Row, figure: float | None, target: float) -> str:
+    sign = "≥" if row.higher_is_better else "≤"
+    return f" ({sign} {target:.3g} {'✓' if row.fulfils(figure, target) else '✗'})"
 
 
 def line(row: Row) -> str:
     """A row for the terminal, as soon as it is known."""
-    both = "  ".join(f"{label} {cell(row, label)}" for label in row.medians)
-    ratio = "-" if row.ratio is None else f"{row.ratio:.2f}x"
-    return f"{row.name:<52} {row.unit:>6}  {both}  {ratio}{' ~' if row.noisy else ''}"
+    figures = "  ".join(f"{label} {cell(row, label)}" for label in row.medians)
+    ratios = "  ".join(f"/{rival} {over(row, rival)}" for rival in row.rivals)
+    return f"{row.name:<52} {row.unit:>6}  {figures}  {ratios}{' ~' if row.noisy else ''}"
 
 
 def markdown(results: dict[str, Any]) -> str:
     rows = [Row(**row) for row in results["rows"]]
-    labels = results["labels"]
     text = [preamble(results["machine"], results["settings"])]
     for group in dict.fromkeys(row.group for row in rows):
         members = [row for row in rows if row.group == group]
+        labels = [
+            label
+            for label in results["labels"]
+            if any(row.medians.get(label) is not None for row in members)
+        ]
+        rivals = [label for label in labels if label != results["labels"][-1]]
         with_cpu = any(value is not None for row in members for value in row.cpu_us.values())
-        unit = {row.unit for row in members}.pop()
-        head = ["case", *(f"{label}, {unit}" for label in labels), "ratio"]
+        units = {row.unit for row in members}
+        shared = f", {units.pop()}" if len(units) == 1 else ""
+        head = ["case", *(f"{label}{shared}" for label in labels), *(f"/ {r}" for r in rivals)]
         head += [f"CPU us, {label}" for label in labels] if with_cpu else []
         text += ["", f"**{group}**", "", table_line(head), table_line(["---"] * len(head))]
         for row in members:
-            ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
-            cells = [
-                row.name,
-                *(cell(row, label) for label in labels),
-                ratio + (" ~" if row.noisy else ""),
-            ]
-            cells += [short(row.cpu_us[label], "us") for label in labels] if with_cpu else []
+            name = row.name if shared else f"{row.name}, {row.unit}"
+            cells = [name + (" ~" if row.noisy else ""), *(cell(row, label) for label in labels)]
+            cells += [over(row, rival) for rival in rivals]
+            cells += [short(row.cpu_us.get(label), "us") for label in labels] if with_cpu else []
             text.append(table_line(cells))
     return "\n".join(text) + "\n"
 
@@ -136,9 +217,10 @@ def preamble(machine: dict[str, str], settings: dict[str, Any]) -> str:
     what = ", ".join(f"{name} {version}" for name, version in machine.items() if name != "date")
     return (
         f"{machine['date']}: {what}. Median (least-most) of {settings['repetitions']} interleaved repetitions of "
-        f"{settings['seconds']} s, PUB/SUB of {settings['count']:,} messages; sender and receiver in processes of their own, "
-        "inproc in threads. CPU: user and system time of both sides per message (REQ/REP: per round trip). "
-        "Ratio above 1: zeroxide does better. `~`: other processes took part of the machine."
+        f"{settings['seconds']} s ({settings['other_repetitions']} of {settings['other_seconds']} s where the target is "
+        "to be no worse); sender and receiver in processes of their own, inproc in threads; the receiver counts. CPU: "
+        "user and system time of both sides per message (REQ/REP: per round trip). `/ pyzmq`: zeroxide's figure over "
+        "pyzmq's, and its target: at least for rates, at most for times and memory. `~`: other processes took part of the machine."
     )
 
 

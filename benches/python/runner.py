@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
+from roles import ROLES
 
-ROLES = Path(__file__).with_name("roles.py")
-LIMIT_S = 90
+PROGRAM = Path(__file__).with_name("roles.py")
+LIMIT_S = 60
 
 
 class RunFailed(Exception):
@@ -28,7 +29,7 @@ class Part:
 
     def __init__(self, module: str, part: str, parameters: dict[str, Any]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(ROLES), module, part, json.dumps(parameters)],
+            [sys.executable, str(PROGRAM), module, part, json.dumps(parameters)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -38,12 +39,13 @@ class Part:
         self.watchdog.daemon = True
         self.watchdog.start()
 
-    def hear(self, field: str) -> Any:
+    def hear(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RunFailed(f"no {field}; exit code {self.process.wait()}")
-        return json.loads(line)[field]
+            raise RunFailed(f"a process ended without a result, exit code {self.process.wait()}")
+        said: dict[str, Any] = json.loads(line)
+        return said
 
     def tell(self, line: str) -> None:
         assert self.process.stdin is not None
@@ -56,7 +58,7 @@ class Part:
         self.process.communicate()
 
 
-def run(module: str, case: Case, seconds: float, count: int) -> dict[str, float]:
+def run(module: str, case: Case, parameters: dict[str, Any]) -> dict[str, float]:
     """The case's figures, and `foreign`: the share of the machine that other processes took meanwhile."""
     before = (time.monotonic(), machine_cpu(), own_cpu())
     with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
@@ -65,15 +67,16 @@ def run(module: str, case: Case, seconds: float, count: int) -> dict[str, float]
             "ipc": f"ipc://{folder}/socket",
             "inproc": "inproc://bench",
         }
-        parameters = case.parameters(seconds, count) | {"address": addresses[case.transport]}
-        parts = [Part(module, "both" if case.in_one_process else "measure", parameters)]
+        parameters = parameters | {"address": addresses[case.transport]}
+        parts: list[Part] = []
         try:
             if case.in_one_process:
-                figures: dict[str, float] = parts[0].hear("result")
+                parts.append(Part(module, "both", parameters))
+                figures: dict[str, float] = parts[0].hear()["result"]
             else:
-                parameters |= {"endpoint": parts[0].hear("endpoint")}
-                parts.append(Part(module, "peer", parameters))
-                figures = measure_both(case, *parts)
+                figures = run_both(module, case, parameters, parts)
+        except (OSError, KeyError) as why:
+            raise RunFailed(f"no answer from a process: {why!r}") from why
         finally:
             for part in parts:
                 part.end()
@@ -82,15 +85,25 @@ def run(module: str, case: Case, seconds: float, count: int) -> dict[str, float]
     return figures | {"foreign": max(0.0, foreign / elapsed / (os.cpu_count() or 1))}
 
 
-def measure_both(case: Case, measuring: Part, peer: Part) -> dict[str, float]:
+def run_both(
+    module: str, case: Case, parameters: dict[str, Any], parts: list[Part]
+) -> dict[str, float]:
+    """Starts the side that binds, then the other with its endpoint; hands on what they say to each other."""
+    sides = ["peer", "measure"] if ROLES[case.role].peer_binds else ["measure", "peer"]
+    parts.append(Part(module, sides[0], parameters))
+    connecting = parameters | {"endpoint": parts[0].hear()["endpoint"]}
+    parts.append(Part(module, sides[1], connecting))
+    measuring, peer = (parts[sides.index(side)] for side in ("measure", "peer"))
     measuring.tell(str(peer.process.pid))
-    figures: dict[str, float] = {}
-    if case.role == "pub_sub":
-        measuring.hear("ready")
-        peer.tell("go")
-        figures["sender_rate"] = peer.hear("sender_rate")
-    figures |= measuring.hear("result")
-    return figures
+    while True:
+        said = measuring.hear()
+        if "result" in said:
+            result: dict[str, float] = said["result"]
+            return result
+        if "tell" in said:
+            peer.tell(said["tell"])
+        else:
+            measuring.tell(json.dumps(peer.hear()))
 
 
 def machine_cpu() -> float:

@@ -34,13 +34,11 @@ _R = TypeVar("_R")
 
 
 class _Done:
-    """What `Ready`, the future of a call that need not wait, has beside being awaited.
+    """What `Ready`, the future of a call that need not wait, has beside being awaited."""
 
-    It belongs to no loop: callbacks run in the one that is running when they are added.
-    """
-
-    # What it holds is `_result`, for which `Ready` has room.
+    # What it holds, and the loop that was running when it was made: `Ready` has room for them.
     _result: Any
+    _made_in: asyncio.AbstractEventLoop
     _state = "FINISHED"
     _exception = None
 
@@ -62,14 +60,22 @@ class _Done:
     def add_done_callback(
         self, callback: Callable[[Any], object], /, *, context: Any = None
     ) -> None:
-        self.get_loop().call_soon(callback, self, context=context)
+        loop = self.get_loop()
+        if loop is asyncio._get_running_loop():
+            loop.call_soon(callback, self, context=context)
+        else:
+            loop.call_soon_threadsafe(callback, self, context=context)
 
     def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
         # They are with the loop already.
         return 0
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
-        return asyncio._get_running_loop() or asyncio.get_event_loop()
+        try:
+            return self._made_in
+        except AttributeError:
+            # None was running.
+            return asyncio._get_running_loop() or asyncio.get_event_loop()
 
     def set_result(self, result: object, /) -> None:
         raise asyncio.InvalidStateError("invalid state")

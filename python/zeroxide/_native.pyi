@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypedDict,
 
 from typing_extensions import Buffer
 
-from ._typing import Batch, HasFileno, OptionValue, Part
+from ._typing import ArrowData, Batch, HasFileno, OptionValue, Part
 from .error import NotFlushed, ZMQError
 from .tracker import MessageTracker
 
@@ -561,6 +561,39 @@ class Release:
     def done(self) -> bool: ...
     def wait(self, timeout: float | None = None) -> bool:
         """Waits up to `timeout` seconds; returns `done`."""
+
+class ArrowTable:
+    """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def num_batches(self) -> int:
+        """How many batches the rows come in."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the columns refer to."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
+    def batches(self) -> list[ArrowTable]:
+        """The batches, each as a table of its own."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def arrow_encode(data: ArrowData) -> bytes:
+    """A table as one message, in Arrow's IPC stream format."""
+
+def arrow_decode(message: Buffer | Frame) -> ArrowTable:
+    """The table of such a message. Raises ValueError for anything else, whoever sent it."""
 
 def install(
     *,

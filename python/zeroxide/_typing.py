@@ -27,10 +27,25 @@ else:
 OptionValue: TypeAlias = int | bytes
 
 
+class HasArrowArray(Protocol):
+    """A batch or an array of an Arrow library."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+
+class HasArrowStream(Protocol):
+    """A table of an Arrow library, or a data frame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+ArrowData: TypeAlias = HasArrowArray | HasArrowStream
+
+
 class HasFileno(Protocol):
     """A file, a pipe end, a TCP socket."""
 
     def fileno(self) -> int: ...
 
 
-__all__ = ["HasFileno", "OptionValue", "ReturnT_co", "SocketT_co"]
+__all__ = ["ArrowData", "HasFileno", "OptionValue", "ReturnT_co", "SocketT_co"]

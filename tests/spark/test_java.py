@@ -78,6 +78,14 @@ def test_old_ones_are_passed_over(monkeypatch, tmp_path):
     assert ensure_java() == good
 
 
+def test_new_ones_are_passed_over_for_an_old_spark(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "25")))
+    assert ensure_java() == tmp_path / "jdk"
+    monkeypatch.setattr(finder.metadata, "version", lambda name: "4.1.4")
+    with pytest.raises(JavaNotFound, match=r"needs Java 17 to 23 .* is version 25"):
+        ensure_java()
+
+
 def test_shim_drops_the_one_argument(monkeypatch, tmp_path):
     home = fake_java(tmp_path / "a 'quoted' home", "21", has_vector=False)
     monkeypatch.setenv("JAVA_HOME", str(home))

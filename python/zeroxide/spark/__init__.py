@@ -3,15 +3,16 @@
     from zeroxide.spark import session
 
     spark = session("flights")
-    flights = spark.read.format("zeromq").option("endpoint", "tcp://127.0.0.1:5555").load()
+    flights = spark.readStream.format("zeromq").option("endpoint", "tcp://collector:5555").load()
 
 ``pip install 'zeroxide[spark]'`` brings what this package needs; Spark finds the format
-``zeromq`` by itself. `zeroxide.spark.options` lists the options.
+``zeromq`` by itself. `zeroxide.spark.log_options` and `zeroxide.spark.options` list its options.
 """
 
 import os
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .java import JavaNotFound, ensure_java
@@ -34,6 +35,8 @@ __all__ = [
 
 LOOPBACK = "127.0.0.1"
 
+NEEDED = ("pyspark", "pyarrow", "pandas")
+
 
 def session(
     name: str = "zeroxide",
@@ -42,13 +45,14 @@ def session(
 ) -> "SparkSession":
     """A Spark session that works where it is called: with this interpreter and some Java.
 
-    A JDK of version 17 or newer is looked for as `ensure_java` says. Python workers are
+    What is missing is said in one sentence: a package, or a JDK of version 17 or newer, which
+    is looked for as `ensure_java` says. Python workers are
     started with the running interpreter unless ``PYSPARK_PYTHON`` names another. A master
     that is on this machine (``local...``) listens on the loopback address only, where Spark
     by itself would take the address of a network card.
     """
-    ensure_java()
     spark_session = _pyspark_session()
+    ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {}
     if master.startswith("local"):
@@ -72,10 +76,19 @@ def register(spark: "SparkSession") -> None:
 
 
 def _pyspark_session() -> "type[SparkSession]":
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
+    # Asked for here, because Spark itself would say it in the middle of a query.
+    missing = [name for name in NEEDED if not _is_there(name)]
+    if missing:
         raise ImportError(
-            f"zeroxide.spark needs pyspark: pip install 'zeroxide[spark]' ({error})"
-        ) from error
+            f"zeroxide.spark needs {' and '.join(missing)}: pip install 'zeroxide[spark]'"
+        )
+    from pyspark.sql import SparkSession
+
     return SparkSession
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ValueError:
+        return False

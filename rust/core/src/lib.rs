@@ -58,7 +58,8 @@ pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, pol
 pub use crate::proxy::{Proxy, SideStats};
 pub use crate::signal::{Wakes, deferring_wakes};
 pub use crate::socket::{
-    Attempt, EventStream, Events, FlushError, PeerStats, SendError, Socket, SocketStats, Wait,
+    Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
+    SocketStats, Wait,
 };
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::engine::PeerInfo;

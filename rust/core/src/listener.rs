@@ -18,8 +18,8 @@ use crate::session::{Seed, Session};
 use crate::sys::epoll::Readiness;
 use crate::transports::{Listen, Stream, Transport};
 
-/// How long to leave a listener alone after accepting failed for want of descriptors or memory. The backlog keeps the
-/// peers meanwhile.
+/// How long to leave a listener alone after accepting, or being told of connections, failed for want of descriptors or
+/// memory. The backlog keeps the peers meanwhile.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many connections are accepted in one turn of the I/O thread.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -48,6 +48,8 @@ pub(crate) struct Listener {
 struct State {
     listen: Option<Box<dyn Listen>>,
     token: Option<Token>,
+    /// The reactor tells of new connections.
+    watched: bool,
     guard: Option<LiveGuard>,
     /// Until when it is left alone. New connections do not end that: each would ask for a time-out of its own.
     paused: Option<Instant>,
@@ -101,6 +103,7 @@ impl Listener {
             state: Mutex::new(State {
                 listen: Some(listen),
                 token: None,
+                watched: false,
                 guard: Some(guard),
                 paused: None,
                 joining: VecDeque::new(),
@@ -154,6 +157,7 @@ impl Listener {
         let State {
             listen: Some(listen),
             token: Some(token),
+            watched,
             joining,
             paused,
             ..
@@ -174,6 +178,13 @@ impl Listener {
             *paused = Some(until);
             io.set_timer(token, until);
         };
+        if !*watched {
+            if let Err(error) = io.watch(token, listen.fd()) {
+                self.failed(&error);
+                return pause(io);
+            }
+            *watched = true;
+        }
         if self.port.is_backlogged() {
             // The peers wait in the backlog until the application has received what others left behind.
             return pause(io);
@@ -218,6 +229,7 @@ impl Listener {
             socket_type: self.socket_type,
             endpoint: self.endpoint.clone(),
             source: self.source,
+            peer_name: None,
         };
         let session = Session::accepted(seed, stream);
         session.start();
@@ -272,15 +284,7 @@ impl Listener {
 
 impl EventHandler for Listener {
     fn on_start(&self, io: &mut Reactor, token: Token) {
-        {
-            let mut state = self.lock();
-            state.token = Some(token);
-            if let Some(listen) = &state.listen
-                && let Err(error) = io.watch(token, listen.fd())
-            {
-                self.failed(&error);
-            }
-        }
+        self.lock().token = Some(token);
         self.on_wake(io);
     }
 
@@ -302,5 +306,141 @@ impl EventHandler for Listener {
 
     fn on_end(&self, io: &mut Reactor, _: End) {
         self.leave(io);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::TcpStream;
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::sync::mpsc::{self, Receiver, Sender};
+
+    use super::*;
+    use crate::options::ContextOptions;
+    use crate::patterns::DropReason;
+    use crate::pipe::Pipe;
+    use crate::port::Origin;
+    use crate::registry::ContextUser;
+    use crate::transports::{self, Opening, Target, Targets};
+
+    /// A transport whose listening descriptor no epoll takes for as long as `broken` says so: that of a file.
+    struct Unwatchable {
+        broken: Arc<AtomicBool>,
+    }
+
+    struct Deaf {
+        inner: Box<dyn Listen>,
+        file: File,
+        broken: Arc<AtomicBool>,
+    }
+
+    impl Transport for Unwatchable {
+        fn scheme(&self) -> &'static str {
+            "tcp"
+        }
+
+        fn check(&self, _: &str, _: SocketType, _: bool) -> Result<()> {
+            Ok(())
+        }
+
+        fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+            Ok(Box::new(Deaf {
+                inner: transports::find("tcp")?.listen(address, options)?,
+                file: File::open(std::env::current_exe()?)?,
+                broken: self.broken.clone(),
+            }))
+        }
+
+        fn targets(&self, _: &str, _: &Options) -> Result<Targets> {
+            Ok(Targets::Ready(Vec::new()))
+        }
+
+        fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+            transports::find("tcp")?.open(target, options)
+        }
+    }
+
+    impl Listen for Deaf {
+        fn accept(&self) -> Result<Option<Stream>> {
+            self.inner.accept()
+        }
+
+        fn endpoint(&self) -> String {
+            self.inner.endpoint()
+        }
+
+        fn fd(&self) -> BorrowedFd<'_> {
+            if self.broken.load(Ordering::Relaxed) {
+                self.file.as_fd()
+            } else {
+                self.inner.fd()
+            }
+        }
+    }
+
+    /// A socket that passes its events on.
+    struct Port {
+        events: Sender<EventKind>,
+    }
+
+    impl SocketPort for Port {
+        fn attach(&self, _: Pipe, _: &str, _: Origin) {}
+
+        fn count_drop(&self, _: DropReason, _: u64) {}
+
+        fn is_backlogged(&self) -> bool {
+            false
+        }
+
+        fn emit(&self, event: MonitorEvent) {
+            // The test may be over.
+            let _ = self.events.send(event.kind);
+        }
+    }
+
+    impl ContextUser for Port {
+        fn on_context_shutdown(&self) {}
+
+        fn on_context_end(&self) {}
+    }
+
+    fn wait_for(events: &Receiver<EventKind>, kind: EventKind) {
+        let patience = Duration::from_secs(60);
+        while events.recv_timeout(patience).expect("the event comes") != kind {}
+    }
+
+    #[test]
+    fn a_listener_that_cannot_be_watched_says_so_and_tries_again() {
+        let (sender, events) = mpsc::channel();
+        let port = Arc::new(Port { events: sender });
+        let registry = Registry::new(ContextOptions::default());
+        let user: Weak<Port> = Arc::downgrade(&port);
+        registry.add_socket(user).unwrap();
+        let broken = Arc::new(AtomicBool::new(true));
+        let transport = Unwatchable {
+            broken: broken.clone(),
+        };
+        let options = registry.with_options(|context| Options::new(SocketType::Pull, context));
+        let seed = ListenerSeed {
+            registry: registry.clone(),
+            port,
+            options: Arc::new(options),
+            socket_type: SocketType::Pull,
+            source: 0,
+        };
+        let listener = Listener::bind(seed, &transport, "127.0.0.1:0").unwrap();
+        wait_for(&events, EventKind::AcceptFailed);
+        wait_for(&events, EventKind::AcceptFailed);
+        broken.store(false, Ordering::Relaxed);
+        let address = listener.endpoint().trim_start_matches("tcp://").to_owned();
+        // The first may be found in the backlog by the attempt itself, the second only by being told of.
+        for _ in 0..2 {
+            let _peer = TcpStream::connect(&address).unwrap();
+            wait_for(&events, EventKind::Accepted);
+        }
+        listener.close();
+        drop(listener);
+        registry.end();
     }
 }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
@@ -97,6 +98,8 @@ pub struct Pipe {
     open_frames: usize,
     /// The owner of this end knows that the peer is there.
     met: bool,
+    /// What the application calls the peer, whoever that is.
+    peer_name: Option<Bytes>,
 }
 
 struct Shared {
@@ -124,8 +127,6 @@ struct End {
     far_closed: AtomicBool,
     far_gave_up: AtomicBool,
     far_withdrew: AtomicBool,
-    /// The other end's owner calls the peer by a name of its own, whoever that is.
-    far_named: AtomicBool,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -158,7 +159,6 @@ impl End {
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
             far_withdrew: AtomicBool::new(false),
-            far_named: AtomicBool::new(false),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -210,6 +210,7 @@ impl Pipe {
             full: false,
             open_frames: 0,
             met: false,
+            peer_name: None,
         }
     }
 
@@ -589,14 +590,14 @@ impl Pipe {
         lock(&self.far().peer).clone()
     }
 
-    /// The owner of this end calls whoever the peer is by a name of its own.
-    pub fn set_named(&self) {
-        self.far().far_named.store(true, Ordering::Release);
+    /// The owner of this end shall call whoever the peer is by this name.
+    pub fn set_peer_name(&mut self, name: Option<Bytes>) {
+        self.peer_name = name;
     }
 
-    /// Whether the owner of the far end has called [`set_named`](Self::set_named).
-    pub fn is_far_named(&self) -> bool {
-        self.own().far_named.load(Ordering::Acquire)
+    /// What the owner of this end is to call the peer, if the application has said so.
+    pub fn peer_name(&self) -> Option<Bytes> {
+        self.peer_name.clone()
     }
 
     /// True when the peer is known and has not been met since the last [`parts_from_peer`](Self::parts_from_peer): an

@@ -10,7 +10,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::poller::{POLLIN, POLLOUT, PollItem, Target, poll};
-use crate::socket::{Events, SendError, Socket, Wait};
+use crate::socket::{Events, SendError, Socket, Stuck, Wait};
 
 /// How many messages go one way before the other one has its turn. Both sockets are locked meanwhile.
 const BURST: usize = 256;
@@ -53,7 +53,7 @@ pub struct Proxy {
     swaps: bool,
     paused: bool,
     /// Received and not delivered yet, and which way it goes.
-    stuck: Option<(Way, Message)>,
+    stuck: Option<(Way, Stuck)>,
     front_stats: SideStats,
     back_stats: SideStats,
 }
@@ -176,7 +176,10 @@ impl Proxy {
         })?;
         self.count(way, relayed.messages, relayed.bytes);
         let moved = relayed.messages > 0 || relayed.stuck.is_some();
-        self.stuck = relayed.stuck.map(|message| (way, message));
+        self.stuck = relayed.stuck.map(|stuck| (way, stuck));
+        if let Some(error) = relayed.failed {
+            return Err(error);
+        }
         if moved {
             self.deliver_copies()?;
         }
@@ -220,7 +223,7 @@ impl Proxy {
     /// although they say that they can send do not tell when the time has come, so this waits in the call, but not so
     /// long that orders would go unheard.
     fn deliver_stuck(&mut self, deadline: Option<Instant>) -> Result<bool> {
-        let Some((way, message)) = self.stuck.take() else {
+        let Some((way, Stuck { message, peer })) = self.stuck.take() else {
             return Ok(true);
         };
         let to = match way {
@@ -232,17 +235,17 @@ impl Proxy {
         let size = message.size() as u64;
         match to.send(message, Wait::Until(until)) {
             Ok(()) => self.count(way, 1, size),
-            Err(SendError { message, error }) => match error.kind() {
-                ErrorKind::Again => {
-                    self.stuck = Some((way, message));
+            Err(SendError { message, error }) => {
+                if error.kind() == ErrorKind::Again {
+                    self.stuck = Some((way, Stuck { message, peer }));
                     return Ok(false);
                 }
-                ErrorKind::Interrupted => {
-                    self.stuck = Some((way, message));
+                if let Err(error) = to.drop_unwanted(error) {
+                    // Whoever goes on, or comes after this, gets it.
+                    self.stuck = Some((way, Stuck { message, peer }));
                     return Err(error);
                 }
-                _ => to.drop_unwanted(error)?,
-            },
+            }
         }
         Ok(true)
     }
@@ -325,7 +328,7 @@ impl Proxy {
 impl Drop for Proxy {
     /// Whoever ends a proxy between two messages finds the one that it still had where it came from.
     fn drop(&mut self) {
-        let Some((way, mut message)) = self.stuck.take() else {
+        let Some((way, Stuck { mut message, peer })) = self.stuck.take() else {
             return;
         };
         if self.swaps {
@@ -335,7 +338,7 @@ impl Drop for Proxy {
             Way::ToBack => &self.front,
             Way::ToFront => &self.back,
         };
-        from.give_back(0, vec![(message, None)]);
+        from.give_back(0, vec![(message, peer)]);
     }
 }
 

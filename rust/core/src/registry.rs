@@ -47,7 +47,13 @@ struct Inner {
     bound: HashMap<String, Bound>,
     /// Ends of pipes whose other end connected to a name that nobody has bound yet.
     waiting: HashMap<String, Vec<Waiting>>,
+    /// How many of them there are, and at how many they are searched for those that nobody misses.
+    waiting_count: usize,
+    sweep_at: usize,
 }
+
+/// With fewer ends that wait nobody looks for those that nobody misses.
+const SWEEP_MIN: usize = 64;
 
 struct IoThread {
     handle: IoHandle,
@@ -110,6 +116,8 @@ impl Registry {
                 undelivered: Slab::new(),
                 bound: HashMap::new(),
                 waiting: HashMap::new(),
+                waiting_count: 0,
+                sweep_at: SWEEP_MIN,
             }),
             shut_down: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -248,7 +256,11 @@ impl Registry {
 
     /// Lets go of the pipes that wait for a name which nobody will bind any more.
     fn forget_names(&self) {
-        let waiting = std::mem::take(&mut self.inner().waiting);
+        let waiting = {
+            let mut inner = self.inner();
+            inner.waiting_count = 0;
+            std::mem::take(&mut inner.waiting)
+        };
         drop(waiting);
     }
 
@@ -345,7 +357,9 @@ impl Registry {
             ));
         }
         inner.bound.insert(name.to_owned(), bound);
-        Ok(inner.waiting.remove(name).unwrap_or_default())
+        let waiting = inner.waiting.remove(name).unwrap_or_default();
+        inner.waiting_count -= waiting.len();
+        Ok(waiting)
     }
 
     /// What is bound to an inproc name.
@@ -386,11 +400,16 @@ impl Registry {
             drop(waiting);
             return result;
         }
-        inner
-            .waiting
-            .entry(name.to_owned())
-            .or_default()
-            .push(waiting);
+        let queue = inner.waiting.entry(name.to_owned()).or_default();
+        queue.push(waiting);
+        inner.waiting_count += 1;
+        let abandoned = if inner.waiting_count > inner.sweep_at {
+            inner.take_abandoned()
+        } else {
+            Vec::new()
+        };
+        drop(inner);
+        drop(abandoned);
         result
     }
 }
@@ -409,6 +428,8 @@ impl Inner {
             abandoned.extend(queue.extract_if(.., nobody_misses));
             !queue.is_empty()
         });
+        self.waiting_count -= abandoned.len();
+        self.sweep_at = SWEEP_MIN.max(2 * self.waiting_count);
         abandoned
     }
 }

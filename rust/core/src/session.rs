@@ -31,13 +31,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, EngineConfig};
 use zeroxide_proto::socket_type::SocketType;
 
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::traffic::Output;
-use crate::connecter::Connecter;
+use crate::connecter::{Connecter, Setback};
 use crate::error::Result;
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
@@ -64,6 +65,8 @@ pub(crate) struct Session {
     socket_type: SocketType,
     endpoint: String,
     source: u64,
+    /// What the application calls the peer, whoever that is (CONNECT_ROUTING_ID).
+    peer_name: Option<Bytes>,
     wake_posted: AtomicBool,
     /// Whether a handshake was ever finished, and whether it is all over.
     joined: AtomicBool,
@@ -157,7 +160,7 @@ impl Session {
         let (near, far) = if seed.options.immediate {
             (None, None)
         } else {
-            let (socket_end, session_end) = pipe_pair(&seed.options);
+            let (socket_end, session_end) = pipe_pair(&seed.options, &seed.peer_name);
             (Some(session_end), Some(socket_end))
         };
         (Session::build(seed, Some(connecter), near, None), far)
@@ -187,6 +190,7 @@ impl Session {
             socket_type: seed.socket_type,
             endpoint: seed.endpoint,
             source: seed.source,
+            peer_name: seed.peer_name,
             wake_posted: AtomicBool::new(false),
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -230,6 +234,13 @@ impl Session {
         }
         drop(state);
         self.wake();
+    }
+
+    /// The application has taken the connect back; [`close`](Self::close) follows.
+    pub(crate) fn disconnect(&self) {
+        if let Some(connecter) = &mut self.lock().connecter {
+            connecter.suffer(Setback::Disconnect);
+        }
     }
 
     /// Ends the session unless the socket has a pipe of it.
@@ -333,6 +344,8 @@ pub(crate) struct Seed {
     pub(crate) endpoint: String,
     /// Numbers the bind or connect call behind this session, for the socket.
     pub(crate) source: u64,
+    /// What the application calls the peer, if it has said so.
+    pub(crate) peer_name: Option<Bytes>,
 }
 
 impl Seed {
@@ -342,9 +355,9 @@ impl Seed {
 }
 
 /// The socket's end first.
-fn pipe_pair(options: &Options) -> (Pipe, Pipe) {
+fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
     let (conflate_out, conflate_in) = patterns::conflation(options);
-    Pipe::pair(
+    let (mut socket_end, session_end) = Pipe::pair(
         PipeConfig {
             limit_out: Some(Limit::outbound(options)),
             limit_in: Some(Limit::inbound(options)),
@@ -354,7 +367,9 @@ fn pipe_pair(options: &Options) -> (Pipe, Pipe) {
             conflate: conflate_in,
             ..PipeConfig::default()
         },
-    )
+    );
+    socket_end.set_peer_name(peer_name.clone());
+    (socket_end, session_end)
 }
 
 fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {

@@ -43,6 +43,8 @@ use crate::socket::calls::Source;
 use crate::socket::core::{Core, State};
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;
+pub use crate::socket::parts::PartsReceiver;
+pub(crate) use crate::socket::relay::Stuck;
 pub use crate::socket::stats::{PeerStats, SocketStats};
 
 /// How long a call may wait.
@@ -352,13 +354,36 @@ impl Socket {
     /// # Errors
     /// As [`recv`](Self::recv), for the first message.
     pub fn recv_batch(&self, max: usize, wait: Wait) -> Result<Vec<Message>> {
+        self.recv_batch_with(max, wait, |_, message, _| message)
+    }
+
+    /// Receives up to `max` messages and learns who they are from.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), for the first message.
+    pub fn recv_batch_from(
+        &self,
+        max: usize,
+        wait: Wait,
+    ) -> Result<Vec<(Message, Option<Arc<PeerInfo>>)>> {
+        self.recv_batch_with(max, wait, |state, message, source| {
+            (message, Core::peer_of(state, source))
+        })
+    }
+
+    fn recv_batch_with<T>(
+        &self,
+        max: usize,
+        wait: Wait,
+        finish: impl Fn(&mut State, Message, Source) -> T,
+    ) -> Result<Vec<T>> {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let mut batch = vec![self.recv(wait)?];
+        let mut batch = vec![self.recv_with(wait, &finish)?];
         let core = self.core();
         let mut state = core.lock();
-        core.recv_run(&mut state, max, &mut batch);
+        core.recv_run(&mut state, max, &mut batch, finish);
         Ok(batch)
     }
 
@@ -422,38 +447,11 @@ impl Socket {
 
     // ---- parts -----------------------------------------------------------------------------------------------------
 
-    /// Waits until a message could be sent. To be called before the first part of one: who sends in parts expects that
-    /// what was begun can be finished, and on `Again` begins anew.
-    ///
-    /// Patterns that do not wait for room by themselves, or depend on whose turn it is, say so with the last part.
-    ///
-    /// # Errors
-    /// `Again`, `Interrupted`, `Terminated`, `NotSocket`.
-    pub fn await_room(&self, wait: Wait) -> Result<()> {
-        if !matches!(
-            self.socket_type(),
-            SocketType::Dealer | SocketType::Push | SocketType::Pair
-        ) {
-            return Ok(());
-        }
-        let wanted = Events {
-            readable: false,
-            writable: true,
-        };
-        let timeout = match wait {
-            Wait::Dont => Some(Duration::ZERO),
-            Wait::Default => self.core().lock().options.sndtimeo,
-            Wait::Until(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
-            Wait::Forever => None,
-        };
-        if self.poll(wanted, timeout)?.writable {
-            Ok(())
-        } else {
-            Err(Error::new(ErrorKind::Again))
-        }
-    }
-
     /// Sends one part; the message goes with the part that has no `more`. Parts gather per calling thread.
+    ///
+    /// The first part waits for what the message would have to wait for, and fails for what would stop it: who sends in
+    /// parts expects that what was begun can be finished. Should the room be gone when the last part comes, that waits,
+    /// too.
     ///
     /// # Errors
     /// As [`send`](Self::send); on `Again` and `Interrupted` of the last part, all parts are kept but that one, so
@@ -464,12 +462,18 @@ impl Socket {
         more: bool,
         wait: Wait,
     ) -> std::result::Result<(), SendError> {
-        self.core().check_open().map_err(|error| SendError {
-            message: Message::single(frame.clone()),
-            error,
-        })?;
+        let parts = self.core().parts();
+        let stopped = if more && !parts.is_gathering() {
+            self.await_room(&frame, wait)
+        } else {
+            self.core().check_open()
+        };
+        if let Err(error) = stopped {
+            let message = Message::single(frame);
+            return Err(SendError { message, error });
+        }
         if more {
-            self.core().parts().gather(frame);
+            parts.gather(frame);
             return Ok(());
         }
         let Some(mut message) = self.core().parts().take() else {
@@ -478,6 +482,26 @@ impl Socket {
         message.push(frame);
         self.send(message, wait)
             .map_err(|failed| self.core().parts().give_back(failed))
+    }
+
+    /// Waits until a message that begins with `head` could be sent.
+    fn await_room(&self, head: &Frame, wait: Wait) -> Result<()> {
+        let core = self.core();
+        let mut deadline = None;
+        loop {
+            let ticket = core.signal.ticket();
+            {
+                let mut state = core.lock_open()?;
+                match core.check_send_now(&mut state, head) {
+                    Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {}
+                    other => return other,
+                }
+                if deadline.is_none() {
+                    deadline = Some(limit(wait, state.options.sndtimeo));
+                }
+            }
+            self.wait(ticket, deadline.flatten())?;
+        }
     }
 
     /// Receives one part: the next of the message that this thread is in, else the first of the next message.
@@ -514,12 +538,18 @@ impl Socket {
         first
     }
 
-    /// Gives back parts that this thread received but passed to nobody: they are the next that it receives, those with
+    /// Gives back parts that `receiver` received but passed to nobody: they are the next that it receives, those with
     /// the lowest `order` first.
-    pub fn give_back_parts(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
+    pub fn give_back_parts(
+        &self,
+        receiver: &PartsReceiver,
+        order: u64,
+        parts: Vec<Frame>,
+        peer: Option<Arc<PeerInfo>>,
+    ) {
         let core = self.core();
         if let Ok(mut state) = core.lock_open() {
-            core.give_back_parts_now(&mut state, order, parts, peer);
+            core.give_back_parts_now(&mut state, receiver, order, parts, &peer);
         }
     }
 

@@ -41,6 +41,7 @@ mod recovery;
 mod segment;
 mod shared;
 mod snapshot;
+mod table;
 
 pub use batch::Batch;
 pub use book::Published;
@@ -53,3 +54,4 @@ pub use reader::Reader;
 pub use recovery::Recovery;
 pub use segment::LogId;
 pub use shared::Syncer;
+pub use table::{Table, TableError};

@@ -3,5 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
+pub mod collector;
+mod link;
 pub mod producer;
+pub mod reader;
 pub mod wire;
+
+pub use link::Security;

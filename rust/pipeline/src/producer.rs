@@ -1,3 +1,661 @@
 //! The producer: rows in, acknowledged batches in a collector's log.
+//!
+//! | module | its job |
+//! | --- | --- |
+//! | `intake` | rows become batches; how much may be unacknowledged |
+//! | `window` | what one collector has not acknowledged: the protocol as a value |
+//! | `spool` | the same on disk, for the next run |
+//! | `worker` | the thread that moves all this |
+//! | `notices` | what the user is told |
+//!
+//! Any thread may use a producer. What has to wait comes in steps, with a point in time until which it may: for callers that
+//! look after signals in between.
 
+mod failure;
+mod intake;
+mod notices;
+mod spool;
+mod stats;
 pub mod window;
+mod worker;
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use zeroxide::{Context, Message, Socket, SocketType, Wait};
+use zeroxide_log::{Batch, Row};
+
+use crate::link::{Link, Security};
+pub use crate::producer::failure::Failure;
+use crate::producer::intake::{Bounds, Intake, Taken};
+pub use crate::producer::intake::{Place, lane_of};
+pub use crate::producer::notices::{Notice, Notices};
+use crate::producer::spool::Spool;
+use crate::producer::stats::Counters;
+pub use crate::producer::stats::{CollectorStats, ProducerStats};
+use crate::producer::window::Window;
+use crate::producer::worker::{Conversation, Parcel, Worker, wall};
+use crate::wire::{Code, Credit, LogId, NAME_MAX};
+
+/// How a producer behaves.
+#[derive(Clone, Debug)]
+pub struct ProducerConfig {
+    /// Where the collectors are.
+    pub endpoints: Vec<String>,
+    /// Its name, which no other producer has at the same time; a random one if none is given.
+    pub name: Option<String>,
+    /// A folder for rows that are not acknowledged, to survive the process.
+    pub spool: Option<PathBuf>,
+    /// The most rows that may be unacknowledged, unless they are in the spool.
+    pub max_rows: u64,
+    /// The most bytes of memory that unacknowledged rows may take.
+    pub max_bytes: u64,
+    /// The most bytes that unacknowledged rows may take in the spool.
+    pub spool_bytes: u64,
+    /// How long a row may wait for others.
+    pub linger: Duration,
+    /// The most rows of a batch.
+    pub batch_rows: usize,
+    /// From so many bytes on a batch is not added to.
+    pub batch_bytes: usize,
+    /// How long a collector may be gone, or take nothing, before that is an error; none = for ever.
+    pub patience: Option<Duration>,
+    /// Keys, if the collectors ask for them.
+    pub security: Option<Security>,
+}
+
+impl Default for ProducerConfig {
+    fn default() -> ProducerConfig {
+        ProducerConfig {
+            endpoints: Vec::new(),
+            name: None,
+            spool: None,
+            max_rows: 1_000_000,
+            max_bytes: 64 << 20,
+            spool_bytes: 1 << 30,
+            linger: Duration::from_millis(5),
+            batch_rows: 8192,
+            batch_bytes: 512 << 10,
+            patience: Some(Duration::from_secs(60)),
+            security: None,
+        }
+    }
+}
+
+/// A producer. It ends, and what is not acknowledged with it, when it is closed or dropped.
+pub struct Producer {
+    shared: Arc<Shared>,
+    context: Context,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    config: ProducerConfig,
+}
+
+/// What callers and the worker share.
+pub(crate) struct Shared {
+    name: String,
+    /// How many bytes of a spool's batches are kept in memory, too.
+    memory: u64,
+    state: Mutex<State>,
+    /// Something happened to the state.
+    changed: Condvar,
+    asleep: AtomicBool,
+    alarm: Socket,
+    notices: Notices,
+    counters: Counters,
+}
+
+struct State {
+    intake: Intake,
+    standings: Vec<Standing>,
+    failure: Option<Failure>,
+    /// No more rows.
+    is_closed: bool,
+    /// The worker ends at its next turn.
+    stop: bool,
+    /// It has ended.
+    is_over: bool,
+}
+
+/// How it stands with one collector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    endpoint: String,
+    gone: Option<Instant>,
+    blocked: Option<Instant>,
+    is_denied: bool,
+    is_open: bool,
+    obstacle: Option<Code>,
+    reason: Option<String>,
+    base: Option<u64>,
+    log_id: Option<LogId>,
+    epoch: u64,
+    credit: Credit,
+    flying: Credit,
+    resent: u64,
+    acked: u64,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the worker's sleep.
+    fn ring(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // The other end is a thread that ends, if this fails.
+            let _ = self.alarm.send(Message::new(), Wait::Dont);
+        }
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.state().failure.get_or_insert(failure);
+        self.changed.notify_all();
+        self.notices.nudge();
+    }
+
+    /// The worker has ended: nothing is acknowledged any more.
+    fn end(&self) {
+        let lost = {
+            let mut state = self.state();
+            state.is_over = true;
+            let why: Arc<str> = match &state.failure {
+                Some(failure) => failure.to_string().into(),
+                None => "the producer was closed before they were acknowledged".into(),
+            };
+            let lanes = state.intake.lanes().iter().enumerate();
+            lanes
+                .filter(|(_, lane)| lane.acked < lane.rows)
+                .map(|(collector, lane)| Notice {
+                    collector,
+                    first_row: lane.acked,
+                    rows: lane.rows - lane.acked,
+                    first_seq: state.standings[collector]
+                        .base
+                        .map(|base| base + lane.acked),
+                    offset: None,
+                    lost: Some(why.clone()),
+                })
+                .collect::<Vec<_>>()
+        };
+        self.notices.add(lost);
+        self.notices.end();
+        self.changed.notify_all();
+    }
+}
+
+/// What to wait for: everything that came in before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark(Vec<u64>);
+
+impl Producer {
+    /// Begins to connect; the collectors need not be there yet. What a former run left in the spool goes first.
+    ///
+    /// # Errors
+    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or the system
+    /// has no more threads or sockets.
+    pub fn open(config: ProducerConfig) -> Result<Producer, Failure> {
+        let name = name_for(&config)?;
+        let context = Context::new();
+        let (alarm, ears) = alarm(&context)?;
+        let now = Instant::now();
+        let has_spool = config.spool.is_some();
+        let bounds = Bounds {
+            max_rows: if has_spool { u64::MAX } else { config.max_rows },
+            max_bytes: if has_spool {
+                config.spool_bytes
+            } else {
+                config.max_bytes
+            },
+            max_fresh: config.max_bytes,
+            batch_rows: config.batch_rows.max(1),
+            batch_bytes: config.batch_bytes.max(1),
+            linger: config.linger,
+        };
+        let mut intake = Intake::new(bounds, config.endpoints.len());
+        let mut conversations = Vec::new();
+        for (at, endpoint) in config.endpoints.iter().enumerate() {
+            let link = Link::open(&context, endpoint, config.security.as_ref())?;
+            let spool = match &config.spool {
+                Some(dir) => Some(Spool::open(dir, &name, endpoint).map_err(Failure::spool)?),
+                None => None,
+            };
+            let epoch = wall().max(spool.as_ref().map_or(0, |spool| spool.epoch() + 1));
+            let base = spool.as_ref().and_then(Spool::first_seq);
+            let mut window = Window::new(epoch, base, now);
+            if let Some(spool) = &spool {
+                spool
+                    .left(|left| {
+                        let (rows, size) = (left.place.1 - left.place.0, left.bytes.len() as u64);
+                        let is_kept = window.unacknowledged_size() < config.max_bytes;
+                        let parcel = Parcel {
+                            bytes: is_kept.then_some(left.bytes),
+                            cost: size,
+                            spooled: Some(left.place),
+                        };
+                        window.push(parcel, rows, size);
+                        intake.adopt(at, rows, size);
+                    })
+                    .map_err(Failure::spool)?;
+            }
+            window.begin_fresh();
+            conversations.push(Conversation::new(link, window, spool));
+        }
+        let standings = config.endpoints.iter().map(|endpoint| Standing {
+            endpoint: endpoint.clone(),
+            gone: Some(now),
+            ..Standing::default()
+        });
+        let shared = Arc::new(Shared {
+            name,
+            memory: config.max_bytes,
+            state: Mutex::new(State {
+                intake,
+                standings: standings.collect(),
+                failure: None,
+                is_closed: false,
+                stop: false,
+                is_over: false,
+            }),
+            changed: Condvar::new(),
+            asleep: AtomicBool::new(false),
+            alarm,
+            notices: Notices::default(),
+            counters: Counters::default(),
+        });
+        let worker = Worker::new(shared.clone(), ears, conversations);
+        let thread = thread::Builder::new()
+            .name("zeroxide/producer".into())
+            .spawn(move || worker.run())
+            .map_err(|error| Failure::Socket(error.to_string()))?;
+        Ok(Producer {
+            shared,
+            context,
+            worker: Mutex::new(Some(thread)),
+            config,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Whether this process made it. A forked child must not touch it.
+    pub fn is_own_process(&self) -> bool {
+        self.context.is_own_process()
+    }
+
+    /// What is told of rows.
+    pub fn notices(&self) -> &Notices {
+        &self.shared.notices
+    }
+
+    // ---- rows ------------------------------------------------------------------------------------------------------
+
+    /// Takes a row; `None` = there is no room, see [`wait_room`](Self::wait_room). Never waits.
+    ///
+    /// # Errors
+    /// When the row is too large, or nothing can be sent any more.
+    pub fn push(&self, row: Row<'_>) -> Result<Option<Place>, Failure> {
+        self.batching().push(row)
+    }
+
+    /// Lets many rows in at once.
+    pub fn batching(&self) -> Batching<'_> {
+        Batching {
+            producer: self,
+            state: self.shared.state(),
+            must_ring: false,
+            is_checked: false,
+        }
+    }
+
+    /// Takes the rows of a batch from `from` on, by copying; returns how many were taken. With several collectors rows that have keys go
+    /// where their keys belong.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_batch(&self, batch: &Batch, from: usize) -> Result<usize, Failure> {
+        let rows = batch.rows();
+        let has_keys = || (from..rows).any(|row| batch.key(row).is_some());
+        if self.config.endpoints.len() > 1 && has_keys() {
+            let mut batching = self.batching();
+            for row in from..rows {
+                let headers = batch.headers(row);
+                let taken = batching.push(Row {
+                    value: batch.value(row),
+                    key: batch.key(row),
+                    topic: batch.topic(row),
+                    timestamp: batch.timestamp(row),
+                    headers: &headers,
+                    frames: None,
+                })?;
+                if taken.is_none() {
+                    return Ok(row - from);
+                }
+            }
+            return Ok(rows - from);
+        }
+        let mut at = from;
+        while at < rows {
+            if !self.shared.state().intake.has_room() {
+                self.batching().check()?;
+                break;
+            }
+            let piece = self.piece(batch, at);
+            let taken = piece.rows();
+            // Before the lock is taken, and from memory that may not be there later.
+            if !self.batching().push_batch(taken as u64, encoded(&piece))? {
+                break;
+            }
+            at += taken;
+        }
+        Ok(at - from)
+    }
+
+    /// As many rows from `at` on as make a batch.
+    fn piece(&self, batch: &Batch, at: usize) -> Batch {
+        let mut rows = (batch.rows() - at).min(self.config.batch_rows.max(1));
+        let mut piece = batch.slice(at, rows);
+        while rows > 1 && piece.size() > self.config.batch_bytes {
+            // Rows are of about the same size; if not, another round.
+            let fitting = rows as u64 * self.config.batch_bytes as u64 / piece.size() as u64;
+            rows = usize::try_from(fitting).unwrap_or(1).clamp(1, rows - 1);
+            piece = batch.slice(at, rows);
+        }
+        piece
+    }
+
+    /// Waits until there is room for a row, or a point in time; whether there is.
+    ///
+    /// # Errors
+    /// When there will be none: the collector is gone, or takes nothing, for longer than the producer's patience, or
+    /// refuses.
+    pub fn wait_room(&self, until: Instant) -> Result<bool, Failure> {
+        let mut state = self.shared.state();
+        loop {
+            self.check(&state)?;
+            if state.intake.has_room() {
+                return Ok(true);
+            }
+            self.check_patience(&state, true)?;
+            let now = Instant::now();
+            if until <= now {
+                return Ok(false);
+            }
+            // An open batch that nobody can add to need not wait any longer.
+            state.intake.seal();
+            drop(state);
+            self.shared.ring();
+            state = self.sleep(self.shared.state(), until, now);
+        }
+    }
+
+    // ---- the end ---------------------------------------------------------------------------------------------------
+
+    /// Sends open batches, and says what to wait for.
+    pub fn mark(&self) -> Mark {
+        let mark = {
+            let mut state = self.shared.state();
+            state.intake.seal();
+            Mark(state.intake.lanes().iter().map(|lane| lane.rows).collect())
+        };
+        self.shared.ring();
+        mark
+    }
+
+    /// Waits until everything that came in before the mark is acknowledged, or until a point in time; whether it is.
+    ///
+    /// # Errors
+    /// When it never will be; when the collector is gone, or takes nothing, for longer than the producer's patience.
+    pub fn wait_mark(&self, mark: &Mark, until: Instant) -> Result<bool, Failure> {
+        let mut state = self.shared.state();
+        loop {
+            let lanes = state.intake.lanes().iter();
+            if lanes.zip(&mark.0).all(|(lane, rows)| lane.acked >= *rows) {
+                return Ok(true);
+            }
+            self.check_failure(&state)?;
+            self.check_patience(&state, true)?;
+            let now = Instant::now();
+            if until <= now {
+                return Ok(false);
+            }
+            state = self.sleep(state, until, now);
+        }
+    }
+
+    fn sleep<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        until: Instant,
+        now: Instant,
+    ) -> MutexGuard<'a, State> {
+        // Patience may end in between.
+        let slice = Duration::from_millis(50).min(until.saturating_duration_since(now));
+        let waited = self.shared.changed.wait_timeout(state, slice);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// How many rows are not acknowledged, by endpoint; only where there are any.
+    pub fn unacknowledged(&self) -> Vec<(String, u64)> {
+        let state = self.shared.state();
+        let lanes = state.intake.lanes().iter().zip(&state.standings);
+        lanes
+            .filter(|(lane, _)| lane.acked < lane.rows)
+            .map(|(lane, standing)| (standing.endpoint.clone(), lane.rows - lane.acked))
+            .collect()
+    }
+
+    /// Takes no more rows. What came in goes on being sent.
+    pub fn shut(&self) {
+        self.shared.state().is_closed = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Whether rows are in a spool: what is not acknowledged survives the end.
+    pub fn has_spool(&self) -> bool {
+        self.config.spool.is_some()
+    }
+
+    /// Ends it. What is not acknowledged is lost, unless it is in a spool.
+    pub fn end(&self) {
+        {
+            let mut state = self.shared.state();
+            state.is_closed = true;
+            state.stop = true;
+            state.intake.seal();
+        }
+        self.shared.ring();
+        let thread = {
+            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+            worker.take()
+        };
+        if let Some(thread) = thread {
+            // A panic in there was told by `Shared::end`.
+            let _ = thread.join();
+        }
+        self.shared.alarm.close(None);
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.shared.state().is_over
+    }
+
+    // ---- checks ----------------------------------------------------------------------------------------------------
+
+    fn check(&self, state: &State) -> Result<(), Failure> {
+        if state.is_closed || state.is_over {
+            return Err(state.failure.clone().unwrap_or(Failure::Closed));
+        }
+        self.check_failure(state)
+    }
+
+    fn check_failure(&self, state: &State) -> Result<(), Failure> {
+        match &state.failure {
+            Some(failure) => Err(failure.with_unacknowledged(state.intake.unacknowledged().0)),
+            None if state.is_over => Err(Failure::Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// With `must`, it is not enough that there is room.
+    fn check_patience(&self, state: &State, must: bool) -> Result<(), Failure> {
+        let Some(patience) = self.config.patience else {
+            return Ok(());
+        };
+        let is_waiting = |lane: &intake::Lane| lane.acked < lane.rows;
+        let impatient = |since: Option<Instant>| since.filter(|since| since.elapsed() >= patience);
+        let lanes = state.intake.lanes().iter().zip(&state.standings);
+        for (lane, standing) in lanes {
+            let error = if let Some(since) = impatient(standing.gone) {
+                Failure::Gone {
+                    endpoint: standing.endpoint.clone(),
+                    seconds: since.elapsed().as_secs_f64(),
+                    unacknowledged: state.intake.unacknowledged().0,
+                    reason: standing.reason.clone(),
+                }
+            } else if let Some(since) = impatient(standing.blocked).filter(|_| must) {
+                Failure::Blocked {
+                    endpoint: standing.endpoint.clone(),
+                    seconds: since.elapsed().as_secs_f64(),
+                    code: standing.obstacle.unwrap_or(Code::Full),
+                    reason: standing.reason.clone(),
+                }
+            } else {
+                continue;
+            };
+            if is_waiting(lane) || state.standings.len() == 1 {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if !self.is_own_process() {
+            // Its thread is not there, and its locks are as the fork met them.
+            std::mem::forget(self.shared.clone());
+            let worker = self
+                .worker
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(worker.take());
+            return;
+        }
+        self.end();
+    }
+}
+
+/// The producer's lock, held while many rows come in.
+pub struct Batching<'a> {
+    producer: &'a Producer,
+    state: MutexGuard<'a, State>,
+    must_ring: bool,
+    is_checked: bool,
+}
+
+impl Batching<'_> {
+    /// As [`Producer::push`].
+    ///
+    /// # Errors
+    /// As [`Producer::push`].
+    #[inline]
+    pub fn push(&mut self, row: Row<'_>) -> Result<Option<Place>, Failure> {
+        self.check()?;
+        match self.state.intake.push(row).map_err(Failure::from)? {
+            Taken::At(place, wake) => {
+                self.must_ring |= wake;
+                Ok(Some(place))
+            }
+            Taken::Full => Ok(None),
+        }
+    }
+
+    fn push_batch(&mut self, rows: u64, encoded: Bytes) -> Result<bool, Failure> {
+        self.check()?;
+        let taken = self.state.intake.push_batch(rows, encoded);
+        self.must_ring |= taken != Taken::Full;
+        Ok(taken != Taken::Full)
+    }
+
+    /// Once is enough: the state does not change while it is locked.
+    #[inline]
+    fn check(&mut self) -> Result<(), Failure> {
+        if !self.is_checked {
+            self.producer.check(&self.state)?;
+            // Rows in a spool may wait for longer than whoever sends them.
+            if !self.producer.has_spool() {
+                self.producer.check_patience(&self.state, false)?;
+            }
+            self.is_checked = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Batching<'_> {
+    fn drop(&mut self) {
+        if self.must_ring {
+            // Whoever is woken will want the lock that is still held; it is free in a moment.
+            self.producer.shared.ring();
+        }
+    }
+}
+
+/// The two ends of what wakes the worker.
+fn alarm(context: &Context) -> Result<(Socket, Socket), Failure> {
+    let (rope, bell) = (
+        context.socket(SocketType::Pair)?,
+        context.socket(SocketType::Pair)?,
+    );
+    bell.bind("inproc://alarm")?;
+    rope.connect("inproc://alarm")?;
+    Ok((rope, bell))
+}
+
+fn name_for(config: &ProducerConfig) -> Result<String, Failure> {
+    let invalid = |text: &str| Err(Failure::Invalid(text.to_owned()));
+    if config.endpoints.is_empty() {
+        return invalid("a producer needs the endpoint of a collector");
+    }
+    let mut endpoints = config.endpoints.clone();
+    endpoints.sort();
+    endpoints.dedup();
+    if endpoints.len() != config.endpoints.len() {
+        return invalid("the same endpoint twice is not two collectors");
+    }
+    if let Some(name) = &config.name
+        && (name.is_empty() || name.len() > NAME_MAX)
+    {
+        return invalid("a producer's name has 1 to 255 bytes");
+    }
+    let fresh = random_name();
+    match &config.spool {
+        Some(dir) => spool::name_of(dir, config.name.as_deref(), &fresh)
+            .map_err(|error| Failure::Spool(error.to_string())),
+        None => Ok(config.name.clone().unwrap_or(fresh)),
+    }
+}
+
+/// A name that nobody else has: 128 bits from the system's random numbers.
+fn random_name() -> String {
+    let number = || RandomState::new().hash_one((wall(), std::process::id()));
+    format!("{:016x}{:016x}", number(), number())
+}
+
+/// The wire form of a batch.
+pub fn encoded(batch: &Batch) -> Bytes {
+    let mut bytes = Vec::with_capacity(batch.size());
+    batch.encode(&mut bytes);
+    bytes.into()
+}

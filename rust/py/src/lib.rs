@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod access;
+mod arrow;
 mod awaited;
 mod blocking;
 mod buffer;
@@ -27,6 +28,8 @@ mod _native {
 
     #[pymodule_export]
     use super::access::{AllowList, Passwords, curve_keypair, curve_public};
+    #[pymodule_export]
+    use super::arrow::{ArrowTable, arrow_decode, arrow_encode};
     #[pymodule_export]
     use super::awaited::lane::Lane;
     #[pymodule_export]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType, Wait};
+use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::blocking::{self, Step, deadline_in};
@@ -86,16 +86,6 @@ fn unusable(open: Option<&Open>) -> PyErr {
         }
     };
     Failure::with(ErrorKind::NotSocket, text).into()
-}
-
-/// How long a call with these flags may wait.
-#[inline]
-fn wait_for(flags: i32) -> Wait {
-    if flags & DONTWAIT != 0 {
-        Wait::Dont
-    } else {
-        Wait::Default
-    }
 }
 
 /// Whether an optional flag was given and is true, as Python sees it.

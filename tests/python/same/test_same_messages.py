@@ -569,3 +569,35 @@ def test_no_room_is_said_at_the_first_part(zmq, context):
         dealer.send(b"a", zmq.SNDMORE | zmq.DONTWAIT)
         dealer.send(b"b", zmq.DONTWAIT)
         assert peer.recv_multipart() == [b"a", b"b"]
+
+
+def errno_of_first_part(zmq, socket, part=b"x"):
+    with pytest.raises(zmq.ZMQError) as caught:
+        socket.send(part, zmq.SNDMORE | zmq.DONTWAIT)
+    return caught.value.errno
+
+
+@pytest.mark.parametrize("kind", ["REQ", "DEALER", "PUSH", "PAIR"])
+def test_the_first_part_needs_room(zmq, context, kind):
+    assert errno_of_first_part(zmq, context.socket(getattr(zmq, kind))) == zmq.EAGAIN
+
+
+def test_the_first_part_is_out_of_turn(zmq, sockets, context):
+    assert errno_of_first_part(zmq, context.socket(zmq.REP)) == zmq.EFSM
+    req, _ = sockets.pair(zmq.REQ, zmq.REP)
+    req.send(b"1", zmq.SNDMORE)
+    req.send(b"2")
+    assert errno_of_first_part(zmq, req) == zmq.EFSM
+
+
+def test_the_first_part_names_nobody(zmq, context):
+    router = context.socket(zmq.ROUTER)
+    router.router_mandatory = 1
+    assert errno_of_first_part(zmq, router, b"nobody") == zmq.EHOSTUNREACH
+    stream = context.socket(zmq.STREAM)
+    assert errno_of_first_part(zmq, stream, b"nobody") == zmq.EHOSTUNREACH
+
+
+@pytest.mark.parametrize("kind", ["SUB", "PULL"])
+def test_the_first_part_of_what_cannot_be_sent(zmq, context, kind):
+    assert errno_of_first_part(zmq, context.socket(getattr(zmq, kind))) == zmq.ENOTSUP

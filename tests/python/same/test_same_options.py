@@ -233,10 +233,26 @@ def test_options_of_other_sockets(zmq, context, kind, option, value):
         ("SUB", "SUBSCRIBE", b""),
         ("STREAM", "STREAM_NOTIFY", 0),
         ("ROUTER", "CONNECT_ROUTING_ID", b"peer"),
+        # A REP is a ROUTER there, and takes its options here.
+        ("REP", "ROUTER_MANDATORY", 1),
+        ("REP", "ROUTER_HANDOVER", 1),
+        ("REP", "PROBE_ROUTER", 1),
+        ("REP", "CONNECT_ROUTING_ID", b"peer"),
+        ("PUB", "XPUB_VERBOSE", 1),
+        ("PUB", "XPUB_WELCOME_MSG", b"hi"),
     ],
 )
 def test_options_of_this_socket(zmq, context, kind, option, value):
     context.socket(getattr(zmq, kind)).set(getattr(zmq, option), value)
+
+
+@pytest.mark.differs("what cannot do what it says is refused")
+@pytest.mark.parametrize(("kind", "option"), [("REP", "ROUTER_RAW"), ("PUB", "XPUB_MANUAL")])
+def test_options_that_would_silence_a_socket(zmq, context, kind, option):
+    """A REP has no envelope in raw bytes; a PUB's program is never asked about subscriptions."""
+    with pytest.raises(zmq.ZMQError) as caught:
+        context.socket(getattr(zmq, kind)).set(getattr(zmq, option), 1)
+    assert caught.value.errno == zmq.EINVAL
 
 
 @pytest.mark.parametrize("number", [9999, -1, 0, 1000])
@@ -546,6 +562,42 @@ DRAFTS_READABLE = ["ZAP_ENFORCE_DOMAIN", "LOOPBACK_FASTPATH", "MULTICAST_LOOP"]
 @pytest.mark.parametrize("name", DRAFTS_READABLE)
 def test_drafts_that_can_be_read(zmq, dealer, name):
     assert dealer.get(getattr(zmq, name)) in (0, 1)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, 4, 7, -1])
+def test_reconnect_stop(zmq, dealer, value):
+    assert dealer.get(zmq.RECONNECT_STOP) == 0
+    dealer.set(zmq.RECONNECT_STOP, value)
+    assert dealer.get(zmq.RECONNECT_STOP) == value
+
+
+@pytest.mark.parametrize("kind", ["PUB", "SUB", "XPUB", "XSUB"])
+def test_topics_count(zmq, context, kind):
+    socket = context.socket(getattr(zmq, kind))
+    assert socket.get(zmq.TOPICS_COUNT) == 0
+    with pytest.raises(zmq.ZMQError) as caught:
+        socket.set(zmq.TOPICS_COUNT, 1)
+    assert caught.value.errno == zmq.EINVAL
+    if kind == "SUB":
+        for topic in (b"a", b"b", b"a"):
+            socket.subscribe(topic)
+        socket.unsubscribe(b"a")
+        assert socket.get(zmq.TOPICS_COUNT) == 2
+
+
+def test_topics_count_elsewhere(zmq, dealer):
+    with pytest.raises(zmq.ZMQError) as caught:
+        dealer.get(zmq.TOPICS_COUNT)
+    assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize("name", ["PLAIN_SERVER", "CURVE_SERVER"])
+@pytest.mark.parametrize("value", [-1, 2, 7])
+def test_servers_are_on_or_off(zmq, dealer, name, value):
+    with pytest.raises(zmq.ZMQError) as caught:
+        dealer.set(getattr(zmq, name), value)
+    assert caught.value.errno == zmq.EINVAL
+    assert dealer.get(getattr(zmq, name)) == 0
 
 
 def test_copy_threshold(zmq, context, dealer):

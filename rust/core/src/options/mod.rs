@@ -112,6 +112,8 @@ pub struct Options {
     pub immediate: bool,
     /// CONFLATE: keep only the newest message.
     pub conflate: bool,
+    /// RECONNECT_STOP: when to try no further, the sum of 1 for a refused connection, 2 for a failed handshake, 4 for a disconnect.
+    pub reconnect_stop: i32,
     /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
     pub router_raw: bool,
     /// INVERT_MATCHING: match what does not have the prefix.
@@ -221,6 +223,7 @@ impl Options {
             last_endpoint: String::new(),
             reconnect_ivl: Some(Duration::from_millis(100)),
             reconnect_ivl_max: None,
+            reconnect_stop: 0,
             connect_timeout: None,
             handshake_ivl: Some(Duration::from_secs(30)),
             heartbeat_ivl: None,
@@ -306,7 +309,8 @@ impl OptionRow {
         })
     }
 
-    fn check_socket(&self, socket: SocketType) -> Result<()> {
+    /// Whether sockets of this type have the option.
+    pub(crate) fn check_socket(&self, socket: SocketType) -> Result<()> {
         if self.sockets.is_empty() || self.sockets.contains(&socket) {
             return Ok(());
         }

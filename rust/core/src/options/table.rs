@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::socket_type::SocketType::{Dealer, Pub, Req, Router, Stream, Sub, Xpub};
+use zeroxide_proto::socket_type::SocketType::{
+    Dealer, Pub, Rep, Req, Router, Stream, Sub, Xpub, Xsub,
+};
 
 use super::pattern::PatternOption;
 use super::security::SecurityMechanism::{Curve, Plain};
@@ -188,7 +190,7 @@ options_table! {
         .only_bytes(|o| o.last_endpoint.as_bytes()),
     33 ROUTER_MANDATORY: Bool, "A message to an unknown peer is an error instead of dropped."
         .aliases(&["ROUTER_BEHAVIOR", "FAIL_UNROUTABLE"])
-        .of(&[Router])
+        .of(&[Router, Rep])
         .pattern(|v| PatternOption::RouterMandatory(flag(v))),
     34 TCP_KEEPALIVE: Int, "Keepalive probes: 1 on, 0 off, -1 = the system's default."
         .range(-1, 1)
@@ -256,7 +258,7 @@ options_table! {
             o.security.set_role(Curve, false);
         }),
     51 PROBE_ROUTER: Bool, "Send an empty message on each new connection."
-        .of(&[Router, Dealer, Req])
+        .of(&[Router, Dealer, Req, Rep])
         .pattern(|v| PatternOption::ProbeRouter(flag(v))),
     52 REQ_CORRELATE: Bool, "Number the requests and take matching replies only."
         .of(&[Req])
@@ -270,7 +272,7 @@ options_table! {
         .length(0, 255)
         .str(|o| o.security.zap_domain.as_bytes(), |o, v| o.security.zap_domain = v.to_owned()),
     56 ROUTER_HANDOVER: Bool, "A newcomer takes over the routing id of an older peer."
-        .of(&[Router])
+        .of(&[Router, Rep])
         .pattern(|v| PatternOption::RouterHandover(flag(v))),
     57 TOS: Int, "The type-of-service byte of outgoing packets."
         .range(0, 255)
@@ -286,7 +288,7 @@ options_table! {
         .write_only_int(|o, v| o.ipc_filter.gids.push(v as u32)),
     61 CONNECT_ROUTING_ID: Bytes, "How the peer of the next connect is called here."
         .aliases(&["CONNECT_RID"])
-        .of(&[Router, Stream])
+        .of(&[Router, Stream, Rep])
         .length(1, 255)
         .pattern(|v| PatternOption::ConnectRoutingId(octets(v))),
     62 GSSAPI_SERVER: Bool, "Act as server of the GSSAPI mechanism." .refused(NO_GSSAPI),
@@ -383,14 +385,18 @@ options_table! {
     106 WSS_HOSTNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     107 WSS_TRUST_SYSTEM: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     108 ONLY_FIRST_SUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    109 RECONNECT_STOP: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    109 RECONNECT_STOP: Int, "When to try no further: 1 connection refused, 2 handshake failed, 4 after disconnect(); added up."
+        .range(i32::MIN as i64, INT)
+        .int(|o| o.reconnect_stop.into(), |o, v| o.reconnect_stop = v as i32),
     110 HELLO_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     111 DISCONNECT_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     112 PRIORITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     113 BUSY_POLL: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     114 HICCUP_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     115 XSUB_VERBOSE_UNSUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    116 TOPICS_COUNT: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    116 TOPICS_COUNT: Int, "How many different topics are subscribed to, here or by the peers."
+        .of(&[Pub, Sub, Xpub, Xsub])
+        .socket(),
     117 NORM_MODE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     118 NORM_UNICAST_NACK: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     119 NORM_BUFFER_SIZE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),

@@ -56,7 +56,7 @@ fn every_row_does_what_it_says() {
         }
         let set = options.set(row.id, &value);
         assert_eq!(set.is_ok(), row.writable, "{}: {set:?}", row.name);
-        let answered_by_socket = ["RCVMORE", "FD", "EVENTS"].contains(&row.name);
+        let answered_by_socket = ["RCVMORE", "FD", "EVENTS", "TOPICS_COUNT"].contains(&row.name);
         let got = options.get(row.id);
         assert_eq!(
             got.is_ok(),

@@ -42,6 +42,7 @@ mod xsub;
 use std::result;
 
 use bytes::Bytes;
+use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -132,6 +133,19 @@ pub trait Pattern: Send {
     /// Whether [`send`](Self::send) would not answer `Again` (what POLLOUT says).
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool;
 
+    /// Whether a message that begins with `head` could be sent now, as far as its first part shows.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn check_send(&mut self, pipes: &mut PipeSet, head: &Frame) -> Result<()> {
+        let _ = head;
+        if self.can_send(pipes) {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Again))
+        }
+    }
+
     /// Whether [`recv`](Self::recv) would not answer `Again` (what POLLIN says).
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
 
@@ -159,6 +173,16 @@ pub trait Pattern: Send {
     fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
         let _ = (pipes, option);
         Err(Error::new(ErrorKind::Invalid))
+    }
+
+    /// What the application wants the peer of the connect that is being made to be called (CONNECT_ROUTING_ID), once.
+    fn take_peer_name(&mut self) -> Option<Bytes> {
+        None
+    }
+
+    /// How many different topics are subscribed to (TOPICS_COUNT). `None` if this pattern has no topics.
+    fn topics(&self) -> Option<usize> {
+        None
     }
 
     /// The routing id that the pattern gave to the newest connection it made (STREAM's readable ROUTING_ID).

@@ -93,6 +93,10 @@ impl Pattern for Pub {
         Err(Error::new(ErrorKind::NotSupported))
     }
 
+    fn topics(&self) -> Option<usize> {
+        Some(self.publisher.subscribers.topics())
+    }
+
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
         self.publisher.can_send()
     }

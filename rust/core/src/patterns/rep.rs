@@ -5,6 +5,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, Rejected, Turns};
@@ -19,6 +20,7 @@ struct Rep {
     /// What came before the request, up to and with the empty frame; goes back in front of the reply.
     envelope: Vec<Frame>,
     turn: Turn,
+    probe_router: bool,
 }
 
 #[derive(Default)]
@@ -66,7 +68,12 @@ impl Pattern for Rep {
         self.inbound.insert(id);
     }
 
-    fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
+    fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if self.probe_router {
+            // Without room for it there are replies in front of it that tell the peer the same.
+            let _ = pipes.write(id, Message::new());
+        }
+    }
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
@@ -122,6 +129,14 @@ impl Pattern for Rep {
         matches!(self.turn, Turn::Reply(_))
     }
 
+    fn check_send(&mut self, pipes: &mut PipeSet, _: &Frame) -> Result<()> {
+        if self.can_send(pipes) {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Fsm))
+        }
+    }
+
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         self.look(pipes);
         matches!(self.turn, Turn::Received(..))
@@ -129,6 +144,18 @@ impl Pattern for Rep {
 
     fn turns(&self) -> Turns {
         Turns::Strict
+    }
+
+    fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
+        match option {
+            PatternOption::ProbeRouter(on) => self.probe_router = *on,
+            // About the names of peers, which nobody sees here: a reply goes to whoever asked.
+            PatternOption::RouterMandatory(_)
+            | PatternOption::RouterHandover(_)
+            | PatternOption::ConnectRoutingId(_) => {}
+            _ => return Err(Error::new(ErrorKind::Invalid)),
+        }
+        Ok(())
     }
 
     fn takes_back(&self) -> bool {

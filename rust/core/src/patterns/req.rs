@@ -170,6 +170,17 @@ impl Pattern for Req {
         self.may_send() && self.outbound.can_send(pipes)
     }
 
+    fn check_send(&mut self, pipes: &mut PipeSet, _: &Frame) -> Result<()> {
+        if !self.may_send() {
+            return Err(Error::new(ErrorKind::Fsm));
+        }
+        if self.outbound.can_send(pipes) {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Again))
+        }
+    }
+
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         self.waiting
             .as_mut()

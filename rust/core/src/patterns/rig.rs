@@ -96,7 +96,10 @@ impl Rig {
             }),
             ..PipeConfig::default()
         };
-        let (near, far) = Pipe::pair(config, config);
+        let (mut near, far) = Pipe::pair(config, config);
+        if side == Side::Connecting {
+            near.set_peer_name(self.pattern.take_peer_name());
+        }
         let id = self.pipes.insert(near, "test://", side);
         let inbox = self.inbox.clone();
         self.pipes.get(id).unwrap().set_owner(inbox, id);

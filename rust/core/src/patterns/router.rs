@@ -1,6 +1,7 @@
 //! ROUTER: each message goes to the peer that its first frame names, and arrives behind the name of its sender.
 
 use bytes::Bytes;
+use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -9,7 +10,7 @@ use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
-use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
+use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
 use crate::patterns::router_table::{self, Given, RouterTable};
 use crate::patterns::{Pattern, PatternSpec, Rejected};
 use crate::pipe::PipeId;
@@ -94,11 +95,22 @@ impl Router {
         if !self.handover || user(pipes, holder) != user(pipes, newcomer) {
             return false;
         }
+        self.depose(pipes, holder);
+        true
+    }
+
+    /// Takes a peer's name away, and the peer with it.
+    fn depose(&mut self, pipes: &mut PipeSet, holder: PipeId) {
         self.table.unroute(holder);
         self.inbound.remove(holder);
         self.open.remove(holder);
         pipes.doom(holder, DoomReason::HandedOver);
-        true
+    }
+
+    /// Why nothing can be sent to whoever `name` names.
+    fn nobody(name: &Frame) -> Error {
+        let text = format!("no peer is called \"{}\"", name.escape_ascii());
+        Error::with(ErrorKind::HostUnreachable, text)
     }
 
     /// The message cannot be delivered because its addressee is not there.
@@ -108,8 +120,7 @@ impl Router {
         message: Message,
     ) -> std::result::Result<(), Rejected> {
         if self.mandatory {
-            let text = format!("no peer is called \"{}\"", message.head().escape_ascii());
-            let error = Error::with(ErrorKind::HostUnreachable, text);
+            let error = Router::nobody(message.head());
             return Err(Rejected { message, error });
         }
         pipes.count_drop(None, DropReason::Unroutable);
@@ -129,13 +140,16 @@ fn user(pipes: &mut PipeSet, id: PipeId) -> Option<String> {
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         // With a name chosen beforehand the peer can be sent to before it is there.
-        if pipes.side(id) == Some(Side::Connecting)
-            && let Some(name) = self.table.take_reserved()
-        {
-            self.table.insert(id, name, Given::Chosen);
-            if let Some(pipe) = pipes.get(id) {
-                pipe.set_named();
+        if let Some(name) = pipes.get(id).and_then(|pipe| pipe.peer_name()) {
+            match self.table.route(&name) {
+                Some(holder) if pipes.get(holder).is_some_and(|pipe| !pipe.is_far_closed()) => {
+                    // Came in under this name while there was no connection: the application's word counts.
+                    self.depose(pipes, holder);
+                }
+                Some(holder) => self.table.unroute(holder),
+                None => {}
             }
+            self.table.insert(id, name, Given::Chosen);
             self.inbound.insert(id);
             self.open.insert(id);
         }
@@ -240,6 +254,23 @@ impl Pattern for Router {
 
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool {
         !self.mandatory || self.open.can_send(pipes)
+    }
+
+    fn check_send(&mut self, pipes: &mut PipeSet, head: &Frame) -> Result<()> {
+        if !self.mandatory {
+            return Ok(());
+        }
+        match self.table.route(head) {
+            Some(id) if pipes.check_write(id) => Ok(()),
+            Some(id) if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) => {
+                Err(Error::new(ErrorKind::Again))
+            }
+            _ => Err(Router::nobody(head)),
+        }
+    }
+
+    fn take_peer_name(&mut self) -> Option<Bytes> {
+        self.table.take_reserved()
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {

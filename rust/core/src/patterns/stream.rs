@@ -1,6 +1,7 @@
 //! STREAM: raw connections without ZMTP, each known by an id; bytes come and go in chunks.
 
 use bytes::Bytes;
+use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
@@ -41,21 +42,26 @@ impl Stream {
     }
 }
 
+fn nobody(name: &Frame) -> Error {
+    let text = format!("no connection is called \"{}\"", name.escape_ascii());
+    Error::with(ErrorKind::HostUnreachable, text)
+}
+
 fn unreachable(message: Message) -> Rejected {
-    let text = format!(
-        "no connection is called \"{}\"",
-        message.head().escape_ascii()
-    );
-    let error = Error::with(ErrorKind::HostUnreachable, text);
+    let error = nobody(message.head());
     Rejected { message, error }
 }
 
 impl Pattern for Stream {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let ours = pipes.side(id) == Some(Side::Connecting);
-        let chosen = ours.then(|| self.table.take_reserved()).flatten();
-        match chosen {
-            Some(name) => self.table.insert(id, name, Given::Chosen),
+        match pipes.get(id).and_then(|pipe| pipe.peer_name()) {
+            Some(name) => {
+                if let Some(before) = self.table.route(&name) {
+                    self.table.unroute(before);
+                }
+                self.table.insert(id, name, Given::Chosen);
+            }
             None => self.table.insert_automatic(id),
         }
         if ours {
@@ -134,6 +140,20 @@ impl Pattern for Stream {
 
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
         true
+    }
+
+    fn check_send(&mut self, pipes: &mut PipeSet, head: &Frame) -> Result<()> {
+        match self.table.route(head) {
+            Some(id) if pipes.check_write(id) => Ok(()),
+            Some(id) if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) => {
+                Err(Error::new(ErrorKind::Again))
+            }
+            _ => Err(nobody(head)),
+        }
+    }
+
+    fn take_peer_name(&mut self) -> Option<Bytes> {
+        self.table.take_reserved()
     }
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {

@@ -80,6 +80,10 @@ impl Pattern for Sub {
         }
     }
 
+    fn topics(&self) -> Option<usize> {
+        Some(self.subscriber.topics())
+    }
+
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
         false
     }

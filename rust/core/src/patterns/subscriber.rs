@@ -45,6 +45,11 @@ impl Subscriber {
         }
     }
 
+    /// How many different topics there are.
+    pub(super) fn topics(&self) -> usize {
+        self.subscriptions.len()
+    }
+
     /// Whether any prefix matches.
     #[inline]
     pub(super) fn matches(&self, text: &[u8]) -> bool {

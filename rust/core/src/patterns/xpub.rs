@@ -214,6 +214,10 @@ impl Pattern for Xpub {
         Ok((pending.message, pending.from))
     }
 
+    fn topics(&self) -> Option<usize> {
+        Some(self.publisher.subscribers.topics())
+    }
+
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
         self.publisher.can_send()
     }

@@ -104,6 +104,10 @@ impl Pattern for Xsub {
         }
     }
 
+    fn topics(&self) -> Option<usize> {
+        Some(self.subscriber.topics())
+    }
+
     fn can_send(&mut self, _: &mut PipeSet) -> bool {
         true
     }

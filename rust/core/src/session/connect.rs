@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use zeroxide_proto::engine::Engine;
 
 use super::{Connection, Link, Session, State, engine_config};
+use crate::connecter::Setback;
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
 use crate::reactor::Reactor;
@@ -87,7 +88,7 @@ impl Session {
             };
             match self.open(connecter.transport, &target, state, io) {
                 Ok(()) => return,
-                Err(error) => self.emit_because(EventKind::Closed, error.errno() as u64, &error),
+                Err(error) => self.attempt_failed(state, &error),
             }
         }
     }
@@ -139,10 +140,19 @@ impl Session {
     }
 
     fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {
-        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        self.attempt_failed(state, error);
         io.unwatch(stream.fd());
         drop(stream);
         self.try_next(state, io);
+    }
+
+    fn attempt_failed(&self, state: &mut State, error: &Error) {
+        self.emit_because(EventKind::Closed, error.errno() as u64, error);
+        if let Some(connecter) = &mut state.connecter
+            && error.kind() == error::ErrorKind::ConnectionRefused
+        {
+            connecter.suffer(Setback::Refused);
+        }
     }
 
     /// The connection is made, to the peer or to a proxy.

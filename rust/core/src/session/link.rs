@@ -7,6 +7,7 @@ use zeroxide_proto::error::CloseReason;
 
 use super::traffic::{Input, Output};
 use super::{Link, Session, State};
+use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
@@ -121,7 +122,10 @@ impl Session {
                 _ => true,
             };
         if !drained {
-            if deadline.is_some_and(|at| at <= io.now()) {
+            let connecter = state.connecter.as_ref();
+            let hopeless =
+                connecter.is_some_and(Connecter::has_stopped) && !matches!(state.link, Link::Up(_));
+            if hopeless || deadline.is_some_and(|at| at <= io.now()) {
                 self.finish(state, io);
             }
             return;
@@ -200,6 +204,9 @@ impl Session {
         let why = up.explain(reason);
         if !was_ready {
             self.emit_handshake_failure(up, reason);
+            if let Some(connecter) = &mut state.connecter {
+                connecter.suffer(Setback::Handshake);
+            }
         }
         self.drop_stream(state, io);
         if let Some(pipe) = &mut state.pipe {

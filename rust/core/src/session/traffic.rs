@@ -68,6 +68,11 @@ impl Session {
             let Link::Up(up) = &mut state.link else {
                 break Input::Idle;
             };
+            if !up.engine.wants_input() && up.hung_up && !up.was_ready {
+                // Said more than it may before it is let in, and went: nobody will read on to the end.
+                up.engine.handle_eof(now);
+                continue;
+            }
             if !up.readable || !up.engine.wants_input() {
                 break Input::Idle;
             }
@@ -184,7 +189,7 @@ impl Session {
         if let Some(pipe) = &state.pipe {
             pipe.announce_ready(info);
         } else {
-            let (socket_end, session_end) = pipe_pair(&self.options);
+            let (socket_end, session_end) = pipe_pair(&self.options, &self.peer_name);
             session_end.set_far_peer(info);
             self.adopt(state, session_end);
             let side = if state.connecter.is_some() {
@@ -210,7 +215,7 @@ impl Session {
         };
         let renamed = |before: &Bytes, now: &Bytes| {
             self.socket_type == SocketType::Router
-                && !pipe.is_far_named()
+                && self.peer_name.is_none()
                 && !before.is_empty()
                 && !now.is_empty()
                 && before != now

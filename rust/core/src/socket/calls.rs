@@ -11,6 +11,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use super::Events;
 use super::core::{Core, State};
+use super::parts::PartsReceiver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::{DropReason, Rejected, Turns};
 use crate::pipe::PipeId;
@@ -20,7 +21,12 @@ pub(super) struct Returned {
     /// When it was received, as told by whoever gave it back.
     order: u64,
     pub(super) message: Message,
-    peer: Option<Arc<PeerInfo>>,
+    pub(super) peer: Option<Arc<PeerInfo>>,
+}
+
+fn to_be_received_first() -> Error {
+    let text = "a message, or parts of one, are still to be received";
+    Error::with(ErrorKind::Fsm, text)
 }
 
 /// Where a message came from.
@@ -47,6 +53,25 @@ impl Core {
         let result = self.hand_over(state, message);
         self.settle(state);
         self.end_turn(result.is_ok());
+        if self.signal.has_descriptor() {
+            self.level(state);
+        }
+        result
+    }
+
+    /// Whether a message that begins with `head` could be sent now.
+    pub(super) fn check_send_now(&self, state: &mut State, head: &Frame) -> Result<()> {
+        if !self.spec.can_send {
+            return Err(Error::new(ErrorKind::NotSupported));
+        }
+        if !self.mailbox.is_empty() {
+            self.process(state);
+        }
+        if self.must_receive_first(state) {
+            return Err(to_be_received_first());
+        }
+        let result = state.pattern.check_send(&mut state.pipes, head);
+        self.settle(state);
         if self.signal.has_descriptor() {
             self.level(state);
         }
@@ -92,10 +117,7 @@ impl Core {
             return state.pattern.send(&mut state.pipes, message);
         }
         if self.must_receive_first(state) {
-            let error = Error::with(
-                ErrorKind::Fsm,
-                "a message, or parts of one, are still to be received",
-            );
+            let error = to_be_received_first();
             return Err(Rejected { message, error });
         }
         state.pattern.send(&mut state.pipes, message)?;
@@ -172,17 +194,23 @@ impl Core {
         }
     }
 
-    /// Receives without waiting until `batch` has `max` messages.
-    pub(super) fn recv_run(&self, state: &mut State, max: usize, batch: &mut Vec<Message>) {
+    /// Receives without waiting until `batch` has `max` items, each made by `finish`.
+    pub(super) fn recv_run<T>(
+        &self,
+        state: &mut State,
+        max: usize,
+        batch: &mut Vec<T>,
+        finish: impl Fn(&mut State, Message, Source) -> T,
+    ) {
         self.begin_run(state);
         while batch.len() < max
             && let Some(returned) = state.returned.pop_front()
         {
-            batch.push(returned.message);
+            batch.push(finish(state, returned.message, Source::Peer(returned.peer)));
         }
         while batch.len() < max {
             match state.pattern.recv(&mut state.pipes) {
-                Ok((message, _)) => batch.push(message),
+                Ok((message, id)) => batch.push(finish(state, message, Source::Pipe(id))),
                 Err(_) => break,
             }
         }
@@ -217,18 +245,19 @@ impl Core {
         self.signal.wake();
     }
 
-    /// Puts parts that this thread received, but passed to nobody, before those that are left for it.
+    /// Puts parts that a thread received, but passed to nobody, before those that are left for it.
     pub(super) fn give_back_parts_now(
         &self,
         state: &mut State,
+        receiver: &PartsReceiver,
         order: u64,
         parts: Vec<Frame>,
-        peer: Option<Arc<PeerInfo>>,
+        peer: &Option<Arc<PeerInfo>>,
     ) {
-        if !state.pattern.takes_back() {
+        if !state.pattern.takes_back() || !self.parts.put_back(receiver, order, parts, peer) {
+            state.pipes.count_drop(None, DropReason::Stale);
             return;
         }
-        self.parts.put_back(order, parts, peer);
         self.level(state);
         self.signal.wake();
     }

@@ -203,6 +203,7 @@ impl Core {
             socket_type: self.spec().socket_type,
             endpoint: text.to_owned(),
             source,
+            peer_name: state.pattern.take_peer_name(),
         };
         let (session, pipe) = Session::connecting(seed, transport, &endpoint.address);
         if let Some(pipe) = pipe {
@@ -254,6 +255,9 @@ impl Core {
                 format!("this socket is not {verb} to {text}"),
             ));
         };
+        if let What::Session(session) = &entry.what {
+            session.disconnect();
+        }
         self.release_entry(&mut state, entry);
         self.level(&mut state);
         Ok(())

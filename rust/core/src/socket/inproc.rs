@@ -143,6 +143,8 @@ impl Core {
                 )
             },
         )?;
+        let mut near = near;
+        near.set_peer_name(state.pattern.take_peer_name());
         self.attach_now(&mut state, near, text, local(source, Side::Connecting));
         self.settle(&mut state);
         self.note(&mut state, source, text, What::ConnectedName);

@@ -1,6 +1,5 @@
 //! Messages that threads are in the middle of, part by part.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::process;
@@ -36,11 +35,13 @@ struct Shared {
 struct Thread {
     outgoing: Option<Message>,
     incoming: VecDeque<Frame>,
-    /// When those at the front of `incoming` were received that were given back.
-    returned: VecDeque<u64>,
+    /// When those at the front of `incoming` were received that were given back, and who they are from.
+    returned: VecDeque<(u64, Peer)>,
     /// Who the incoming message is from.
-    peer: Option<Arc<PeerInfo>>,
+    peer: Peer,
 }
+
+type Peer = Option<Arc<PeerInfo>>;
 
 impl Thread {
     fn is_idle(&self) -> bool {
@@ -48,45 +49,77 @@ impl Thread {
     }
 }
 
-/// What a thread is in the middle of, by socket; dropped with the thread. Sockets that are gone are swept out when
-/// others come.
-struct Unfinished {
-    thread: ThreadId,
-    process: u32,
-    sockets: Vec<Weak<Shared>>,
+/// A thread, as far as it receives messages in parts: those that it is to get back are its own, whoever gives them back.
+#[derive(Clone, Debug)]
+pub struct PartsReceiver {
+    unfinished: Arc<Unfinished>,
 }
 
-thread_local! {
-    static UNFINISHED: RefCell<Unfinished> = RefCell::new(Unfinished {
-        thread: thread::current().id(),
-        process: process::id(),
-        sockets: Vec::new(),
-    });
-}
-
-impl Unfinished {
-    fn note(&mut self, shared: &Arc<Shared>) {
-        if self
-            .sockets
-            .iter()
-            .any(|noted| noted.as_ptr() == Arc::as_ptr(shared))
-        {
-            return;
-        }
-        if self.sockets.len() == self.sockets.capacity() {
-            self.sockets.retain(|noted| noted.strong_count() > 0);
-        }
-        self.sockets.push(Arc::downgrade(shared));
+impl PartsReceiver {
+    /// The calling thread; `None` if that is on its way out.
+    pub fn current() -> Option<PartsReceiver> {
+        let mine = UNFINISHED.try_with(|mine| mine.0.clone()).ok()?;
+        Some(PartsReceiver { unfinished: mine })
     }
 }
 
-impl Drop for Unfinished {
+/// What a thread is in the middle of, by socket. Sockets that are gone are swept out when others come.
+#[derive(Debug)]
+struct Unfinished {
+    thread: ThreadId,
+    process: u32,
+    /// `None` once the thread has ended.
+    sockets: Mutex<Option<Vec<Weak<Shared>>>>,
+}
+
+/// The calling thread's; its end is the thread's.
+struct Mine(Arc<Unfinished>);
+
+thread_local! {
+    static UNFINISHED: Mine = Mine(Arc::new(Unfinished {
+        thread: thread::current().id(),
+        process: process::id(),
+        sockets: Mutex::new(Some(Vec::new())),
+    }));
+}
+
+impl Unfinished {
+    fn sockets(&self) -> MutexGuard<'_, Option<Vec<Weak<Shared>>>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on what the thread is in the middle of, unless it has ended.
+    fn with<T>(&self, shared: &Arc<Shared>, work: impl FnOnce(&mut Thread) -> T) -> Option<T> {
+        let mut sockets = self.sockets();
+        let sockets = sockets.as_mut()?;
+        let (result, unfinished) = shared.with(self.thread, work);
+        if unfinished {
+            note(sockets, shared);
+        }
+        Some(result)
+    }
+}
+
+fn note(sockets: &mut Vec<Weak<Shared>>, shared: &Arc<Shared>) {
+    let mut noted = sockets.iter();
+    if noted.any(|noted| noted.as_ptr() == Arc::as_ptr(shared)) {
+        return;
+    }
+    if sockets.len() == sockets.capacity() {
+        sockets.retain(|noted| noted.strong_count() > 0);
+    }
+    sockets.push(Arc::downgrade(shared));
+}
+
+impl Drop for Mine {
     fn drop(&mut self) {
         // In a forked child the locks may be held by threads that are not there.
-        if self.process == process::id() {
-            for shared in self.sockets.iter().filter_map(Weak::upgrade) {
-                shared.with(self.thread, |unfinished| *unfinished = Thread::default());
-            }
+        if self.0.process != process::id() {
+            return;
+        }
+        let sockets = self.0.sockets().take().unwrap_or_default();
+        for shared in sockets.iter().filter_map(Weak::upgrade) {
+            shared.with(self.0.thread, |unfinished| *unfinished = Thread::default());
         }
     }
 }
@@ -125,7 +158,11 @@ impl Parts {
         let (result, unfinished) = self.shared.with(thread::current().id(), work);
         if unfinished {
             // Fails in a thread that is on its way out; nobody tidies up after it then but the socket's end.
-            let _ = UNFINISHED.try_with(|mine| mine.borrow_mut().note(&self.shared));
+            let _ = UNFINISHED.try_with(|mine| {
+                if let Some(sockets) = &mut *mine.0.sockets() {
+                    note(sockets, &self.shared);
+                }
+            });
         }
         result
     }
@@ -177,10 +214,12 @@ impl Parts {
             return None;
         }
         self.with(|mine| {
-            mine.returned.pop_front();
-            mine.incoming
-                .pop_front()
-                .map(|frame| (frame, mine.peer.clone()))
+            let frame = mine.incoming.pop_front()?;
+            let peer = match mine.returned.pop_front() {
+                Some((_, peer)) => peer,
+                None => mine.peer.clone(),
+            };
+            Some((frame, peer))
         })
     }
 
@@ -199,16 +238,25 @@ impl Parts {
         first
     }
 
-    /// Puts parts before those that are left for this thread.
-    pub(super) fn put_back(&self, order: u64, parts: Vec<Frame>, peer: Option<Arc<PeerInfo>>) {
-        self.with(|mine| {
-            let at = mine.returned.partition_point(|&returned| returned < order);
+    /// Puts parts before those that are left for the thread that received them. False if it has ended, and its parts with
+    /// it.
+    pub(super) fn put_back(
+        &self,
+        receiver: &PartsReceiver,
+        order: u64,
+        parts: Vec<Frame>,
+        peer: &Peer,
+    ) -> bool {
+        let put = receiver.unfinished.with(&self.shared, |theirs| {
+            let at = theirs
+                .returned
+                .partition_point(|(returned, _)| *returned < order);
             for (offset, part) in parts.into_iter().enumerate() {
-                mine.returned.insert(at + offset, order);
-                mine.incoming.insert(at + offset, part);
+                theirs.returned.insert(at + offset, (order, peer.clone()));
+                theirs.incoming.insert(at + offset, part);
             }
-            mine.peer = peer;
         });
+        put.is_some()
     }
 
     /// Forgets what is left for this thread. Returns whether there was something.
@@ -275,6 +323,41 @@ mod tests {
         let parts = Parts::default();
         parts.gather(Frame::from("x"));
         parts.gather(Frame::from("x"));
-        UNFINISHED.with_borrow(|mine| assert!(mine.sockets.len() < 10));
+        UNFINISHED.with(|mine| assert!(mine.0.sockets().as_ref().unwrap().len() < 10));
+    }
+
+    #[test]
+    fn parts_come_back_to_the_thread_that_received_them_and_keep_their_senders() {
+        let parts = Parts::default();
+        let peer = |name: &str| {
+            let name = name.as_bytes().to_vec();
+            Some(Arc::new(PeerInfo {
+                routing_id: name.into(),
+                ..PeerInfo::default()
+            }))
+        };
+        let me = PartsReceiver::current().unwrap();
+        let message = |frames: [&str; 2]| Message::from_frames(frames.map(Frame::from));
+        let first = parts.begin(message(["1a", "1b"]), peer("one"));
+        let second = parts.next().unwrap().0;
+        parts.begin(message(["2a", "2b"]), peer("two"));
+        let ended = thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                assert!(parts.put_back(&me, 1, vec![second], &peer("one")));
+                assert!(parts.put_back(&me, 0, vec![first], &peer("one")));
+                assert!(parts.next().is_none(), "they are not this thread's");
+                PartsReceiver::current().unwrap()
+            });
+            other.join().unwrap()
+        });
+        let all = std::iter::from_fn(|| parts.next());
+        let all: Vec<_> = all
+            .map(|(part, peer)| (part.to_bytes(), peer.unwrap().routing_id.clone()))
+            .collect();
+        let expected = [("1a", "one"), ("1b", "one"), ("2b", "two")];
+        assert_eq!(all, expected.map(|(part, peer)| (part.into(), peer.into())));
+        // Nobody would ever take what is given back to a thread that is gone.
+        assert!(!parts.put_back(&ended, 2, vec![Frame::from("late")], &None));
+        assert!(!parts.is_anybody_receiving());
     }
 }

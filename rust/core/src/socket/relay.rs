@@ -1,10 +1,13 @@
 //! Passing a run of messages from one socket to another, under the locks of both: published once, woken once.
 
-use std::ptr;
+use std::sync::Arc;
+use std::{ptr, result};
 
+use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::message::Message;
 
 use super::Socket;
+use super::calls::Source;
 use super::core::{Core, State};
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::{DropReason, Rejected};
@@ -17,8 +20,17 @@ pub(crate) struct Relayed {
     pub(crate) messages: u64,
     /// Bytes of them.
     pub(crate) bytes: u64,
-    /// One that was received and has to wait for its receiver.
-    pub(crate) stuck: Option<Message>,
+    /// One that was received and has to wait for its receiver, or that no other will take either.
+    pub(crate) stuck: Option<Stuck>,
+    /// Why it ended, if it cannot go on.
+    pub(crate) failed: Option<Error>,
+}
+
+/// A message between two sockets.
+pub(crate) struct Stuck {
+    pub(crate) message: Message,
+    /// Who it is from.
+    pub(crate) peer: Option<Arc<PeerInfo>>,
 }
 
 impl Socket {
@@ -26,7 +38,7 @@ impl Socket {
     /// are some and room for them. Never waits for a peer.
     ///
     /// # Errors
-    /// `Terminated` and `NotSocket` of either socket.
+    /// `Terminated` and `NotSocket` of either socket, before anything was received.
     pub(crate) fn relay(
         &self,
         to: &Socket,
@@ -46,7 +58,8 @@ impl Socket {
             source.begin_run(&mut state);
             let result = relay.echo(&mut state);
             source.end_run(&mut state, relay.done.messages > 0);
-            return result.map(|()| relay.done);
+            relay.done.failed = result.err();
+            return Ok(relay.done);
         }
         // Always in the same order: another thread may be relaying the other way.
         let (mut from, mut into);
@@ -63,7 +76,8 @@ impl Socket {
         let moved = relay.done.messages > 0;
         source.end_run(&mut from, moved);
         target.end_run(&mut into, moved);
-        result.map(|()| relay.done)
+        relay.done.failed = result.err();
+        Ok(relay.done)
     }
 
     /// Drops a message that sending has failed for, and counts it, unless the error is about more than this message.
@@ -91,10 +105,12 @@ struct Relay<'a> {
 impl Relay<'_> {
     fn run(&mut self, from: &mut State, into: &mut State) -> Result<()> {
         while self.wants_more() && self.target.sends_now(into) {
-            let Some(message) = self.next(from)? else {
+            let Some((message, source)) = self.next(from)? else {
                 break;
             };
-            self.pass(into, message)?;
+            if let Err(kept) = self.pass(into, message) {
+                self.keep(from, source, kept)?;
+            }
         }
         Ok(())
     }
@@ -102,10 +118,12 @@ impl Relay<'_> {
     /// Both ends are one socket, which may be able to send only because it has received.
     fn echo(&mut self, state: &mut State) -> Result<()> {
         while self.wants_more() {
-            let Some(message) = self.next(state)? else {
+            let Some((message, source)) = self.next(state)? else {
                 break;
             };
-            self.pass(state, message)?;
+            if let Err(kept) = self.pass(state, message) {
+                self.keep(state, source, kept)?;
+            }
         }
         Ok(())
     }
@@ -116,44 +134,57 @@ impl Relay<'_> {
         more
     }
 
-    fn next(&mut self, from: &mut State) -> Result<Option<Message>> {
+    fn next(&mut self, from: &mut State) -> Result<Option<(Message, Source)>> {
         if !self.source.spec().can_recv {
             return Ok(None);
         }
         let received = match from.returned.pop_front() {
-            Some(returned) => Ok(returned.message),
+            Some(returned) => Ok((returned.message, Source::Peer(returned.peer))),
             None => from
                 .pattern
                 .recv(&mut from.pipes)
-                .map(|(message, _)| message),
+                .map(|(message, id)| (message, Source::Pipe(id))),
         };
         match received {
-            Ok(mut message) => {
+            Ok((mut message, source)) => {
                 (self.look)(&mut message);
-                Ok(Some(message))
+                Ok(Some((message, source)))
             }
             Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Fsm) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn pass(&mut self, into: &mut State, message: Message) -> Result<()> {
+    /// Gives back what is not to be dropped.
+    fn pass(&mut self, into: &mut State, message: Message) -> result::Result<(), Rejected> {
         let size = message.size() as u64;
         match self.target.hand_over(into, message) {
             Ok(()) => {
                 self.done.messages += 1;
                 self.done.bytes += size;
             }
-            Err(Rejected { message, error }) => match error.kind() {
-                ErrorKind::Again => self.done.stuck = Some(message),
+            Err(rejected) => match rejected.error.kind() {
+                ErrorKind::Again => return Err(rejected),
+                ErrorKind::Fsm => {}
                 kind => match unwanted(kind) {
                     Some(reason) => into.pipes.count_drop(None, reason),
-                    None if kind == ErrorKind::Fsm => {}
-                    None => return Err(error),
+                    None => return Err(rejected),
                 },
             },
         }
         Ok(())
+    }
+
+    /// Keeps a message that could not be passed on, with who it is from. Fails unless it only has to wait.
+    fn keep(&mut self, from: &mut State, source: Source, kept: Rejected) -> Result<()> {
+        let Rejected { message, error } = kept;
+        let peer = Core::peer_of(from, source);
+        self.done.stuck = Some(Stuck { message, peer });
+        if error.kind() == ErrorKind::Again {
+            Ok(())
+        } else {
+            Err(error)
+        }
     }
 }
 

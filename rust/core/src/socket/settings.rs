@@ -3,7 +3,7 @@
 use super::Socket;
 use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{PatternOption, Value, ids, pattern_option};
+use crate::options::{OptionRow, PatternOption, Value, ids, pattern_option};
 use crate::pipe::Limit;
 
 impl Socket {
@@ -84,6 +84,13 @@ impl Socket {
                     Some(id) => Ok(Value::Bytes(id.to_vec())),
                     None => state.options.get(id),
                 }
+            }
+            ids::TOPICS_COUNT => {
+                let mut state = core.lock_open()?;
+                OptionRow::find(id)?.check_socket(core.spec().socket_type)?;
+                // What subscribers have said meanwhile counts.
+                core.process(&mut state);
+                Ok(Value::Int(state.pattern.topics().unwrap_or(0) as i64))
             }
             _ => core.lock_open()?.options.get(id),
         }

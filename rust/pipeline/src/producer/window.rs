@@ -157,6 +157,8 @@ pub struct Window<T> {
     /// Up to which row anything was ever sent.
     reached: u64,
     next: u64,
+    /// Rows below are from former runs.
+    fresh: u64,
     waiting_rows: u64,
     waiting_size: u64,
     credit: Credit,
@@ -191,6 +193,7 @@ impl<T: Clone> Window<T> {
             flying: Credit::default(),
             reached: 0,
             next: 0,
+            fresh: 0,
             waiting_rows: 0,
             waiting_size: 0,
             credit: Credit::default(),
@@ -225,6 +228,11 @@ impl<T: Clone> Window<T> {
         first
     }
 
+    /// What was pushed so far is from former runs of the producer.
+    pub fn begin_fresh(&mut self) {
+        self.fresh = self.next;
+    }
+
     /// There is a connection: nothing of what was sent before is on its way any more.
     pub fn on_connected(&mut self, now: Instant) {
         if !self.is_over() {
@@ -257,12 +265,14 @@ impl<T: Clone> Window<T> {
             None => self.first_unacked_seq(),
         };
         let base = match self.base {
-            Some(base) => base,
-            None => {
-                self.base = Some(has);
-                self.events.push_back(Event::Based(has));
-                has
+            // It has more than former runs left here: their last rows reached it, and not the disk here. New rows go on
+            // behind them.
+            Some(base) if self.log_id.is_none() && has > base + self.fresh => {
+                self.deliver(self.fresh, None);
+                self.rebase(has - self.fresh)
             }
+            Some(base) => base,
+            None => self.rebase(has),
         };
         if has < base + self.acked {
             return self.end(
@@ -280,7 +290,7 @@ impl<T: Clone> Window<T> {
                 Code::Gap,
                 format!(
                     "the collector has sequence numbers below {has} of this name, and here they end at {}: another producer \
-                     used the name, or the spool is an old copy; use another name to go on",
+                     uses the name; use another one to go on",
                     base + self.next
                 ),
                 now,
@@ -303,31 +313,7 @@ impl<T: Clone> Window<T> {
             return;
         }
         self.heard = now;
-        while let Some(entry) = self.entries.front()
-            && entry.end() <= upto
-        {
-            let Some(entry) = self.entries.pop_front() else {
-                break;
-            };
-            if self.cursor > 0 {
-                self.cursor -= 1;
-                self.flying.rows -= entry.rows;
-                self.flying.bytes -= entry.size;
-            }
-            self.acked = entry.end();
-            self.waiting_rows -= entry.rows;
-            self.waiting_size -= entry.size;
-            self.vain = 0;
-            let known = entry.end() == upto && !entry.is_cut;
-            self.events.push_back(Event::Delivered {
-                first: entry.first,
-                rows: entry.rows,
-                size: entry.size,
-                first_seq: base + entry.first,
-                offset: offset.filter(|_| known),
-                payload: entry.payload,
-            });
-        }
+        self.deliver(upto, offset);
         self.take_credit(credit, now);
     }
 
@@ -522,6 +508,42 @@ impl<T: Clone> Window<T> {
 
     fn first_unacked_seq(&self) -> u64 {
         self.base.unwrap_or_default() + self.acked
+    }
+
+    fn rebase(&mut self, base: u64) -> u64 {
+        self.base = Some(base);
+        self.events.push_back(Event::Based(base));
+        base
+    }
+
+    /// The batches below row `upto` are on disk; `offset` belongs to the one that ends there.
+    fn deliver(&mut self, upto: u64, offset: Option<u64>) {
+        let base = self.base.unwrap_or_default();
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| entry.end() <= upto)
+            && let Some(entry) = self.entries.pop_front()
+        {
+            if self.cursor > 0 {
+                self.cursor -= 1;
+                self.flying.rows -= entry.rows;
+                self.flying.bytes -= entry.size;
+            }
+            self.acked = entry.end();
+            self.waiting_rows -= entry.rows;
+            self.waiting_size -= entry.size;
+            self.vain = 0;
+            let is_known = entry.end() == upto && !entry.is_cut;
+            self.events.push_back(Event::Delivered {
+                first: entry.first,
+                rows: entry.rows,
+                size: entry.size,
+                first_seq: base + entry.first,
+                offset: offset.filter(|_| is_known),
+                payload: entry.payload,
+            });
+        }
     }
 
     fn next_append(&mut self, now: Instant) -> Option<Transmit<T>> {

@@ -1,5 +1,6 @@
 //! What a call wants: a part, a message, many, or to send some.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
@@ -7,7 +8,7 @@ use std::vec;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zeroxide::{
-    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PeerInfo, SendError,
+    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, SendError,
     Socket as CoreSocket, Wait, deferring_wakes,
 };
 
@@ -35,6 +36,8 @@ pub(crate) enum Form {
 pub(crate) struct Kept {
     /// Says what was received before what.
     order: u64,
+    /// Parts are for the thread that received them, whichever gives them back.
+    receiver: Option<PartsReceiver>,
     parts: Vec<CoreFrame>,
     peer: Peer,
     messages: Vec<(Message, Peer)>,
@@ -45,6 +48,7 @@ impl Kept {
         static ORDER: AtomicU64 = AtomicU64::new(0);
         Kept {
             order: ORDER.fetch_add(1, Ordering::Relaxed),
+            receiver: PartsReceiver::current(),
             parts: Vec::new(),
             peer: None,
             messages: Vec::new(),
@@ -53,8 +57,10 @@ impl Kept {
 
     /// Puts it back in front of what is still to be received.
     pub(crate) fn give_back(self, core: &CoreSocket) {
-        if !self.parts.is_empty() {
-            core.give_back_parts(self.order, self.parts, self.peer);
+        if !self.parts.is_empty()
+            && let Some(receiver) = self.receiver
+        {
+            core.give_back_parts(&receiver, self.order, self.parts, self.peer);
         }
         if !self.messages.is_empty() {
             core.give_back(self.order, self.messages);
@@ -174,7 +180,20 @@ fn take_batch<'py>(
     multipart: bool,
     kept: Option<&mut Kept>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let batch = match py.detach(|| core.recv_batch(max, Wait::Dont)) {
+    // Who they are from is of interest only if they may come back.
+    let received = match kept {
+        None => py.detach(|| core.recv_batch(max, Wait::Dont)),
+        Some(kept) => py
+            .detach(|| core.recv_batch_from(max, Wait::Dont))
+            .map(|batch| {
+                kept.messages = batch;
+                kept.messages
+                    .iter()
+                    .map(|(message, _)| message.clone())
+                    .collect()
+            }),
+    };
+    let batch = match received {
         Ok(batch) => batch,
         Err(error) if must_wait(&error, patience) => return Ok(None),
         Err(error) => return Err(raise(error)),
@@ -186,9 +205,6 @@ fn take_batch<'py>(
         } else {
             bytes(py, message.head())
         });
-    }
-    if let Some(kept) = kept {
-        kept.messages = batch.into_iter().map(|message| (message, None)).collect();
     }
     Ok(Some(PyList::new(py, items)?.into_any()))
 }
@@ -259,6 +275,9 @@ pub(crate) fn send_now(
 pub(crate) enum Outgoing {
     /// `send` and `send_multipart`: the message and what the call returns.
     One(Option<Message>, Py<PyAny>),
+    /// Parts of a message that is sent by several calls, whether others follow, and what this call returns. What is at the
+    /// front of the queue finds out whether they are a message by themselves.
+    Parts(VecDeque<CoreFrame>, bool, Py<PyAny>),
     /// `send_batch`: the next message, those behind it, and how many went.
     Many(Option<Message>, vec::IntoIter<Message>, usize),
 }
@@ -270,7 +289,27 @@ impl Outgoing {
         py: Python<'_>,
         core: &CoreSocket,
     ) -> PyResult<Option<Py<PyAny>>> {
+        if let Outgoing::Parts(parts, false, result) = self
+            && !core.is_sending_parts()
+        {
+            let message = Message::from_frames(parts.drain(..));
+            *self = Outgoing::One(Some(message), result.clone_ref(py));
+        }
         match self {
+            Outgoing::Parts(parts, more, result) => {
+                let (pushed, wakes) = deferring_wakes(|| push_parts(core, parts, *more));
+                if !wakes.is_empty() {
+                    py.detach(|| drop(wakes));
+                }
+                match pushed.map_err(raise)? {
+                    Pushed::All => Ok(Some(result.clone_ref(py))),
+                    Pushed::Waiting => Ok(None),
+                    Pushed::AllBut(message) => {
+                        *self = Outgoing::One(Some(message), result.clone_ref(py));
+                        Ok(None)
+                    }
+                }
+            }
             Outgoing::One(pending, result) => {
                 if let Some(message) = pending.take() {
                     *pending = send_now(py, core, message)?;
@@ -310,6 +349,39 @@ impl Outgoing {
             _ => Ok(None),
         }
     }
+}
+
+/// How an attempt to send parts ended.
+enum Pushed {
+    All,
+    /// There is no room for the message that they begin.
+    Waiting,
+    /// There is no room any more for the message that they complete: this one.
+    AllBut(Message),
+}
+
+fn push_parts(
+    core: &CoreSocket,
+    parts: &mut VecDeque<CoreFrame>,
+    more: bool,
+) -> Result<Pushed, Error> {
+    while let Some(part) = parts.pop_front() {
+        let more = more || !parts.is_empty();
+        let Err(SendError { message, error }) = core.send_part(part, more, Wait::Dont) else {
+            continue;
+        };
+        if error.kind() != ErrorKind::Again {
+            return Err(error);
+        }
+        let part = message.into_iter().next().unwrap_or_default();
+        if more {
+            parts.push_front(part);
+            return Ok(Pushed::Waiting);
+        }
+        // What other tasks send meanwhile must not become parts of it.
+        return Ok(Pushed::AllBut(core.take_gathered(part)));
+    }
+    Ok(Pushed::All)
 }
 
 fn count_object(py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {

@@ -18,7 +18,7 @@ use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher}
 
 use super::form::{Form, Kept, Outgoing, Patience};
 use super::ready::running_loop;
-use super::settling::{Undo, cancel, fail, is_done, succeed};
+use super::settling::{Raiser, Undo, cancel, fail, is_done, succeed};
 use crate::error::raise;
 
 /// How many calls wait, in all lanes of a socket.
@@ -275,7 +275,7 @@ impl Lane {
             Lane::wake_at(slf, deadline)?;
         }
         lane.watcher.watch();
-        Lane::serve(slf)
+        Lane::serve_aside(slf)
     }
 
     /// Forgets calls that were cancelled.
@@ -378,6 +378,25 @@ impl Lane {
                 Err(error)
             }
         }
+    }
+
+    /// As [`serve`](Self::serve), for a caller whom an error does not concern: the loop raises it.
+    pub(super) fn serve_aside(slf: &Bound<'_, Lane>) -> PyResult<()> {
+        let Err(error) = Lane::serve(slf) else {
+            return Ok(());
+        };
+        let (py, lane) = (slf.py(), slf.get());
+        let raiser = Bound::new(py, Raiser::new(error))?;
+        let given = lane
+            .event_loop
+            .call_method1(py, intern!(py, "call_soon"), (&raiser,));
+        if given.is_err()
+            && let Some(error) = raiser.get().take()
+        {
+            // The loop is closed, and nobody runs it any more.
+            error.write_unraisable(py, Some(slf));
+        }
+        Ok(())
     }
 
     /// False when the socket is closed.

@@ -5,7 +5,10 @@
 //! the slot `am_send`, which classes made in the ordinary way cannot have, so this one is made by hand. The slots are here;
 //! what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
 //!
-//! An object of this class holds one reference to its value from its making to its end, and nothing ever changes it.
+//! An object of this class holds one reference to its value, and one to the loop it was made in if that ran, from its making
+//! to its end, and nothing ever changes them. As an `asyncio.Future` it takes attributes and weak references; the garbage
+//! collector knows it, and breaks circles by its attributes: its value is older than itself, so that no circle consists of
+//! values alone.
 
 #![allow(unsafe_code)]
 
@@ -24,6 +27,11 @@ use pyo3::types::PyType;
 struct Object {
     head: ffi::PyObject,
     value: *mut ffi::PyObject,
+    /// Null if none ran.
+    event_loop: *mut ffi::PyObject,
+    /// Python makes these when they are needed.
+    attributes: *mut ffi::PyObject,
+    weak_references: *mut ffi::PyObject,
 }
 
 const NAME: &CStr = c"zeroxide._native.Ready";
@@ -39,12 +47,17 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 #[inline]
 pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let class = class(py)?;
-    // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose value is null, or fails with
-    // an exception set. The object takes over the reference to the value.
+    let event_loop = running_loop(py)?;
+    // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose fields are null, or fails with
+    // an exception set. The object takes over the references to the value and the loop.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
         let object = Bound::from_owned_ptr_or_err(py, object)?;
-        (*object.as_ptr().cast::<Object>()).value = value.into_ptr();
+        let fields = object.as_ptr().cast::<Object>();
+        (*fields).value = value.into_ptr();
+        if !event_loop.is_none() {
+            (*fields).event_loop = event_loop.into_ptr();
+        }
         Ok(object)
     }
 }
@@ -62,20 +75,42 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>>
 
 fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let member = |name: &'static CStr, type_code: c_int, offset: usize| ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code,
+        offset: offset as ffi::Py_ssize_t,
+        flags: ffi::Py_READONLY,
+        doc: ptr::null(),
+    };
     let mut members = [
-        ffi::PyMemberDef {
-            name: c"_result".as_ptr(),
-            type_code: ffi::Py_T_OBJECT_EX,
-            offset: mem::offset_of!(Object, value) as ffi::Py_ssize_t,
-            flags: ffi::Py_READONLY,
-            doc: ptr::null(),
-        },
+        member(
+            c"_result",
+            ffi::Py_T_OBJECT_EX,
+            mem::offset_of!(Object, value),
+        ),
+        member(
+            c"_made_in",
+            ffi::Py_T_OBJECT_EX,
+            mem::offset_of!(Object, event_loop),
+        ),
+        member(
+            c"__dictoffset__",
+            ffi::Py_T_PYSSIZET,
+            mem::offset_of!(Object, attributes),
+        ),
+        member(
+            c"__weaklistoffset__",
+            ffi::Py_T_PYSSIZET,
+            mem::offset_of!(Object, weak_references),
+        ),
         ffi::PyMemberDef::default(),
     ];
     let mut slots = [
         slot(ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
         slot(ffi::Py_tp_new, new as *mut c_void),
         slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_traverse, traverse as *mut c_void),
+        slot(ffi::Py_tp_clear, clear as *mut c_void),
         slot(ffi::Py_tp_iter, itself as *mut c_void),
         slot(ffi::Py_tp_iternext, next as *mut c_void),
         slot(ffi::Py_am_await, itself as *mut c_void),
@@ -88,7 +123,7 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
         name: NAME.as_ptr(),
         basicsize: mem::size_of::<Object>() as c_int,
         itemsize: 0,
-        flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC) as c_uint,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the slots hold functions of the types that Python expects there; Python copies the members, and the getters
@@ -97,12 +132,18 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
     Ok(class.cast_into::<PyType>()?.unbind())
 }
 
-/// `isinstance(call, asyncio.Future)` is true of every call.
+/// `isinstance(call, asyncio.Future)` is true of every call; and what a program adds to one can be looked at.
 fn getters() -> *mut ffi::PyGetSetDef {
     let getters = [
         ffi::PyGetSetDef {
             name: c"__class__".as_ptr(),
             get: Some(future_class),
+            ..ffi::PyGetSetDef::default()
+        },
+        ffi::PyGetSetDef {
+            name: c"__dict__".as_ptr(),
+            get: Some(ffi::PyObject_GenericGetDict),
+            set: Some(ffi::PyObject_GenericSetDict),
             ..ffi::PyGetSetDef::default()
         },
         ffi::PyGetSetDef::default(),
@@ -142,15 +183,57 @@ unsafe extern "C" fn new(
 }
 
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    // SAFETY: this is the end of the object: nobody else has it. Its memory is from `PyType_GenericAlloc`, which for such a
-    // class is `PyObject_Malloc`'s; objects of a class made at run time hold a reference to it.
+    // SAFETY: this is the end of the object: nobody else has it, and the collector forgets it first. Its memory is from
+    // `PyType_GenericAlloc`, which for such a class is the collector's; objects of a class made at run time hold a
+    // reference to it.
     unsafe {
+        ffi::PyObject_GC_UnTrack(object.cast());
         let class = ffi::Py_TYPE(object);
-        let value = (*object.cast::<Object>()).value;
-        ffi::PyObject_Free(object.cast());
-        ffi::Py_XDECREF(value);
+        let fields = object.cast::<Object>();
+        if !(*fields).weak_references.is_null() {
+            ffi::PyObject_ClearWeakRefs(object);
+        }
+        let held = [(*fields).value, (*fields).event_loop, (*fields).attributes];
+        ffi::PyObject_GC_Del(object.cast());
+        for reference in held {
+            ffi::Py_XDECREF(reference);
+        }
         ffi::Py_DECREF(class.cast());
     }
+}
+
+unsafe extern "C" fn traverse(
+    object: *mut ffi::PyObject,
+    visit: ffi::visitproc,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: a live object, which may not have its value yet.
+    unsafe {
+        let fields = object.cast::<Object>();
+        let class = ffi::Py_TYPE(object).cast();
+        let held = [
+            (*fields).value,
+            (*fields).event_loop,
+            (*fields).attributes,
+            class,
+        ];
+        for reference in held.into_iter().filter(|reference| !reference.is_null()) {
+            let result = visit(reference, argument);
+            if result != 0 {
+                return result;
+            }
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn clear(object: *mut ffi::PyObject) -> c_int {
+    // SAFETY: a live object. What goes may run Python code, which finds the place empty.
+    unsafe {
+        let attributes = &mut (*object.cast::<Object>()).attributes;
+        ffi::Py_XDECREF(mem::replace(attributes, ptr::null_mut()));
+    }
+    0
 }
 
 unsafe extern "C" fn itself(object: *mut ffi::PyObject) -> *mut ffi::PyObject {

@@ -40,6 +40,36 @@ impl Undo {
     }
 }
 
+/// Raises an error that a call met which it does not concern: a loop that calls this deals with it as with any other of its
+/// callbacks'.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Raiser {
+    error: Mutex<Option<PyErr>>,
+}
+
+impl Raiser {
+    pub(super) fn new(error: PyErr) -> Raiser {
+        Raiser {
+            error: Mutex::new(Some(error)),
+        }
+    }
+
+    pub(super) fn take(&self) -> Option<PyErr> {
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take()
+    }
+}
+
+#[pymethods]
+impl Raiser {
+    fn __call__(&self) -> PyResult<()> {
+        match self.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Anything but a clear no counts as done: such a future is of no use here.
 pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
     match future.call_method0(py, intern!(py, "done")) {

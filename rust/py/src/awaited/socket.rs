@@ -9,7 +9,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket, Wait};
+use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket};
 
 use super::form::{Form, Outgoing, Patience, bytes, send_now};
 use super::lane::{Counts, Lane};
@@ -33,6 +33,14 @@ pub(crate) struct AsyncSocket {
 impl AsyncSocket {
     fn base<'a>(slf: &'a Bound<'_, Self>) -> &'a Socket {
         slf.as_super().get()
+    }
+
+    /// The socket for a call that is about to use it.
+    #[inline]
+    fn opened<'a>(slf: &'a Bound<'_, Self>) -> PyResult<(&'a Socket, &'a CoreSocket)> {
+        reclaim();
+        let base = AsyncSocket::base(slf);
+        Ok((base, base.core()?))
     }
 
     fn lanes(&self) -> MutexGuard<'_, Vec<Py<Lane>>> {
@@ -121,7 +129,7 @@ impl AsyncSocket {
     #[cold]
     fn serve_others(slf: &Bound<'_, Self>) -> PyResult<()> {
         AsyncSocket::leave_closed_loops(slf)?;
-        Lane::serve(&AsyncSocket::lane(slf)?)
+        Lane::serve_aside(&AsyncSocket::lane(slf)?)
     }
 
     fn futures(&self, py: Python<'_>, sending: bool) -> Vec<Py<PyAny>> {
@@ -200,7 +208,8 @@ impl AsyncSocket {
 
     // ---- sending -----------------------------------------------------------------------------------------------------
 
-    /// Sends a whole message, or waits until it can be sent.
+    /// Sends a whole message, or waits until it can be sent. Nobody else waits to send.
+    #[inline]
     fn send_message<'py>(
         slf: &Bound<'py, Self>,
         core: &CoreSocket,
@@ -208,21 +217,14 @@ impl AsyncSocket {
         flags: i32,
         result: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        if flags & DONTWAIT != 0 && this.counts.senders.load(Ordering::Relaxed) > 0 {
-            AsyncSocket::serve_others(slf)?;
-        }
-        let pending = if this.counts.senders.load(Ordering::Relaxed) == 0 {
-            match send_now(py, core, message) {
-                Ok(None) => return AsyncSocket::done(slf, result),
-                Ok(Some(message)) => message,
-                Err(error) => return AsyncSocket::failed(slf, error),
+        match send_now(slf.py(), core, message) {
+            Ok(None) => AsyncSocket::done(slf, result),
+            Ok(Some(message)) => {
+                let outgoing = Outgoing::One(Some(message), result.unbind());
+                AsyncSocket::wait_to_send(slf, core, outgoing, flags)
             }
-        } else {
-            message
-        };
-        let outgoing = Outgoing::One(Some(pending), result.unbind());
-        AsyncSocket::wait_to_send(slf, core, outgoing, flags)
+            Err(error) => AsyncSocket::failed(slf, error),
+        }
     }
 
     #[cold]
@@ -242,36 +244,44 @@ impl AsyncSocket {
         Lane::send(&AsyncSocket::lane(slf)?, slf, outgoing, deadline)
     }
 
-    /// Sends the last part of a message that this thread has begun.
-    fn finish_parts<'py>(
+    /// Sends parts, or waits until they can be sent, as whoever waits is first.
+    fn send_parts<'py>(
         slf: &Bound<'py, Self>,
         core: &CoreSocket,
-        last: zeroxide::Frame,
+        mut outgoing: Outgoing,
         flags: i32,
-        result: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let senders = &slf.get().counts.senders;
-        // Whoever waits is first.
+        let (py, senders) = (slf.py(), &slf.get().counts.senders);
         if flags & DONTWAIT != 0 && senders.load(Ordering::Relaxed) > 0 {
             AsyncSocket::serve_others(slf)?;
         }
-        if senders.load(Ordering::Relaxed) > 0 {
-            if flags & DONTWAIT != 0 {
-                // The parts before the last one are kept.
-                return AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again)));
-            }
-            let message = core.take_gathered(last);
-            return AsyncSocket::send_message(slf, core, message, flags, result);
+        if senders.load(Ordering::Relaxed) == 0
+            && let Some(result) = outgoing.push(py, core)?
+        {
+            return AsyncSocket::done(slf, result.into_bound(py));
         }
-        match core.send_part(last, false, Wait::Dont) {
-            Ok(()) => AsyncSocket::done(slf, result),
-            Err(failed) if failed.error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {
-                let last = failed.message.into_iter().next().unwrap_or_default();
-                let message = core.take_gathered(last);
-                AsyncSocket::send_message(slf, core, message, flags, result)
-            }
-            Err(failed) => AsyncSocket::failed(slf, raise(failed.error)),
+        AsyncSocket::wait_to_send(slf, core, outgoing, flags)
+    }
+
+    /// Sends what a call of `send` or `send_multipart` was given, with the tracker that its result is.
+    fn send_frames<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        message: Message,
+        flags: i32,
+        tracker: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let result = tracker.unwrap_or_else(|| slf.py().None());
+        let more = flags & SNDMORE != 0;
+        // Among those that wait there may be one that this is the next part of.
+        let in_parts =
+            more || core.is_sending_parts() || slf.get().counts.senders.load(Ordering::Relaxed) > 0;
+        if in_parts {
+            let outgoing = Outgoing::Parts(message.into_iter().collect(), more, result);
+            return AsyncSocket::send_parts(slf, core, outgoing, flags);
         }
+        let result = result.into_bound(slf.py());
+        AsyncSocket::send_message(slf, core, message, flags, result)
     }
 
     fn try_send<'py>(
@@ -281,25 +291,13 @@ impl AsyncSocket {
         copy: bool,
         track: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reclaim();
-        let py = slf.py();
-        let base = AsyncSocket::base(slf);
-        let core = base.core()?;
+        let (base, core) = AsyncSocket::opened(slf)?;
         let (frame, tracker) = if copy && data.is_exact_instance_of::<PyBytes>() {
             (buffer::copied(data)?, None)
         } else {
-            base.take(py, data, copy, track)?
+            base.take(slf.py(), data, copy, track)?
         };
-        let result = tracker.unwrap_or_else(|| py.None()).into_bound(py);
-        if flags & SNDMORE != 0 {
-            core.send_part(frame, true, Wait::Dont)
-                .map_err(|failed| raise(failed.error))?;
-            return AsyncSocket::done(slf, result);
-        }
-        if core.is_sending_parts() {
-            return AsyncSocket::finish_parts(slf, core, frame, flags, result);
-        }
-        AsyncSocket::send_message(slf, core, Message::single(frame), flags, result)
+        AsyncSocket::send_frames(slf, core, Message::single(frame), flags, tracker)
     }
 
     fn try_send_multipart<'py>(
@@ -309,29 +307,9 @@ impl AsyncSocket {
         copy: bool,
         track: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reclaim();
-        let py = slf.py();
-        let base = AsyncSocket::base(slf);
-        let core = base.core()?;
-        let (mut frames, tracker) = base.take_parts(py, parts, copy, track)?;
-        let result = tracker.unwrap_or_else(|| py.None()).into_bound(py);
-        if flags & SNDMORE == 0 && !core.is_sending_parts() {
-            let message = Message::from_frames(frames);
-            return AsyncSocket::send_message(slf, core, message, flags, result);
-        }
-        let last = if flags & SNDMORE == 0 {
-            frames.pop()
-        } else {
-            None
-        };
-        for frame in frames {
-            core.send_part(frame, true, Wait::Dont)
-                .map_err(|failed| raise(failed.error))?;
-        }
-        match last {
-            Some(last) => AsyncSocket::finish_parts(slf, core, last, flags, result),
-            None => AsyncSocket::done(slf, result),
-        }
+        let (base, core) = AsyncSocket::opened(slf)?;
+        let (frames, tracker) = base.take_parts(slf.py(), parts, copy, track)?;
+        AsyncSocket::send_frames(slf, core, Message::from_frames(frames), flags, tracker)
     }
 
     fn try_send_batch<'py>(
@@ -339,10 +317,8 @@ impl AsyncSocket {
         messages: &Bound<'py, PyAny>,
         flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reclaim();
         let (py, this) = (slf.py(), slf.get());
-        let base = AsyncSocket::base(slf);
-        let core = base.core()?;
+        let (base, core) = AsyncSocket::opened(slf)?;
         let mut messages = base.take_messages(py, messages)?.into_iter();
         let first = messages.next();
         if first.is_none() {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Wait, deferring_wakes};
 
-use super::{DONTWAIT, SNDMORE, Socket, deadline_of, wait_for};
+use super::{DONTWAIT, SNDMORE, Socket, deadline_of};
 use crate::blocking::{self, Step};
 use crate::buffer::{self, reclaim};
 use crate::error::raise;
@@ -32,12 +32,8 @@ impl Socket {
         } else {
             self.take(py, data, copy, track)?
         };
-        if flags & SNDMORE != 0 {
-            self.begin_parts(py, flags)?;
-            core.send_part(frame, true, Wait::Dont)
-                .map_err(|failed| raise(failed.error))?;
-        } else if core.is_sending_parts() {
-            self.finish_parts(py, frame, flags)?;
+        if flags & SNDMORE != 0 || core.is_sending_parts() {
+            self.send_part(py, frame, flags & SNDMORE != 0, flags)?;
         } else {
             self.send_whole(py, Message::single(frame), flags)?;
         }
@@ -54,20 +50,12 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         reclaim();
         let core = self.core()?;
-        let (mut frames, tracker) = self.take_parts(py, parts, copy, track)?;
+        let (frames, tracker) = self.take_parts(py, parts, copy, track)?;
         if flags & SNDMORE != 0 || core.is_sending_parts() {
-            let last = if flags & SNDMORE == 0 {
-                frames.pop()
-            } else {
-                None
-            };
-            self.begin_parts(py, flags)?;
-            for frame in frames {
-                core.send_part(frame, true, Wait::Dont)
-                    .map_err(|failed| raise(failed.error))?;
-            }
-            if let Some(last) = last {
-                self.finish_parts(py, last, flags)?;
+            let last = frames.len() - 1;
+            for (index, frame) in frames.into_iter().enumerate() {
+                let more = flags & SNDMORE != 0 || index < last;
+                self.send_part(py, frame, more, flags)?;
             }
         } else {
             self.send_whole(py, Message::from_frames(frames), flags)?;
@@ -218,45 +206,26 @@ impl Socket {
         })
     }
 
-    /// Waits until there is room for the message whose first part this is.
-    fn begin_parts(&self, py: Python<'_>, flags: i32) -> PyResult<()> {
+    /// Sends a part: at once with the GIL held if nothing has to be waited for, else waiting without it. What is waited for
+    /// is room, with the first part and, should it be gone again, with the last.
+    fn send_part(&self, py: Python<'_>, part: CoreFrame, more: bool, flags: i32) -> PyResult<()> {
         let core = self.core()?;
-        if core.is_sending_parts() {
-            return Ok(());
+        let (attempt, wakes) = deferring_wakes(|| core.send_part(part, more, Wait::Dont));
+        if !wakes.is_empty() {
+            py.detach(|| drop(wakes));
         }
-        match core.await_room(Wait::Dont) {
-            Err(error) if error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {}
-            other => return other.map_err(raise),
-        }
-        blocking::wait(py, deadline_of(core, SNDTIMEO)?, |until| {
-            match core.await_room(until.map_or(Wait::Forever, Wait::Until)) {
-                Ok(()) => Ok(Step::Done(())),
-                Err(error) if matches!(error.kind(), ErrorKind::Again | ErrorKind::Interrupted) => {
-                    Ok(Step::Again)
-                }
-                Err(error) => Err(error),
+        let mut pending = match attempt {
+            Ok(()) => return Ok(()),
+            Err(failed) if failed.error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {
+                failed.message.into_iter().next()
             }
-        })
-    }
-
-    fn finish_parts(&self, py: Python<'_>, last: CoreFrame, flags: i32) -> PyResult<()> {
-        let core = self.core()?;
-        let deadline = if flags & DONTWAIT != 0 {
-            None
-        } else {
-            deadline_of(core, SNDTIMEO)?
+            Err(failed) => return Err(raise(failed.error)),
         };
-        if wait_for(flags) == Wait::Dont {
-            return core
-                .send_part(last, false, Wait::Dont)
-                .map_err(|failed| raise(failed.error));
-        }
-        let mut pending = Some(last);
-        blocking::wait(py, deadline, move |until| {
-            let Some(last) = pending.take() else {
+        blocking::wait(py, deadline_of(core, SNDTIMEO)?, move |until| {
+            let Some(part) = pending.take() else {
                 return Ok(Step::Done(()));
             };
-            match core.send_part(last, false, until.map_or(Wait::Forever, Wait::Until)) {
+            match core.send_part(part, more, until.map_or(Wait::Forever, Wait::Until)) {
                 Ok(()) => Ok(Step::Done(())),
                 Err(failed) => match failed.error.kind() {
                     ErrorKind::Again | ErrorKind::Interrupted => {

@@ -542,6 +542,45 @@ fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
 }
 
 #[test]
+fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, Some(100), now);
+    window.push(0, 10, 10);
+    window.begin_fresh();
+    window.push(1, 5, 5);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(Some(119)), now);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first_seq: 100,
+            rows: 10,
+            ..
+        })
+    ));
+    assert_eq!(window.poll_event(), Some(Event::Based(110)));
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 120,
+            payload: 1,
+            ..
+        })
+    ));
+    window.on_ack(124, Some(9), CREDIT, now);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first: 10,
+            first_seq: 120,
+            offset: Some(9),
+            ..
+        })
+    ));
+}
+
+#[test]
 fn a_collector_that_lost_what_it_acknowledged_is_told_so() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, Some(100), now);

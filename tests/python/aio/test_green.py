@@ -5,7 +5,7 @@ import os
 
 import pytest
 from loops import subtree
-from support import PATIENCE, Background, Sockets, finish_script, start_script
+from support import PATIENCE, Background, finish_script, start_script
 
 gevent = pytest.importorskip("gevent")
 
@@ -16,27 +16,14 @@ def green(zmq):
 
 
 @pytest.fixture
-def context(green):
-    context = green.Context()
-    context.linger = 0
-    yield context
-    context.destroy(linger=0)
-
-
-@pytest.fixture
-def sockets(zmq, context, directory):
-    return Sockets(zmq, context, directory)
+def aio(green):
+    return green
 
 
 @pytest.fixture(autouse=True)
 def patience():
     with gevent.Timeout(PATIENCE):
         yield
-
-
-@pytest.fixture
-def pipe(zmq, sockets):
-    return sockets.pair(zmq.PULL, zmq.PUSH)
 
 
 def test_names(zmq, green):

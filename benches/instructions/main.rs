@@ -1,0 +1,364 @@
+//! The hot paths, each run so and so often, for `tools/instructions.py` to count their instructions under callgrind:
+//! counts do not depend on who else uses the machine. Prints each path's name and how often it ran, in that order.
+//!
+//! Only what happens within [`counted`] is counted, so each path prepares before it and tidies up after it.
+
+use std::hint::black_box;
+use std::io::IoSlice;
+use std::time::Instant;
+
+use bytes::Bytes;
+use zeroxide::{Context, Message, Socket, SocketType, Wait};
+use zeroxide_proto::frame::Frame;
+use zeroxide_proto::mechanisms::curve::{CURVE, KeyPair, SECRET_KEY, SERVER_KEY};
+use zeroxide_proto::subscription::SubscriberTable;
+use zeroxide_proto::{Engine, EngineConfig, Event, MechanismConfig};
+use zeroxide_queue::{mpsc, spsc};
+
+/// Below the default high-water mark, so that nothing ever waits.
+const EACH: usize = 500;
+const ROUNDS: usize = 4;
+
+fn main() -> zeroxide::Result<()> {
+    queues();
+    engines();
+    matching();
+    sockets()
+}
+
+/// What is counted. Not generic, so that there is one symbol to look for.
+#[inline(never)]
+fn counted(path: &mut dyn FnMut()) {
+    path();
+    black_box(());
+}
+
+/// Where the counts of one path end: callgrind writes down what it has collected when this returns.
+#[inline(never)]
+fn end_of_path(name: &str) {
+    println!("{name} {}", EACH * ROUNDS);
+}
+
+// ---- queues --------------------------------------------------------------------------------------------------------
+
+fn queues() {
+    let body = [7; 64];
+    let (mut producer, mut consumer) = spsc::channel();
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                producer.push(Frame::copy_from(black_box(&body)));
+                let _ = producer.flush(); // nobody sleeps here
+                black_box(consumer.pop());
+            }
+        });
+    }
+    end_of_path("queue: push, flush, pop, 64 B");
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                producer.push(Frame::copy_from(black_box(&body)));
+            }
+            let _ = producer.flush();
+            while let Some(frame) = consumer.pop() {
+                black_box(frame);
+            }
+        });
+    }
+    end_of_path("queue: push and pop in runs, 64 B");
+    let mailbox = mpsc::Queue::new();
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for item in 0..EACH {
+                let _ = mailbox.push(item);
+            }
+            for item in mailbox.take_all() {
+                black_box(item);
+            }
+        });
+    }
+    end_of_path("mailbox: push and take");
+}
+
+// ---- the protocol --------------------------------------------------------------------------------------------------
+
+fn engines() {
+    for size in [64, 1024] {
+        let push = EngineConfig::new(SocketType::Push);
+        let pull = EngineConfig::new(SocketType::Pull);
+        encode_and_decode(&format!("{size} B"), push, pull, size);
+    }
+    let server = KeyPair::from_secret([1; 32]);
+    let secret = (SECRET_KEY, Bytes::from(vec![1; 32]));
+    let public = (SERVER_KEY, Bytes::copy_from_slice(&server.public));
+    let curve = |parameters| MechanismConfig {
+        spec: &CURVE,
+        parameters,
+    };
+    let push = EngineConfig {
+        mechanism: curve(vec![secret.clone(), public]),
+        ..EngineConfig::new(SocketType::Push)
+    };
+    let pull = EngineConfig {
+        mechanism: curve(vec![secret]),
+        as_server: true,
+        ..EngineConfig::new(SocketType::Pull)
+    };
+    encode_and_decode("64 B, CURVE", push, pull, 64);
+}
+
+fn encode_and_decode(name: &str, push: EngineConfig, pull: EngineConfig, size: usize) {
+    let (mut push, mut pull) = connected(push, pull);
+    let (frame, mut wire) = (Frame::from(vec![7; size]), Vec::with_capacity(1 << 20));
+    for what in ["encode", "decode"] {
+        for _ in 0..ROUNDS {
+            let mut encode = || send_all(&mut push, &frame, &mut wire);
+            if what == "encode" {
+                counted(&mut encode);
+            } else {
+                encode();
+            }
+            let mut decode = || assert_eq!(receive_all(&mut pull, &wire), EACH);
+            if what == "decode" {
+                counted(&mut decode);
+            } else {
+                decode();
+            }
+            wire.clear();
+        }
+        end_of_path(&format!("{what} {name}"));
+    }
+}
+
+fn send_all(push: &mut Engine, frame: &Frame, wire: &mut Vec<u8>) {
+    let mut left = EACH;
+    while left > 0 || push.has_transmit() {
+        while left > 0 && push.can_send() {
+            push.send(frame.clone());
+            left -= 1;
+        }
+        transmit(push, wire);
+    }
+}
+
+fn transmit(from: &mut Engine, wire: &mut Vec<u8>) {
+    let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(64);
+    let count = from.poll_transmit(&mut slices, 64 * 1024);
+    slices
+        .iter()
+        .for_each(|slice| wire.extend_from_slice(slice));
+    drop(slices);
+    from.transmitted(count, Instant::now());
+}
+
+fn receive_all(pull: &mut Engine, wire: &[u8]) -> usize {
+    let mut arrived = 0;
+    for run in wire.chunks(64 * 1024) {
+        pull.input().extend_from_slice(run);
+        pull.handle_input(Instant::now());
+        arrived += frames(pull);
+    }
+    arrived
+}
+
+fn frames(engine: &mut Engine) -> usize {
+    let mut count = 0;
+    while let Some(event) = engine.poll_event() {
+        if let Event::Frame(frame) = event {
+            black_box(frame);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Two engines that have shaken hands.
+fn connected(one: EngineConfig, other: EngineConfig) -> (Engine, Engine) {
+    let now = Instant::now();
+    let (mut one, mut other) = (Engine::new(one, now), Engine::new(other, now));
+    let mut wire = Vec::new();
+    while !(one.is_ready() && other.is_ready()) {
+        carry(&mut one, &mut other, &mut wire);
+        carry(&mut other, &mut one, &mut wire);
+    }
+    (one, other)
+}
+
+fn carry(from: &mut Engine, to: &mut Engine, wire: &mut Vec<u8>) {
+    wire.clear();
+    while from.has_transmit() {
+        transmit(from, wire);
+    }
+    receive_all(to, wire);
+}
+
+// ---- who wants what ------------------------------------------------------------------------------------------------
+
+fn matching() {
+    for topics in [10, 1000, 100_000] {
+        let mut table = SubscriberTable::new();
+        for topic in 0..topics {
+            table.add(format!("topic {topic} ").as_bytes(), topic % 10);
+        }
+        let texts: Vec<String> = (0..EACH)
+            .map(|text| format!("topic {} and a message's body", text * 7919 % topics))
+            .collect();
+        for _ in 0..ROUNDS {
+            counted(&mut || {
+                for text in &texts {
+                    table.for_each_match(black_box(text.as_bytes()), |peer| {
+                        black_box(peer);
+                    });
+                }
+            });
+        }
+        end_of_path(&format!("match one of {topics} topics"));
+    }
+}
+
+// ---- sockets, within one thread ------------------------------------------------------------------------------------
+
+fn sockets() -> zeroxide::Result<()> {
+    send_and_recv("PUSH", SocketType::Push, SocketType::Pull, &[64])?;
+    send_and_recv("PUSH", SocketType::Push, SocketType::Pull, &[1024])?;
+    send_and_recv("PUSH", SocketType::Push, SocketType::Pull, &[64; 5])?;
+    send_and_recv("DEALER", SocketType::Dealer, SocketType::Router, &[64])?;
+    publish()?;
+    route()?;
+    ask()
+}
+
+/// A bound socket and several connected to it.
+fn joined(
+    bound: SocketType,
+    connected: SocketType,
+    count: usize,
+) -> zeroxide::Result<(Socket, Vec<Socket>)> {
+    let context = Context::new();
+    let one = context.socket(bound)?;
+    one.bind("inproc://instructions")?;
+    let others = (0..count)
+        .map(|_| {
+            let other = context.socket(connected)?;
+            other.connect("inproc://instructions")?;
+            Ok(other)
+        })
+        .collect::<zeroxide::Result<_>>()?;
+    Ok((one, others))
+}
+
+fn message(sizes: &[usize]) -> Message {
+    Message::from_frames(
+        sizes
+            .iter()
+            .map(|size| Frame::copy_from(&[7; 1024][..*size])),
+    )
+}
+
+fn send(socket: &Socket, message: Message) {
+    socket.send(message, Wait::Dont).expect("room in the pipe");
+}
+
+fn recv(socket: &Socket) -> Message {
+    socket.recv(Wait::Dont).expect("a message")
+}
+
+fn send_and_recv(
+    name: &str,
+    sends: SocketType,
+    receives: SocketType,
+    sizes: &[usize],
+) -> zeroxide::Result<()> {
+    let text = sizes
+        .iter()
+        .map(|size| format!("{size} B"))
+        .collect::<Vec<_>>()
+        .join(" + ");
+    for what in ["send", "recv"] {
+        let (receiver, senders) = joined(receives, sends, 1)?;
+        for _ in 0..ROUNDS {
+            let mut sending = || (0..EACH).for_each(|_| send(&senders[0], message(sizes)));
+            if what == "send" {
+                counted(&mut sending);
+            } else {
+                sending();
+            }
+            let mut receiving = || {
+                (0..EACH).for_each(|_| {
+                    black_box(recv(&receiver));
+                })
+            };
+            if what == "recv" {
+                counted(&mut receiving);
+            } else {
+                receiving();
+            }
+        }
+        end_of_path(&format!("{what} {text}, {name} inproc"));
+    }
+    Ok(())
+}
+
+/// To ten subscribers that want everything.
+fn publish() -> zeroxide::Result<()> {
+    let (publisher, subscribers) = joined(SocketType::Pub, SocketType::Sub, 10)?;
+    for subscriber in &subscribers {
+        subscriber.subscribe("")?;
+    }
+    for _ in 0..ROUNDS {
+        counted(&mut || (0..EACH).for_each(|_| send(&publisher, message(&[64]))));
+        for subscriber in &subscribers {
+            (0..EACH).for_each(|_| drop(recv(subscriber)));
+        }
+    }
+    end_of_path("send 64 B, PUB to 10 SUB inproc");
+    Ok(())
+}
+
+/// A ROUTER's answers to a hundred peers in turns, by their routing ids.
+fn route() -> zeroxide::Result<()> {
+    let (router, dealers) = joined(SocketType::Router, SocketType::Dealer, 100)?;
+    let mut ids = Vec::new();
+    for dealer in &dealers {
+        send(dealer, message(&[1]));
+        ids.push(recv(&router).pop_front().expect("a routing id"));
+    }
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for turn in 0..EACH {
+                let id = ids[turn % ids.len()].clone();
+                send(
+                    &router,
+                    Message::from_frames([id, Frame::copy_from(&[7; 64])]),
+                );
+            }
+        });
+        for dealer in &dealers {
+            (0..EACH / dealers.len()).for_each(|_| drop(recv(dealer)));
+        }
+    }
+    end_of_path("send 64 B, ROUTER to one of 100 inproc");
+    Ok(())
+}
+
+/// What a program asks that does not want to wait.
+fn ask() -> zeroxide::Result<()> {
+    let (empty, _senders) = joined(SocketType::Pull, SocketType::Push, 1)?;
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                black_box(empty.events().is_ok());
+            }
+        });
+    }
+    end_of_path("events, nothing there");
+    for _ in 0..ROUNDS {
+        counted(&mut || {
+            for _ in 0..EACH {
+                black_box(empty.recv(Wait::Dont).is_err());
+            }
+        });
+    }
+    end_of_path("recv, nothing there");
+    Ok(())
+}

@@ -1,0 +1,175 @@
+"""Streams of messages: how many arrive per second, and what one costs both sides in CPU."""
+
+from __future__ import annotations
+
+import select
+import sys
+import threading
+import time
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from parts import Cpu, Figures, hear_peer, measure_rate, open_socket, say, tell_peer
+
+IN_FLIGHT = 500
+BATCH = 1000
+
+
+def pull(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    recv = socket.recv if case.get("copy", True) else partial(socket.recv, copy=False)
+    return measure_rate(recv, case["seconds"], cpu)
+
+
+def push(zmq: Any, socket: Any, case: Any) -> None:
+    send, payload = socket.send, b"x" * case["size"]
+    if not case.get("copy", True):
+        send = partial(send, copy=False)
+    while True:
+        send(payload)
+
+
+def pull_multipart(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    return measure_rate(socket.recv_multipart, case["seconds"], cpu)
+
+
+def push_multipart(zmq: Any, socket: Any, case: Any) -> None:
+    send_multipart, frames = socket.send_multipart, [b"x" * case["size"]] * case["frames"]
+    while True:
+        send_multipart(frames)
+
+
+def push_through_proxy(zmq: Any, socket: Any, case: Any) -> None:
+    """The messages go to a proxy in a thread of this process, which hands them on to the measuring one."""
+    front, sender = socket.context.socket(zmq.PULL), socket.context.socket(zmq.PUSH)
+    front.bind("tcp://127.0.0.1:*")
+    sender.connect(front.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
+    threading.Thread(target=zmq.proxy, args=(front, socket), daemon=True).start()
+    push(zmq, sender, case)
+
+
+def pull_batch(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    if not hasattr(socket, "recv_batch"):
+        return pull(zmq, socket, case, cpu)  # without batches a loop is what one writes
+    recv_batch, arrived = socket.recv_batch, 0
+
+    def turn() -> None:
+        nonlocal arrived
+        arrived += len(recv_batch(BATCH))
+
+    return measure_rate(turn, case["seconds"], cpu, lambda: arrived)
+
+
+def push_batch(zmq: Any, socket: Any, case: Any) -> None:
+    if not hasattr(socket, "send_batch"):
+        push(zmq, socket, case)
+    send_batch, batch = socket.send_batch, [b"x" * case["size"]] * BATCH
+    while True:
+        send_batch(batch)
+
+
+def dealer(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    """Round trips per second with IN_FLIGHT requests under way."""
+    send, recv, payload = socket.send, socket.recv, b"x" * case["size"]
+    for _ in range(IN_FLIGHT):
+        send(payload)
+
+    def turn() -> None:
+        recv()
+        send(payload)
+
+    return measure_rate(turn, case["seconds"], cpu)
+
+
+def router(zmq: Any, socket: Any, case: Any) -> None:
+    recv_multipart, send_multipart = socket.recv_multipart, socket.send_multipart
+    while True:
+        send_multipart(recv_multipart())
+
+
+def pull_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    """Several PULL sockets of one process share what one PUSH sends; they are read in turns."""
+    sockets = [socket, *further(zmq, socket, "PULL", case)]
+    receives, run, arrived = [each.recv for each in sockets], 16, 0
+
+    def turn() -> None:
+        nonlocal arrived
+        for recv in receives:
+            for _ in repeat(None, run):
+                recv()
+        arrived += run * len(receives)
+
+    return measure_rate(turn, case["seconds"], cpu, lambda: arrived)
+
+
+# ---------------------------------------------------------------- publish and subscribe: so many messages, all arrive
+
+
+def sub(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    count, recv = case["count"], socket.recv
+    recv()  # one of the empty messages that say that the subscription is in force
+    cpu_before, arrived = cpu.now(), 1
+    tell_peer("go")
+    while not recv():
+        pass
+    start = last = time.perf_counter_ns()
+    try:
+        while arrived < count:
+            for _ in repeat(None, min(1000, count - arrived)):
+                recv()
+            last = time.perf_counter_ns()
+            arrived += min(1000, count - arrived)
+    except zmq.Again:  # what has not come after so much silence is lost
+        pass
+    cpu_us = (cpu.now() - cpu_before) / 1e3 / arrived
+    rate = (arrived - 1) / max(1, last - start) * 1e9
+    return {"rate": rate, "cpu_us": cpu_us, "lost": count - arrived, **hear_peer()}
+
+
+def pub(zmq: Any, socket: Any, case: Any) -> None:
+    send, payload, count = socket.send, b"x" * case["size"], case["count"]
+    publish_until_told(socket)
+    start = time.perf_counter_ns()
+    for _ in repeat(None, count):
+        send(payload)
+    say(sender_rate=count / ((time.perf_counter_ns() - start) / 1e9))
+    threading.Event().wait()  # the runner ends this process when everything has arrived
+
+
+def publish_until_told(socket: Any, message: bytes = b"", every_s: float = 0.005) -> str:
+    while not select.select([sys.stdin], [], [], every_s)[0]:
+        socket.send(message)
+    return sys.stdin.readline().strip()
+
+
+def sub_with_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
+    """Deliveries per second to many subscribers in one process; nothing is dropped, so each is simply read empty."""
+    receives = [each.recv for each in (socket, *further(zmq, socket, "SUB", case))]
+    count, chunk = case["count"], min(100, case["count"])
+    for recv in receives:
+        recv()  # the subscription is in force
+    cpu_before = cpu.now()
+    tell_peer("go")
+    for recv in receives:
+        while not recv():
+            pass
+    start = time.perf_counter_ns()
+    left = count - 1
+    while left:
+        run = min(chunk, left)
+        for recv in receives:
+            for _ in repeat(None, run):
+                recv()
+        left -= run
+    elapsed = (time.perf_counter_ns() - start) / 1e9
+    deliveries = (count - 1) * len(receives)
+    cpu_us = (cpu.now() - cpu_before) / 1e3 / deliveries
+    return {"rate": deliveries / elapsed, "cpu_us": cpu_us, **hear_peer()}
+
+
+def further(zmq: Any, socket: Any, kind: str, case: Any) -> list[Any]:
+    """The other sockets of a side that has `sockets` of them."""
+    others = [open_socket(zmq, socket.context, kind, case) for _ in range(int(case["sockets"]) - 1)]
+    for other in others:
+        other.connect(case["endpoint"])
+    return others

@@ -1,0 +1,212 @@
+"""How far a query is behind its collectors, and how fast it goes.
+
+    from zeroxide.spark.metrics import MetricsListener
+
+    listener = MetricsListener(publish="tcp://127.0.0.1:5560")
+    spark.streams.addListener(listener)
+    ...
+    listener.latest[query.id].lag
+
+Spark gives Python sources no metrics of their own. What there is, is in a query's progress:
+where the batch ended and where the logs ended when it was planned.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+import zeroxide as zmq
+
+from .offsets import Offsets, load
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+__all__ = ["TOPIC", "CollectorMetrics", "MetricsListener", "QueryMetrics", "measure"]
+
+log = logging.getLogger(__name__)
+
+# In front of what is published, one message of two frames per batch.
+TOPIC = b"zeroxide.spark"
+
+
+@dataclass(frozen=True)
+class CollectorMetrics:
+    """One collector in one batch."""
+
+    offset: int  # where the batch ended
+    latest: int | None  # where the log ended; before Spark 4.2 it is not known
+    lag: int | None  # rows between the two
+
+
+@dataclass(frozen=True)
+class QueryMetrics:
+    """One batch of one query, as far as it read from collectors."""
+
+    id: str
+    name: str | None
+    batch: int
+    timestamp: str
+    rows: int
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    duration_ms: int
+    lag: int | None
+    collectors: Mapping[str, CollectorMetrics]
+
+
+def measure(progress: "StreamingQueryProgress") -> QueryMetrics | None:
+    """What a query's progress says about its collectors; None if it reads from none."""
+    collectors: dict[str, CollectorMetrics] = {}
+    rows = 0
+    arriving = processed = 0.0
+    for source in progress.sources:
+        end = _offsets(source.endOffset)
+        if end is None:
+            continue
+        rows += source.numInputRows
+        arriving += _finite(source.inputRowsPerSecond)
+        processed += _finite(source.processedRowsPerSecond)
+        latest = {one.log: one.offset for one in (_offsets(source.latestOffset) or {}).values()}
+        for name, position in end.items():
+            known = latest.get(position.log)
+            lag = None if known is None else max(known - position.offset, 0)
+            collectors[name] = CollectorMetrics(position.offset, known, lag)
+    if not collectors:
+        return None
+    lags = [one.lag for one in collectors.values() if one.lag is not None]
+    return QueryMetrics(
+        id=str(progress.id),
+        name=progress.name,
+        batch=progress.batchId,
+        timestamp=progress.timestamp,
+        rows=rows,
+        input_rows_per_second=arriving,
+        processed_rows_per_second=processed,
+        duration_ms=int(progress.durationMs.get("triggerExecution", 0)),
+        lag=sum(lags) if lags else None,
+        collectors=collectors,
+    )
+
+
+class MetricsListener(StreamingQueryListener):
+    """Keeps the newest metrics of every running query, logs them, and publishes them.
+
+    With `publish`, a PUB socket is bound there, which sends `TOPIC` and the metrics as JSON
+    after each batch.
+    """
+
+    def __init__(self, publish: str | None = None, *, level: int = logging.INFO) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._latest: dict[str, QueryMetrics] = {}
+        self._level = level
+        self._socket: zmq.Socket | None = None
+        self.endpoint: str | None = None
+        if publish is not None:
+            self._socket = zmq.Context.instance().socket(zmq.PUB)
+            self._socket.linger = 0
+            self._socket.bind(publish)
+            self.endpoint = self._socket.last_endpoint.rstrip(b"\0").decode()
+
+    @property
+    def latest(self) -> dict[str, QueryMetrics]:
+        """The newest metrics by the id of their query."""
+        with self._lock:
+            return dict(self._latest)
+
+    def prometheus(self) -> str:
+        """The newest metrics as text for Prometheus."""
+        lines = []
+        for kind, help_text in _HELP.items():
+            lines += [f"# HELP {kind} {help_text}", f"# TYPE {kind} gauge"]
+            for metrics in self.latest.values():
+                lines += _samples(kind, metrics)
+        return "\n".join(lines) + "\n"
+
+    def close(self) -> None:
+        """Ends what `publish` began."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def onQueryStarted(self, event: "QueryStartedEvent") -> None:
+        """Nothing is known of it yet."""
+
+    def onQueryProgress(self, event: "QueryProgressEvent") -> None:
+        """A batch is done."""
+        metrics = measure(event.progress)
+        if metrics is None:
+            return
+        with self._lock:
+            self._latest[metrics.id] = metrics
+        log.log(
+            self._level,
+            "zeromq: query %s batch %d: %d rows in %d ms, %s behind",
+            metrics.name or metrics.id,
+            metrics.batch,
+            metrics.rows,
+            metrics.duration_ms,
+            "unknown" if metrics.lag is None else metrics.lag,
+        )
+        if self._socket is not None:
+            self._socket.send_multipart([TOPIC, json.dumps(asdict(metrics)).encode()])
+
+    def onQueryIdle(self, event: "QueryIdleEvent") -> None:
+        """There was nothing to do: what was said last is still so."""
+
+    def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
+        """It is forgotten."""
+        with self._lock:
+            self._latest.pop(str(event.id), None)
+
+
+_HELP = {
+    "zeroxide_query_lag_rows": "Rows in a collector's log behind the end of the last batch.",
+    "zeroxide_query_offset": "The offset of a collector's log that was reached.",
+    "zeroxide_query_rows_per_second": "Rows processed per second in the last batch.",
+    "zeroxide_query_batch_seconds": "How long the last batch took.",
+}
+
+
+def _samples(kind: str, metrics: QueryMetrics) -> list[str]:
+    query = _quoted(metrics.name or metrics.id)
+    if kind == "zeroxide_query_rows_per_second":
+        return [f"{kind}{{query={query}}} {metrics.processed_rows_per_second}"]
+    if kind == "zeroxide_query_batch_seconds":
+        return [f"{kind}{{query={query}}} {metrics.duration_ms / 1000}"]
+    samples = []
+    for name, one in metrics.collectors.items():
+        value = one.offset if kind == "zeroxide_query_offset" else one.lag
+        if value is not None:
+            samples.append(f"{kind}{{query={query},collector={_quoted(name)}}} {value}")
+    return samples
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _offsets(text: Any) -> Offsets | None:
+    """Offsets as progress has them, or None if they are another source's."""
+    try:
+        return load(json.loads(text) if isinstance(text, str) else text)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _finite(rate: float | None) -> float:
+    # The first batch has no rate, which Spark says as NaN.
+    return rate if rate is not None and rate == rate and rate != float("inf") else 0.0

@@ -1,0 +1,375 @@
+//! A table as one message: an Arrow IPC stream, whole. What comes from peers is not trusted.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
+use arrow_ipc::writer::StreamWriter;
+use arrow_ipc::{Message, MessageHeader, root_as_message_with_opts};
+use arrow_schema::{ArrowError, DataType, SchemaRef, UnionMode};
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use flatbuffers::VerifierOptions;
+
+/// Batches of one schema.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// What every batch has.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: Vec<RecordBatch>,
+}
+
+/// Why a message is not a table, or a table no message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// It is something else, or damaged.
+    #[error("not a table in Arrow's IPC stream format: {0}")]
+    Malformed(String),
+    /// Arrow's library refuses it.
+    #[error("not a table in Arrow's IPC stream format: {0}")]
+    Arrow(#[from] ArrowError),
+}
+
+/// The most fields and other parts that the metadata of a message may describe.
+const MAX_PARTS: usize = 100_000;
+
+/// How deep types may be nested.
+const MAX_DEPTH: usize = 48;
+
+/// The most rows of a batch, as many as Arrow's 32-bit offsets count.
+const MAX_ROWS: i64 = i32::MAX as i64;
+
+impl Table {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// All rows as one batch: without a copy if there is one only.
+    pub fn to_batch(&self) -> Result<RecordBatch, TableError> {
+        match self.batches.as_slice() {
+            [batch] => Ok(batch.clone()),
+            batches => Ok(concat_batches(&self.schema, batches)?),
+        }
+    }
+
+    /// The message that says this.
+    pub fn encode(&self) -> Result<Vec<u8>, TableError> {
+        let mut writer = StreamWriter::try_new(Vec::new(), &self.schema)?;
+        for batch in &self.batches {
+            writer.write(batch)?;
+        }
+        Ok(writer.into_inner()?)
+    }
+
+    /// The table of a message. Lengths are checked before they are believed; columns refer to `bytes`.
+    pub fn decode(bytes: Bytes) -> Result<Table, TableError> {
+        // The checks are meant to leave nothing to panic about; a peer does not get to find what they miss.
+        let decode = AssertUnwindSafe(|| Decoder::default().read(Buffer::from(bytes)));
+        catch_unwind(decode).unwrap_or_else(|_| Err(malformed("its metadata contradicts itself")))
+    }
+}
+
+fn malformed(what: impl Into<String>) -> TableError {
+    TableError::Malformed(what.into())
+}
+
+/// Reads message after message.
+#[derive(Default)]
+struct Decoder {
+    schema: Option<SchemaRef>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    batches: Vec<RecordBatch>,
+}
+
+impl Decoder {
+    fn read(mut self, mut rest: Buffer) -> Result<Table, TableError> {
+        while let Some((metadata, body)) = next_message(&mut rest)? {
+            self.take(&metadata, &body)?;
+        }
+        Ok(Table {
+            schema: self.schema.ok_or_else(|| malformed("it has no schema"))?,
+            batches: self.batches,
+        })
+    }
+
+    fn take(&mut self, metadata: &Buffer, body: &Buffer) -> Result<(), TableError> {
+        let message = parse(metadata)?;
+        let version = message.version();
+        match message.header_type() {
+            MessageHeader::Schema if self.schema.is_none() => {
+                let schema = message.header_as_schema();
+                let schema = schema.ok_or_else(|| malformed("a schema that is not there"))?;
+                let schema = try_fb_to_schema(schema)?;
+                schema
+                    .fields()
+                    .iter()
+                    .try_for_each(|field| check_type(field.data_type()))?;
+                self.schema = Some(Arc::new(schema));
+            }
+            MessageHeader::RecordBatch => {
+                let batch = message.header_as_record_batch();
+                let batch = batch.ok_or_else(|| malformed("a batch that is not there"))?;
+                check(&batch, body)?;
+                let schema = self.schema()?;
+                check_widths(
+                    &batch,
+                    schema.fields().iter().map(|field| field.data_type()),
+                )?;
+                let decoder =
+                    RecordBatchDecoder::try_new(body, batch, schema, &self.dictionaries, &version)?;
+                self.batches.push(decoder.read_record_batch()?);
+            }
+            MessageHeader::DictionaryBatch => {
+                let batch = message.header_as_dictionary_batch();
+                let batch = batch.ok_or_else(|| malformed("a dictionary that is not there"))?;
+                let data = batch
+                    .data()
+                    .ok_or_else(|| malformed("a dictionary without values"))?;
+                check(&data, body)?;
+                let schema = self.schema()?;
+                let mut types = Vec::new();
+                let fields = schema.fields().iter();
+                fields.for_each(|field| add_dictionaries(field.data_type(), &mut types));
+                // Which of them it is for stands in a table of Arrow's; one of them it must be.
+                let fits = |values| check_widths(&data, [values]).is_ok();
+                if !types.into_iter().any(fits) {
+                    return Err(malformed("a dictionary that ends within an item"));
+                }
+                read_dictionary(body, batch, &schema, &mut self.dictionaries, &version)?;
+            }
+            other => {
+                let what = other.variant_name().unwrap_or("unknown");
+                return Err(malformed(format!(
+                    "a message of kind {what} where none should be"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn schema(&self) -> Result<SchemaRef, TableError> {
+        self.schema
+            .clone()
+            .ok_or_else(|| malformed("rows before the schema"))
+    }
+}
+
+/// Takes the next message off: its metadata and its body. None at the end.
+fn next_message(rest: &mut Buffer) -> Result<Option<(Buffer, Buffer)>, TableError> {
+    let Some(mut length) = word(rest) else {
+        return match rest.is_empty() {
+            true => Ok(None),
+            false => Err(malformed("it ends within a length")),
+        };
+    };
+    rest.advance(4);
+    // Streams from before Arrow 0.15 have no marker before the length.
+    if length == u32::MAX {
+        length = word(rest).ok_or_else(|| malformed("it ends within a length"))?;
+        rest.advance(4);
+    }
+    if length == 0 {
+        return Ok(None);
+    }
+    let metadata = take(rest, u64::from(length))?;
+    let body = parse(&metadata)?.bodyLength();
+    let body = u64::try_from(body).map_err(|_| malformed("a body of negative length"))?;
+    Ok(Some((metadata, take(rest, body)?)))
+}
+
+fn word(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.first_chunk()?))
+}
+
+fn take(rest: &mut Buffer, length: u64) -> Result<Buffer, TableError> {
+    let there = rest.len();
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= there);
+    let length = length.ok_or_else(|| malformed("it ends within a message"))?;
+    let taken = rest.slice_with_length(0, length);
+    rest.advance(length);
+    Ok(taken)
+}
+
+fn parse(metadata: &[u8]) -> Result<Message<'_>, TableError> {
+    let limits = VerifierOptions {
+        max_depth: MAX_DEPTH,
+        max_tables: MAX_PARTS,
+        ..VerifierOptions::default()
+    };
+    root_as_message_with_opts(&limits, metadata).map_err(|error| malformed(error.to_string()))
+}
+
+/// The lengths that a batch claims, before anybody uses them.
+fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), TableError> {
+    let nodes = batch.nodes().into_iter().flatten();
+    let mut lengths = nodes.map(|node| node.length()).chain([batch.length()]);
+    if !lengths.all(|length| (0..=MAX_ROWS).contains(&length)) {
+        return Err(malformed("columns of impossible lengths"));
+    }
+    let mut buffers = batch.buffers().into_iter().flatten();
+    let is_within = buffers.all(|buffer| {
+        let end = buffer.offset().checked_add(buffer.length());
+        let end = end.and_then(|end| usize::try_from(end).ok());
+        buffer.offset() >= 0 && buffer.length() >= 0 && end.is_some_and(|end| end <= body.len())
+    });
+    match is_within {
+        true => Ok(()),
+        false => Err(malformed("columns outside of the message")),
+    }
+}
+
+/// Sizes in types are signed, and not everybody expects that.
+fn check_type(data_type: &DataType) -> Result<(), TableError> {
+    use DataType::{
+        Dictionary, FixedSizeBinary, FixedSizeList, LargeList, LargeListView, List, ListView, Map,
+        RunEndEncoded, Struct, Union,
+    };
+    match data_type {
+        FixedSizeBinary(size) | FixedSizeList(_, size) if *size < 0 => {
+            Err(malformed("items of a negative size"))
+        }
+        Dictionary(_, of) => check_type(of),
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | Map(item, _)
+        | FixedSizeList(item, _) => check_type(item.data_type()),
+        RunEndEncoded(ends, values) => {
+            check_type(ends.data_type())?;
+            check_type(values.data_type())
+        }
+        Struct(fields) => fields
+            .iter()
+            .try_for_each(|field| check_type(field.data_type())),
+        Union(fields, _) => fields
+            .iter()
+            .try_for_each(|(_, field)| check_type(field.data_type())),
+        _ => Ok(()),
+    }
+}
+
+/// The types of the values of all dictionaries.
+fn add_dictionaries<'a>(data_type: &'a DataType, found: &mut Vec<&'a DataType>) {
+    use DataType::{
+        Dictionary, FixedSizeList, LargeList, LargeListView, List, ListView, Map, RunEndEncoded,
+        Struct, Union,
+    };
+    match data_type {
+        Dictionary(_, values) => {
+            found.push(values);
+            add_dictionaries(values, found);
+        }
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | Map(item, _)
+        | FixedSizeList(item, _) => add_dictionaries(item.data_type(), found),
+        RunEndEncoded(_, values) => add_dictionaries(values.data_type(), found),
+        Struct(fields) => {
+            fields
+                .iter()
+                .for_each(|field| add_dictionaries(field.data_type(), found));
+        }
+        Union(fields, _) => {
+            fields
+                .iter()
+                .for_each(|(_, field)| add_dictionaries(field.data_type(), found));
+        }
+        _ => {}
+    }
+}
+
+/// A buffer of numbers must end where a number does.
+fn check_widths<'a>(
+    batch: &arrow_ipc::RecordBatch<'_>,
+    columns: impl IntoIterator<Item = &'a DataType>,
+) -> Result<(), TableError> {
+    let views = batch.variadicBufferCounts().into_iter().flatten();
+    let mut views = views.map(|count| usize::try_from(count).unwrap_or(0));
+    let buffers = batch.buffers().map_or(0, |buffers| buffers.len());
+    let mut widths = Vec::new();
+    for data_type in columns {
+        add_widths(data_type, &mut views, buffers, &mut widths);
+    }
+    let buffers = batch.buffers().into_iter().flatten();
+    let is_whole = |(buffer, width): (&arrow_ipc::Buffer, &i64)| buffer.length() % width == 0;
+    match buffers.zip(&widths).all(is_whole) {
+        true => Ok(()),
+        false => Err(malformed("columns that end within an item")),
+    }
+}
+
+/// The widths of what the buffers of a column hold, in their order, up to about `most` of them.
+fn add_widths(
+    data_type: &DataType,
+    views: &mut impl Iterator<Item = usize>,
+    most: usize,
+    widths: &mut Vec<i64>,
+) {
+    use DataType::{
+        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
+        LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
+    };
+    match data_type {
+        Null => {}
+        Utf8 | Binary => widths.extend([1, 4, 1]),
+        LargeUtf8 | LargeBinary => widths.extend([1, 8, 1]),
+        Utf8View | BinaryView => {
+            widths.extend([1, 16]);
+            widths.extend(std::iter::repeat_n(1, views.next().unwrap_or(0).min(most)));
+        }
+        List(item) | Map(item, _) => {
+            widths.extend([1, 4]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        LargeList(item) => {
+            widths.extend([1, 8]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        ListView(item) => {
+            widths.extend([1, 4, 4]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        LargeListView(item) => {
+            widths.extend([1, 8, 8]);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        FixedSizeList(item, _) => {
+            widths.push(1);
+            add_widths(item.data_type(), views, most, widths);
+        }
+        Struct(fields) => {
+            widths.push(1);
+            for field in fields {
+                add_widths(field.data_type(), views, most, widths);
+            }
+        }
+        Dictionary(key, _) => add_widths(key, views, most, widths),
+        RunEndEncoded(ends, values) => {
+            add_widths(ends.data_type(), views, most, widths);
+            add_widths(values.data_type(), views, most, widths);
+        }
+        Union(fields, mode) => {
+            widths.push(1);
+            widths.extend((*mode == UnionMode::Dense).then_some(4));
+            for (_, field) in fields.iter() {
+                add_widths(field.data_type(), views, most, widths);
+            }
+        }
+        number => {
+            let width = number.primitive_width().unwrap_or(1);
+            widths.extend([1, i64::try_from(width).unwrap_or(1)]);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Tables as messages: what is encoded comes back, and what peers make up is refused without a panic.
+
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::builder::{ListBuilder, StringDictionaryBuilder};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Int64Array, NullArray, RecordBatch,
+    StringArray, StringViewArray, StructArray,
+};
+use proptest::prelude::*;
+use zeroxide_log::Table;
+
+/// A column of every shape that metadata has a word for.
+fn table() -> Table {
+    let mut list = ListBuilder::new(arrow_array::builder::Int32Builder::new());
+    list.append_value([Some(1), None, Some(3)]);
+    list.append_null();
+    list.append_value([]);
+    let mut words = StringDictionaryBuilder::<Int32Type>::new();
+    words.extend(["a", "b", "a"].map(Some));
+    let texts = StringArray::from(vec![Some("x"), None, Some("a longer text")]);
+    let inner = StructArray::from(vec![(
+        Arc::new(arrow_schema::Field::new(
+            "inner",
+            arrow_schema::DataType::Utf8,
+            true,
+        )),
+        Arc::new(texts.clone()) as ArrayRef,
+    )]);
+    let views = StringViewArray::from(vec!["short", "a text that is too long to be inline", ""]);
+    let fixed = FixedSizeBinaryArray::try_from_iter([b"abc", b"def", b"ghi"].iter()).unwrap();
+    let columns: [(&str, ArrayRef); 9] = [
+        ("number", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        (
+            "flag",
+            Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)])),
+        ),
+        ("text", Arc::new(texts)),
+        ("list", Arc::new(list.finish())),
+        ("word", Arc::new(words.finish())),
+        ("struct", Arc::new(inner)),
+        ("view", Arc::new(views)),
+        ("fixed", Arc::new(fixed)),
+        ("nothing", Arc::new(NullArray::new(3))),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.map(|(name, column)| (name, column, true)),
+    )
+    .unwrap();
+    Table {
+        schema: batch.schema(),
+        batches: vec![batch.clone(), batch.slice(1, 2)],
+    }
+}
+
+#[test]
+fn a_table_comes_back() {
+    let table = table();
+    let back = Table::decode(table.encode().unwrap().into()).unwrap();
+    assert_eq!(back.schema, table.schema);
+    assert_eq!(back.batches, table.batches);
+    assert_eq!(back.to_batch().unwrap().num_rows(), 5);
+}
+
+#[test]
+fn what_ends_too_soon_is_refused_or_shorter() {
+    let message = table().encode().unwrap();
+    for end in 0..message.len() {
+        if let Ok(part) = Table::decode(message[..end].to_vec().into()) {
+            assert!(part.rows() <= 5);
+        }
+    }
+}
+
+/// Panics that happened, caught or not.
+fn counting_panics(run: impl FnOnce()) -> usize {
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    let before = PANICS.load(Ordering::SeqCst);
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Ordering::SeqCst);
+        hook(info);
+    }));
+    run();
+    let _ = panic::take_hook();
+    PANICS.load(Ordering::SeqCst) - before
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ZEROXIDE_FULL").is_some() { 200_000 } else { 4000 }))]
+
+    #[test]
+    fn bytes_that_were_changed_are_refused_or_read(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        let mut message = table().encode().unwrap();
+        for (at, byte) in changes {
+            let at = at.index(message.len());
+            message[at] = byte;
+        }
+        if let Ok(table) = Table::decode(message.into()) {
+            // Whatever it is now, it can be looked at.
+            for column in table.batches.iter().flat_map(RecordBatch::columns) {
+                column.to_data().validate_full().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_that_was_changed_panics_on_the_way() {
+    let message = table().encode().unwrap();
+    let panics = counting_panics(|| {
+        for at in 0..message.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut changed = message.clone();
+                changed[at] = byte;
+                let _ = Table::decode(changed.into());
+            }
+        }
+    });
+    assert_eq!(panics, 0);
+}

@@ -1,0 +1,534 @@
+//! Requests to a collector, each with its reply: patience, another try on a new connection, and errors that say what
+//! to do.
+//!
+//! Every request may be made twice: whoever did not hear the reply asks again. A call can be made in steps
+//! ([`Client::begin`], [`Client::advance`]), for callers that have something else to look after while they wait.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use zeroxide::{Context, ErrorKind};
+
+use crate::link::{Change, Link, Security};
+use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won};
+
+/// Connections that are kept for the next call.
+const IDLE_MAX: usize = 4;
+
+/// How long to wait before asking a collector again that is just going away.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// How long to wait for a reply before asking again.
+    pub timeout: Duration,
+    /// How often to ask again.
+    pub retries: u32,
+    /// Keys, if the collector asks for them.
+    pub security: Option<Security>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> ClientConfig {
+        ClientConfig {
+            timeout: Duration::from_secs(10),
+            retries: 3,
+            security: None,
+        }
+    }
+}
+
+/// Why a call came to nothing.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// No answer.
+    #[error(
+        "the collector at {endpoint} did not answer for {seconds:.1} s: is it running, and is this its address?"
+    )]
+    Gone {
+        /// Where it should be.
+        endpoint: String,
+        /// How long it was waited for.
+        seconds: f64,
+    },
+    /// The handshake ended in a no.
+    #[error(
+        "the collector at {endpoint} does not let this client in: it wants to know the public key of the client"
+    )]
+    Denied {
+        /// Where it is.
+        endpoint: String,
+    },
+    /// It does not do that.
+    #[error("the collector at {endpoint} refused: {text}")]
+    Refused {
+        /// Where it is.
+        endpoint: String,
+        /// Why, for programs.
+        code: Code,
+        /// A number that belongs to the code.
+        detail: u64,
+        /// Why, for people.
+        text: String,
+    },
+    /// The rows are not there.
+    #[error("{text}")]
+    DataLoss {
+        /// The offset that was wanted.
+        asked: u64,
+        /// The first offset there is.
+        earliest: u64,
+        /// The offset behind the last one there is.
+        latest: u64,
+        /// Which log it is.
+        log_id: LogId,
+        /// What happened, for people.
+        text: String,
+    },
+    /// What came is not what a collector says.
+    #[error("{endpoint} is not a collector, or one of another version: {what}")]
+    Foreign {
+        /// Who said it.
+        endpoint: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The sockets failed.
+    #[error(transparent)]
+    Socket(#[from] zeroxide::Error),
+}
+
+/// What [`Client::info`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Which log it is.
+    pub log_id: LogId,
+    /// The first offset that can be fetched.
+    pub earliest: u64,
+    /// The offset behind the last one that can be fetched.
+    pub latest: u64,
+    /// When the first and the last of these rows were received, in microseconds since 1970.
+    pub times: Option<(i64, i64)>,
+    /// The size of the log on disk.
+    pub bytes: u64,
+    /// The address at which others reach this collector.
+    pub advertise: String,
+}
+
+/// What [`Client::publish`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The offset of the first row.
+    pub first: u64,
+    /// The offset behind the last row.
+    pub end: u64,
+    /// The batch was there before.
+    pub already: bool,
+}
+
+/// A client of one collector. Any thread may use it; calls do not wait for each other.
+pub struct Client {
+    context: Context,
+    endpoint: String,
+    config: ClientConfig,
+    idle: Mutex<Vec<Link>>,
+    requests: AtomicU64,
+}
+
+/// A request under way.
+pub struct Call {
+    request: Request,
+    /// The connection it went over, and its number there.
+    asked: Option<(Link, u64)>,
+    began: Instant,
+    tries: u32,
+    patience: Instant,
+    pause: Option<Instant>,
+}
+
+impl Client {
+    /// A client of the collector at `endpoint`, which need not be there yet.
+    ///
+    /// # Errors
+    /// When the endpoint is not one.
+    pub fn new(endpoint: &str, config: ClientConfig) -> Result<Client, ClientError> {
+        let context = Context::new();
+        let link = Link::open(&context, endpoint, config.security.as_ref())?;
+        Ok(Client {
+            context,
+            endpoint: endpoint.to_owned(),
+            config,
+            idle: Mutex::new(vec![link]),
+            requests: AtomicU64::new(0),
+        })
+    }
+
+    /// Where the collector is.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// How long an unanswered call takes before it fails.
+    pub fn patience(&self) -> Duration {
+        self.config
+            .timeout
+            .saturating_mul(self.config.retries.saturating_add(1))
+    }
+
+    /// How long it waits before it asks again.
+    pub fn timeout(&self) -> Duration {
+        self.config.timeout
+    }
+
+    /// Whether this process made it. A forked child must not touch it.
+    pub fn is_own_process(&self) -> bool {
+        self.context.is_own_process()
+    }
+
+    // ---- calls in steps --------------------------------------------------------------------------------------------
+
+    /// Begins a call; nothing is sent yet.
+    pub fn begin(&self, request: Request) -> Call {
+        let now = Instant::now();
+        Call {
+            request,
+            asked: None,
+            began: now,
+            tries: 0,
+            patience: now,
+            pause: None,
+        }
+    }
+
+    /// Goes on with a call until its reply is there, or until a point in time (`None` = as long as it takes), which
+    /// gives `None`.
+    ///
+    /// # Errors
+    /// [`ClientError::Gone`] when patience is over; what the collector refuses.
+    pub fn advance(
+        &self,
+        call: &mut Call,
+        until: Option<Instant>,
+    ) -> Result<Option<Reply>, ClientError> {
+        loop {
+            let now = Instant::now();
+            if now.saturating_duration_since(call.began) >= self.patience() {
+                call.asked = None;
+                return Err(self.gone(call.began));
+            }
+            if let Some(pause) = call.pause {
+                if pause > now {
+                    let until = until.map_or(pause, |until| until.min(pause));
+                    std::thread::sleep(until.saturating_duration_since(now));
+                    if until < pause {
+                        return Ok(None);
+                    }
+                }
+                call.pause = None;
+            }
+            if call.asked.is_none() {
+                self.ask(call, now)?;
+            }
+            if let Some(reply) = self.listen(call)? {
+                return Ok(Some(reply));
+            }
+            let Some((link, _)) = &call.asked else {
+                continue;
+            };
+            if call.patience <= now {
+                call.asked = None;
+                continue;
+            }
+            if until.is_some_and(|until| until <= now) {
+                return Ok(None);
+            }
+            let wake = until.map_or(call.patience, |until| until.min(call.patience));
+            match link.wait(Some(wake)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(None),
+                other => other?,
+            }
+        }
+    }
+
+    /// A whole call.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn call(&self, request: Request) -> Result<Reply, ClientError> {
+        let mut call = self.begin(request);
+        loop {
+            if let Some(reply) = self.advance(&mut call, None)? {
+                return Ok(reply);
+            }
+        }
+    }
+
+    fn ask(&self, call: &mut Call, now: Instant) -> Result<(), ClientError> {
+        // Its first connection may be the one that broke while nobody looked.
+        let link = match call.tries {
+            0 => self.take_link()?,
+            _ => self.open_link()?,
+        };
+        let id = self.next_id();
+        link.send(call.request.clone().encode(id));
+        call.tries += 1;
+        call.patience = now + self.config.timeout;
+        call.asked = Some((link, id));
+        Ok(())
+    }
+
+    /// What came, if it is the reply.
+    fn listen(&self, call: &mut Call) -> Result<Option<Reply>, ClientError> {
+        let Some((link, id)) = &call.asked else {
+            return Ok(None);
+        };
+        while let Some(message) = link.poll_message() {
+            let (answered, reply) = self.decode(message)?;
+            if answered != *id {
+                continue;
+            }
+            if matches!(&reply, Reply::Refused { code, .. } if *code == Code::Closing) {
+                call.asked = None;
+                call.pause = Some(Instant::now() + PAUSE);
+                return Ok(None);
+            }
+            if let Some((link, _)) = call.asked.take() {
+                self.give_link(link);
+            }
+            return self.check(reply).map(Some);
+        }
+        match link.poll_change() {
+            Some(Change::Denied) => Err(self.denied()),
+            Some(Change::Down) => {
+                call.asked = None;
+                Ok(None)
+            }
+            Some(Change::Up) | None => Ok(None),
+        }
+    }
+
+    /// A connection for a call.
+    pub(crate) fn take_link(&self) -> Result<Link, ClientError> {
+        while let Some(link) = { self.idle().pop() } {
+            let mut is_up = true;
+            while let Some(change) = link.poll_change() {
+                is_up = change == Change::Up;
+            }
+            if is_up {
+                while link.poll_message().is_some() {}
+                return Ok(link);
+            }
+        }
+        self.open_link()
+    }
+
+    pub(crate) fn open_link(&self) -> Result<Link, ClientError> {
+        let security = self.config.security.as_ref();
+        Ok(Link::open(&self.context, &self.endpoint, security)?)
+    }
+
+    /// Keeps a connection on which nothing is awaited any more.
+    pub(crate) fn give_link(&self, link: Link) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(link);
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn decode(&self, message: zeroxide::Message) -> Result<(u64, Reply), ClientError> {
+        Reply::decode(message).map_err(|WireError { what, .. }| self.foreign(what))
+    }
+
+    /// Refusals are errors.
+    pub(crate) fn check(&self, reply: Reply) -> Result<Reply, ClientError> {
+        match reply {
+            Reply::Refused { code, detail, text } => Err(ClientError::Refused {
+                endpoint: self.endpoint.clone(),
+                code,
+                detail,
+                text,
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    pub(crate) fn gone(&self, since: Instant) -> ClientError {
+        ClientError::Gone {
+            endpoint: self.endpoint.clone(),
+            seconds: since.elapsed().as_secs_f64(),
+        }
+    }
+
+    pub(crate) fn denied(&self) -> ClientError {
+        ClientError::Denied {
+            endpoint: self.endpoint.clone(),
+        }
+    }
+
+    pub(crate) fn foreign(&self, what: impl ToString) -> ClientError {
+        ClientError::Foreign {
+            endpoint: self.endpoint.clone(),
+            what: what.to_string(),
+        }
+    }
+
+    fn unexpected(&self) -> ClientError {
+        self.foreign("the reply is to another kind of request")
+    }
+}
+
+/// What replies say, taken out of them.
+impl Client {
+    /// What there is.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), also below.
+    pub fn info(&self) -> Result<Info, ClientError> {
+        self.read_info(self.call(Request::Info)?)
+    }
+
+    /// Reads the reply to [`Request::Info`].
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_info(&self, reply: Reply) -> Result<Info, ClientError> {
+        match reply {
+            Reply::Info {
+                log_id,
+                earliest,
+                durable,
+                times,
+                bytes,
+                advertise,
+            } => Ok(Info {
+                log_id,
+                earliest,
+                latest: durable,
+                times,
+                bytes,
+                advertise,
+            }),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// The first offset whose rows were received at `timestamp`, in microseconds since 1970, or later.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn offset_at(&self, timestamp: i64) -> Result<u64, ClientError> {
+        self.read_offset(self.call(Request::OffsetAt { timestamp })?)
+    }
+
+    /// Reads the reply to [`Request::OffsetAt`].
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_offset(&self, reply: Reply) -> Result<u64, ClientError> {
+        match reply {
+            Reply::Offset { offset } => Ok(offset),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// A group of consumers needs nothing below `offset` any more.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn commit(&self, group: &str, offset: u64) -> Result<(), ClientError> {
+        let group = group.to_owned();
+        self.read_done(self.call(Request::Commit { group, offset })?)
+    }
+
+    /// Reads a reply that only says that something was done.
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_done(&self, reply: Reply) -> Result<(), ClientError> {
+        match reply {
+            Reply::Committed | Reply::Staged | Reply::Aborted => Ok(()),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Publishes the rows of `won`, in this order.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); `NotStaged` when parts are missing.
+    pub fn publish(
+        &self,
+        query: &str,
+        batch: u64,
+        won: Vec<Won>,
+    ) -> Result<Published, ClientError> {
+        let query = query.to_owned();
+        self.read_published(self.call(Request::Publish { query, batch, won })?)
+    }
+
+    /// Reads the reply to [`Request::Publish`].
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_published(&self, reply: Reply) -> Result<Published, ClientError> {
+        match reply {
+            Reply::Published {
+                first,
+                end,
+                already,
+            } => Ok(Published {
+                first,
+                end,
+                already,
+            }),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Forgets what these attempts staged; none = all of the batch.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn abort(
+        &self,
+        query: &str,
+        batch: u64,
+        attempts: Vec<Attempt>,
+    ) -> Result<(), ClientError> {
+        let query = query.to_owned();
+        self.read_done(self.call(Request::Abort {
+            query,
+            batch,
+            attempts,
+        })?)
+    }
+
+    /// The collector's counters, as a JSON object.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn stats(&self) -> Result<bytes::Bytes, ClientError> {
+        self.read_stats(self.call(Request::Stats)?)
+    }
+
+    /// Reads the reply to [`Request::Stats`].
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_stats(&self, reply: Reply) -> Result<bytes::Bytes, ClientError> {
+        match reply {
+            Reply::Stats { json } => Ok(json),
+            _ => Err(self.unexpected()),
+        }
+    }
+}

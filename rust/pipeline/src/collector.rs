@@ -1,0 +1,285 @@
+//! The collector: writes what producers send into a log, acknowledges it when it is on disk, and serves it.
+//!
+//! ```text
+//!             ROUTER                         one thread owns the log, and everything that is written
+//!  producers ───────►┐                ┌──► sync     fdatasync, while rows are appended behind it
+//!  readers   ◄──────►├─► serve ───────┼──► fetch    reads what is on disk, answers by itself
+//!  sinks     ◄──────►┘     ▲          └──► stage    writes rows that nobody may see yet
+//!                          │
+//!  PUSH, PUB, DEALER ──► plain                      gathers messages into batches
+//! ```
+//!
+//! The serving thread never waits for a disk but in `append`, which writes to the page cache, and never for a peer. What
+//! other threads have for it comes down a [`line`]; what it has for peers, any thread may say through the [`outbox`].
+
+mod commit;
+mod config;
+mod fetch;
+mod ingest;
+mod line;
+mod outbox;
+mod plain;
+mod serve;
+mod stage;
+mod staging;
+mod stats;
+mod wake;
+mod writer;
+
+use std::ops::Range;
+use std::sync::mpsc::{self, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use zeroxide::{Context, ContextOptions, Socket, SocketType, Value, ids};
+use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
+
+use crate::collector::commit::Commits;
+pub use crate::collector::config::{Config, Framing, Plain, Security};
+use crate::collector::fetch::Fetcher;
+use crate::collector::line::{Event, Line};
+use crate::collector::outbox::Outbox;
+use crate::collector::plain::Gatherer;
+use crate::collector::serve::Server;
+use crate::collector::stage::Stage;
+use crate::collector::staging::Staging;
+use crate::collector::stats::Stats;
+use crate::collector::writer::Writer;
+use crate::wire::Code;
+
+/// What a peer may have queued here before it is not read from, beside one message.
+const RCVHWM_BYTES: i64 = 32 << 20;
+
+/// What a peer may leave unread.
+const SNDHWM_BYTES: i64 = 64 << 20;
+
+/// Header, key and padding around a batch.
+const AROUND_BATCH: usize = 1 << 20;
+
+/// Why a collector did not start, or did not do what it was asked to.
+#[derive(Debug, Error)]
+pub enum CollectorError {
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A socket.
+    #[error(transparent)]
+    Socket(#[from] zeroxide::Error),
+    /// The folder of staged rows, or a thread.
+    #[error("the collector cannot work in its folder: {0}")]
+    Io(#[from] std::io::Error),
+    /// It said no.
+    #[error("{text}")]
+    Refused {
+        /// Why, for programs.
+        code: Code,
+        /// Why, for people.
+        text: String,
+    },
+    /// It did not answer in time.
+    #[error(
+        "the collector did not answer within {0:?}: the disk may be slow, or the rows may still be written"
+    )]
+    Timeout(Duration),
+    /// It was closed.
+    #[error("the collector is closed")]
+    Closed,
+    /// It ended badly.
+    #[error("{0}")]
+    Ended(String),
+}
+
+/// A running collector. Dropping it closes it.
+#[derive(Debug)]
+pub struct Collector {
+    context: Context,
+    line: Line,
+    endpoint: String,
+    plain_endpoints: Vec<String>,
+    log_id: LogId,
+    recovery: Recovery,
+    thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
+}
+
+impl Collector {
+    /// Opens the log, binds the sockets and serves from now on.
+    ///
+    /// # Errors
+    /// When the log is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to.
+    pub fn start(config: Config) -> Result<Collector, CollectorError> {
+        let log = Log::open(&config.dir, config.log.clone())?;
+        let mut stage = Stage::open(&config.dir, config.max_staged_bytes)?;
+        stage.forget_published(|query| log.published(query).map(|last| last.batch));
+
+        let context = Context::with_options(ContextOptions::default());
+        let router = open_router(&context, &config)?;
+        let endpoint = router.bind(&config.bind)?;
+        let advertise = config.advertise.clone().unwrap_or_else(|| endpoint.clone());
+
+        let stats = Arc::new(Stats::default());
+        let outbox = Outbox::new(router.clone(), stats.clone());
+        let (wake, woken) = wake::pair()?;
+        let (events, incoming) = mpsc::channel();
+        let line = Line::new(events, wake.clone());
+        let reader = log.reader();
+        let (log_id, recovery) = (log.id(), log.recovery().clone());
+        let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone())?;
+        let staging = Staging::start(
+            stage,
+            line.clone(),
+            outbox.clone(),
+            stats.clone(),
+            config.staged_for,
+        )?;
+        let commits = Commits::start(line.clone(), config.flush_after, config.flush_rows)?;
+        let gatherer = match config.plain.is_empty() {
+            true => None,
+            false => Some(Gatherer::start(&context, &config, &stats, wake)?),
+        };
+        let plain_endpoints = gatherer
+            .iter()
+            .flat_map(|gatherer| gatherer.endpoints.clone())
+            .collect();
+        let server = Server {
+            writer: Writer::new(
+                config.clone(),
+                advertise.clone(),
+                log,
+                commits,
+                outbox.clone(),
+                stats.clone(),
+            ),
+            config,
+            stats,
+            router,
+            outbox,
+            events: incoming,
+            woken,
+            reader,
+            staging,
+            fetcher,
+            gatherer,
+            endpoint: endpoint.clone(),
+            advertise,
+            started: Instant::now(),
+        };
+        let thread = thread::Builder::new().name("collector".to_owned());
+        let thread = thread.spawn(move || server.run())?;
+        Ok(Collector {
+            context,
+            line,
+            endpoint,
+            plain_endpoints,
+            log_id,
+            recovery,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// The address that was bound.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The addresses of plain peers' sockets: PULL, SUB and DEALER's, in the order of the configuration.
+    pub fn plain_endpoints(&self) -> &[String] {
+        &self.plain_endpoints
+    }
+
+    /// Which log it is.
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    /// What was found when the log was opened.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Whether it runs. One that does not and was not closed has failed: [`close`](Self::close) says how.
+    pub fn is_running(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Appends rows and waits until they are on disk. Gives their offsets.
+    ///
+    /// # Errors
+    /// `Refused` when they cannot be written, `Timeout`, `Closed`.
+    pub fn append(&self, batch: Batch, timeout: Duration) -> Result<Range<u64>, CollectorError> {
+        let (answer, answers) = sync_channel(1);
+        let batch = Box::new(batch);
+        self.line.tell(Event::Append { batch, answer });
+        match answers.recv_timeout(timeout) {
+            Ok(Ok(range)) => Ok(range),
+            Ok(Err(refusal)) => Err(CollectorError::Refused {
+                code: refusal.code,
+                text: refusal.text,
+            }),
+            Err(RecvTimeoutError::Timeout) => Err(CollectorError::Timeout(timeout)),
+            Err(RecvTimeoutError::Disconnected) => Err(CollectorError::Closed),
+        }
+    }
+
+    /// Everything that can be counted, as a JSON object.
+    ///
+    /// # Errors
+    /// `Timeout`, `Closed`.
+    pub fn stats(&self, timeout: Duration) -> Result<String, CollectorError> {
+        let (answer, answers) = sync_channel(1);
+        self.line.tell(Event::Stats { answer });
+        answers.recv_timeout(timeout).map_err(|error| match error {
+            RecvTimeoutError::Timeout => CollectorError::Timeout(timeout),
+            RecvTimeoutError::Disconnected => CollectorError::Closed,
+        })
+    }
+
+    /// Takes what is on its way, brings everything to the disk, answers, and ends. Closing again does nothing.
+    ///
+    /// # Errors
+    /// `Ended` when something could not be written, or the collector had failed before.
+    pub fn close(&self) -> Result<(), CollectorError> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = thread.take() else {
+            return Ok(());
+        };
+        self.line.tell(Event::Close);
+        let result = thread
+            .join()
+            .unwrap_or_else(|_| Err("the collector's thread panicked".to_owned()));
+        // The last answers have their linger; whoever did not take them asks again.
+        let _ = self
+            .context
+            .term_until(Some(Instant::now() + Duration::from_secs(5)));
+        result.map_err(CollectorError::Ended)
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        // Whoever wants to know calls close; the next start finds out by itself.
+        let _ = self.close();
+    }
+}
+
+fn open_router(context: &Context, config: &Config) -> Result<Socket, CollectorError> {
+    let router = context.socket(SocketType::Router)?;
+    let largest = i64::try_from(config.max_batch_bytes + AROUND_BATCH).unwrap_or(i64::MAX);
+    // Mandatory: an answer that finds no room, or nobody, is not dropped in silence.
+    let options = [
+        (ids::ROUTER_MANDATORY, Value::from(true)),
+        (ids::MAXMSGSIZE, Value::Int(largest)),
+        (ids::RCVHWM_BYTES, Value::Int(RCVHWM_BYTES)),
+        (ids::SNDHWM_BYTES, Value::Int(SNDHWM_BYTES)),
+        (ids::SNDHWM, Value::Int(100_000)),
+    ];
+    for (option, value) in options {
+        router.set_option(option, &value)?;
+    }
+    if let Some(security) = &config.security {
+        router.secure_server(&security.secret_key, &security.allow)?;
+    }
+    Ok(router)
+}

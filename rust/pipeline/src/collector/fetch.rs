@@ -1,0 +1,349 @@
+//! Answering readers, on threads of their own: reading a disk must not keep producers waiting.
+//!
+//! Clients have their turns one request at a time, however many each has asked. A client that does not take its answers
+//! is asked again later; nobody waits for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use zeroxide_log::{LogError, Reader};
+
+use crate::collector::ingest::Refusal;
+use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::stats::Stats;
+use crate::wire::{Code, FRAMES_MAX, Reply};
+
+/// Requests that one client may have waiting, and all of them together.
+const PER_CLIENT: usize = 16;
+const ALL: usize = 4096;
+
+const THREADS: usize = 2;
+
+/// How long to leave a client alone that has no room for an answer, and for how long to try.
+const PAUSE: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Something to read for somebody.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub asked: Asked,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Fetch {
+        start: u64,
+        end: u64,
+        max_bytes: usize,
+        topics: Vec<String>,
+    },
+    OffsetAt {
+        timestamp: i64,
+    },
+    Info {
+        advertise: String,
+    },
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    outbox: Outbox,
+    stats: Arc<Stats>,
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    times: Mutex<Times>,
+}
+
+/// When rows were received: offsets, and the times of those.
+#[derive(Debug, Default)]
+struct Times {
+    first: Option<(u64, i64)>,
+    last: Option<(u64, i64)>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    /// The log may be opened anew while this runs.
+    reader: Reader,
+    by_client: HashMap<Bytes, VecDeque<Job>>,
+    /// Clients with something to do, in the order of their turns.
+    turns: VecDeque<Bytes>,
+    /// Clients that have no room for an answer: when to try again, and when to give up.
+    paused: VecDeque<(Instant, Instant, Job)>,
+    waiting: usize,
+    is_over: bool,
+}
+
+impl Fetcher {
+    pub fn start(reader: Reader, outbox: Outbox, stats: Arc<Stats>) -> std::io::Result<Fetcher> {
+        let queue = Queue {
+            reader,
+            by_client: HashMap::new(),
+            turns: VecDeque::new(),
+            paused: VecDeque::new(),
+            waiting: 0,
+            is_over: false,
+        };
+        let shared = Arc::new(Shared {
+            outbox,
+            stats,
+            queue: Mutex::new(queue),
+            arrived: Condvar::new(),
+            times: Mutex::default(),
+        });
+        let mut fetcher = Fetcher {
+            shared,
+            threads: Vec::new(),
+        };
+        for _ in 0..THREADS {
+            let shared = fetcher.shared.clone();
+            let thread = thread::Builder::new().name("collector-fetch".to_owned());
+            fetcher.threads.push(thread.spawn(move || shared.run())?);
+        }
+        Ok(fetcher)
+    }
+
+    /// From now on this reader is asked.
+    pub fn read_from(&self, reader: Reader) {
+        self.shared.queue().reader = reader;
+    }
+
+    /// Answers this as soon as it is its client's turn.
+    pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
+        let mut queue = self.shared.queue();
+        let client = &job.asked.route;
+        let own = queue.by_client.get(client).map_or(0, VecDeque::len);
+        if own >= PER_CLIENT || queue.waiting >= ALL {
+            let text = format!(
+                "too many requests are waiting: {own} of this client, {} of all; ask again when some were answered",
+                queue.waiting
+            );
+            return Err((job.asked, Refusal::new(Code::TooMany, 0, text)));
+        }
+        queue.waiting += 1;
+        if own == 0 {
+            let client = client.clone();
+            queue.turns.push_back(client);
+        }
+        queue
+            .by_client
+            .entry(job.asked.route.clone())
+            .or_default()
+            .push_back(job);
+        drop(queue);
+        self.shared.arrived.notify_one();
+        Ok(())
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.shared.queue().waiting
+    }
+}
+
+impl Drop for Fetcher {
+    fn drop(&mut self) {
+        self.shared.queue().is_over = true;
+        self.shared.arrived.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic in there has been printed, and ends nothing else.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    /// The next request, and what is to be done for it again until when.
+    fn take(&mut self, now: Instant) -> Option<(Job, Option<Instant>)> {
+        if self.paused.front().is_some_and(|(due, ..)| *due <= now)
+            && let Some((_, patience, job)) = self.paused.pop_front()
+        {
+            return Some((job, Some(patience)));
+        }
+        let client = self.turns.pop_front()?;
+        let jobs = self.by_client.get_mut(&client)?;
+        let job = jobs.pop_front()?;
+        match jobs.is_empty() {
+            true => drop(self.by_client.remove(&client)),
+            false => self.turns.push_back(client),
+        }
+        Some((job, None))
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Everything in it is changed in single steps: a panic elsewhere leaves nothing half done.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut queue = self.queue();
+        while !queue.is_over {
+            let now = Instant::now();
+            let Some((job, patience)) = queue.take(now) else {
+                let due = queue
+                    .paused
+                    .front()
+                    .map(|(due, ..)| due.saturating_duration_since(now));
+                queue = match due {
+                    None => self
+                        .arrived
+                        .wait(queue)
+                        .unwrap_or_else(PoisonError::into_inner),
+                    Some(due) => {
+                        let woken = self.arrived.wait_timeout(queue, due);
+                        woken.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
+                continue;
+            };
+            let reader = queue.reader.clone();
+            drop(queue);
+            let is_done = self.answer(&reader, &job);
+            queue = self.queue();
+            let patience = patience.unwrap_or(now + PATIENCE);
+            if is_done || now >= patience {
+                queue.waiting -= 1;
+            } else {
+                queue
+                    .paused
+                    .push_back((Instant::now() + PAUSE, patience, job));
+            }
+        }
+    }
+
+    /// False when the client has no room for the answer.
+    fn answer(&self, reader: &Reader, job: &Job) -> bool {
+        let answer = match &job.what {
+            What::OffsetAt { timestamp } => reader
+                .offset_at(*timestamp)
+                .map(|offset| Reply::Offset { offset }),
+            What::Fetch {
+                start,
+                end,
+                max_bytes,
+                topics,
+            } => fetch(reader, *start, *end, *max_bytes, topics),
+            What::Info { advertise } => self.info(reader, advertise),
+        };
+        match answer {
+            Ok(reply) => {
+                let (frames, bytes) = match &reply {
+                    Reply::Fetched { frames, .. } => {
+                        (frames.len(), frames.iter().map(Bytes::len).sum::<usize>())
+                    }
+                    _ => (0, 0),
+                };
+                if !self.outbox.try_say(&job.asked, reply) {
+                    self.stats.fetch_waits.add(1);
+                    return false;
+                }
+                self.stats.fetches.add(1);
+                self.stats.fetched_frames.add(frames as u64);
+                self.stats.fetched_bytes.add(bytes as u64);
+            }
+            Err(error) => self.say_error(reader, job, &error),
+        }
+        true
+    }
+
+    fn info(&self, reader: &Reader, advertise: &str) -> Result<Reply, LogError> {
+        let (earliest, durable) = reader.bounds();
+        let times = match earliest < durable {
+            false => None,
+            true => {
+                let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                let first = receive_time(reader, &mut times.first, earliest)?;
+                let last = receive_time(reader, &mut times.last, durable - 1)?;
+                first.zip(last)
+            }
+        };
+        Ok(Reply::Info {
+            log_id: reader.id(),
+            earliest,
+            durable,
+            times,
+            bytes: reader.bytes(),
+            advertise: advertise.to_owned(),
+        })
+    }
+
+    fn say_error(&self, reader: &Reader, job: &Job, error: &LogError) {
+        let refusal = match error {
+            LogError::OutOfRange { asked, .. } => {
+                let (earliest, durable) = reader.bounds();
+                let reply = Reply::OutOfRange {
+                    log_id: reader.id(),
+                    asked: *asked,
+                    earliest,
+                    durable,
+                };
+                return self.outbox.say(&job.asked, reply);
+            }
+            LogError::Corrupt { end, .. } => Refusal::new(Code::Corrupt, *end, error.to_string()),
+            _ => Refusal::new(Code::Failed, 0, error.to_string()),
+        };
+        self.stats.failures.add(1);
+        self.outbox.refuse(&job.asked, refusal);
+    }
+}
+
+/// When the row at an offset was received, which was perhaps asked before. None when it cannot be read any more.
+fn receive_time(
+    reader: &Reader,
+    known: &mut Option<(u64, i64)>,
+    offset: u64,
+) -> Result<Option<i64>, LogError> {
+    if let Some((_, time)) = known.filter(|(at, _)| *at == offset) {
+        return Ok(Some(time));
+    }
+    let time = match reader.fetch(offset, offset + 1, 1) {
+        Ok(stored) => stored.first().map(|stored| stored.origin.receive_time),
+        // Whoever asks for the rows hears of this.
+        Err(LogError::OutOfRange { .. } | LogError::Corrupt { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    *known = time.map(|time| (offset, time));
+    Ok(time)
+}
+
+fn fetch(
+    reader: &Reader,
+    start: u64,
+    end: u64,
+    max_bytes: usize,
+    topics: &[String],
+) -> Result<Reply, LogError> {
+    let mut stored = reader.fetch(start, end, max_bytes)?;
+    stored.truncate(FRAMES_MAX);
+    let next = stored.last().map_or(start, |last| last.end.min(end));
+    let frames = if topics.is_empty() {
+        stored.into_iter().map(|stored| stored.bytes).collect()
+    } else {
+        let prefixes: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let picked = stored.iter().map(|stored| stored.pick(&prefixes));
+        picked
+            .filter(|picked| picked.rows() > 0)
+            .map(|picked| picked.bytes)
+            .collect()
+    };
+    let (earliest, durable) = reader.bounds();
+    Ok(Reply::Fetched {
+        log_id: reader.id(),
+        earliest,
+        durable,
+        next,
+        frames,
+    })
+}

@@ -1,0 +1,60 @@
+//! What other threads tell the serving thread.
+
+use std::ops::Range;
+use std::sync::mpsc::{Sender, SyncSender};
+use std::time::Duration;
+
+use zeroxide_log::{Batch, LogError};
+
+use crate::collector::ingest::Refusal;
+use crate::collector::outbox::Asked;
+use crate::collector::stage::{BatchOf, StagedPart};
+use crate::collector::wake::Wake;
+
+/// Something for the serving thread.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A sync has ended. All below the offset is on disk.
+    Synced {
+        result: Result<u64, LogError>,
+        took: Duration,
+    },
+    /// Rows of this process.
+    Append {
+        batch: Box<Batch>,
+        answer: SyncSender<Appended>,
+    },
+    /// Staged rows were found, and shall be published.
+    Publish {
+        asked: Asked,
+        of: BatchOf,
+        parts: Vec<StagedPart>,
+    },
+    /// Somebody in this process wants to see the counters.
+    Stats { answer: SyncSender<String> },
+    /// The end.
+    Close,
+}
+
+/// Where rows of this process are, once they are on disk.
+pub(super) type Appended = Result<Range<u64>, Refusal>;
+
+/// The way to the serving thread.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    events: Sender<Event>,
+    wake: Wake,
+}
+
+impl Line {
+    pub fn new(events: Sender<Event>, wake: Wake) -> Line {
+        Line { events, wake }
+    }
+
+    /// Tells it. When it is gone, so are those who would wait for an answer: theirs is a channel without another end.
+    pub fn tell(&self, event: Event) {
+        if self.events.send(event).is_ok() {
+            self.wake.wake();
+        }
+    }
+}

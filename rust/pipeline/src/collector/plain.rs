@@ -1,0 +1,421 @@
+//! Messages of peers that only know ZeroMQ, gathered into batches on a thread of their own.
+//!
+//! Batches go to the serving thread through a short queue. While nothing can be written nobody takes them out: this
+//! thread waits, the sockets fill up to their high-water marks, and the peers are held back as ZeroMQ does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use zeroxide::{
+    Context, ErrorKind, Frame, Message, POLLIN, PollItem, Socket, SocketType, Target, Value, Wait,
+    ids,
+};
+use zeroxide_log::{Batch, BatchBuilder, Row};
+
+use crate::collector::config::{Config, Framing, Plain};
+use crate::collector::stats::Stats;
+use crate::collector::wake::{self, Wake, Woken};
+
+/// A batch is handed on when it has so many bytes, whatever else holds.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Messages taken from one socket before another one has its turn.
+const TURN: usize = 1000;
+
+/// Batches between the two threads.
+const QUEUE: usize = 2;
+
+/// What a peer may have queued here.
+const RCVHWM_BYTES: i64 = 64 << 20;
+
+/// The thread, as long as it runs.
+#[derive(Debug)]
+pub(super) struct Gatherer {
+    /// What was gathered.
+    pub batches: Receiver<Batch>,
+    /// The addresses that were bound or connected, as they are.
+    pub endpoints: Vec<String>,
+    stop: Arc<AtomicBool>,
+    wake: Wake,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gatherer {
+    /// Opens the sockets and begins to gather; `ring` is rung for each batch.
+    pub fn start(
+        context: &Context,
+        config: &Config,
+        stats: &Arc<Stats>,
+        ring: Wake,
+    ) -> zeroxide::Result<Gatherer> {
+        let mut sockets = Vec::new();
+        let mut endpoints = Vec::new();
+        let plain = &config.plain;
+        for address in &plain.pull {
+            let address = Address::parse(address, Side::Bind);
+            let socket = open(context, SocketType::Pull, config, &address)?;
+            endpoints.push(address.attach(&socket)?);
+            sockets.push(socket);
+        }
+        for (address, topics) in &plain.subscribe {
+            let address = Address::parse(address, Side::Connect);
+            let socket = open(context, SocketType::Sub, config, &address)?;
+            match topics.is_empty() {
+                true => socket.subscribe("")?,
+                false => topics
+                    .iter()
+                    .try_for_each(|topic| socket.subscribe(topic))?,
+            }
+            endpoints.push(address.attach(&socket)?);
+            sockets.push(socket);
+        }
+        for address in &plain.dealer {
+            let address = Address::parse(address, Side::Bind);
+            let socket = open(context, SocketType::Router, config, &address)?;
+            endpoints.push(address.attach(&socket)?);
+            sockets.push(socket);
+        }
+        let (wake, woken) = wake::pair()?;
+        let (sender, batches) = sync_channel(QUEUE);
+        let stop = Arc::new(AtomicBool::new(false));
+        let gathering = Gathering {
+            sockets,
+            framing: plain.clone(),
+            flush_after: config.flush_after,
+            flush_rows: usize::try_from(config.flush_rows)
+                .unwrap_or(usize::MAX)
+                .max(1),
+            builder: BatchBuilder::new(),
+            since: None,
+            stats: stats.clone(),
+            sender,
+            ring,
+            stop: stop.clone(),
+            woken,
+        };
+        let thread = thread::Builder::new()
+            .name("collector-plain".to_owned())
+            .spawn(move || gathering.run())?;
+        Ok(Gatherer {
+            batches,
+            endpoints,
+            stop,
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    /// Has the thread hand on what it has and end. The queue is disconnected then.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake.wake();
+    }
+}
+
+impl Drop for Gatherer {
+    fn drop(&mut self) {
+        self.stop();
+        // It may wait for room in the queue, which nobody makes any more.
+        let (_, empty) = sync_channel(0);
+        drop(std::mem::replace(&mut self.batches, empty));
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed, and ends nothing else.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Bind,
+    Connect,
+}
+
+/// An address and what to do with it: `@` in front of it binds, `>` connects.
+#[derive(Debug)]
+struct Address<'a> {
+    endpoint: &'a str,
+    side: Side,
+}
+
+impl Address<'_> {
+    fn parse(text: &str, default: Side) -> Address<'_> {
+        let text = text.trim();
+        let (endpoint, side) = match (text.strip_prefix('@'), text.strip_prefix('>')) {
+            (Some(endpoint), _) => (endpoint, Side::Bind),
+            (_, Some(endpoint)) => (endpoint, Side::Connect),
+            _ => (text, default),
+        };
+        Address { endpoint, side }
+    }
+
+    fn attach(&self, socket: &Socket) -> zeroxide::Result<String> {
+        match self.side {
+            Side::Bind => socket.bind(self.endpoint),
+            Side::Connect => socket.connect(self.endpoint),
+        }
+    }
+}
+
+fn open(
+    context: &Context,
+    socket_type: SocketType,
+    config: &Config,
+    address: &Address<'_>,
+) -> zeroxide::Result<Socket> {
+    let socket = context.socket(socket_type)?;
+    let largest = i64::try_from(config.max_batch_bytes).unwrap_or(i64::MAX);
+    socket.set_option(ids::MAXMSGSIZE, &Value::Int(largest))?;
+    socket.set_option(ids::RCVHWM_BYTES, &Value::Int(RCVHWM_BYTES))?;
+    if let Some(security) = config
+        .security
+        .as_ref()
+        .filter(|_| address.side == Side::Bind)
+    {
+        socket.secure_server(&security.secret_key, &security.allow)?;
+    }
+    Ok(socket)
+}
+
+/// The thread's own side.
+struct Gathering {
+    sockets: Vec<Socket>,
+    framing: Plain,
+    flush_after: Duration,
+    flush_rows: usize,
+    builder: BatchBuilder,
+    /// When the first row came into the builder.
+    since: Option<Instant>,
+    stats: Arc<Stats>,
+    sender: SyncSender<Batch>,
+    ring: Wake,
+    stop: Arc<AtomicBool>,
+    woken: Woken,
+}
+
+impl Gathering {
+    fn run(mut self) {
+        loop {
+            let is_last = self.stop.load(Ordering::Acquire);
+            let Some(got) = self.take_turns() else {
+                break;
+            };
+            let is_due = |since: Instant| since.elapsed() >= self.flush_after;
+            let is_over = (is_last || self.since.is_some_and(is_due)) && !self.hand_on();
+            if is_over || is_last || !(got || self.rest()) {
+                break;
+            }
+        }
+        for socket in &self.sockets {
+            socket.close(Some(Some(Duration::ZERO)));
+        }
+    }
+
+    /// Takes some of what is there from each socket. Whether there was anything; nothing when it is over.
+    fn take_turns(&mut self) -> Option<bool> {
+        let mut got = false;
+        for index in 0..self.sockets.len() {
+            let socket = self.sockets[index].clone();
+            let is_router = socket.socket_type() == SocketType::Router;
+            match socket.recv_batch(TURN, Wait::Dont) {
+                Ok(messages) => {
+                    got = true;
+                    for message in messages {
+                        self.take(message, is_router);
+                        if self.is_full() && !self.hand_on() {
+                            return None;
+                        }
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Again | ErrorKind::Interrupted => {}
+                    _ => return None,
+                },
+            }
+        }
+        Some(got)
+    }
+
+    fn is_full(&self) -> bool {
+        self.builder.rows() >= self.flush_rows || self.builder.size() >= BATCH_BYTES
+    }
+
+    fn take(&mut self, mut message: Message, is_router: bool) {
+        if is_router {
+            // The name that the ROUTER gave the peer, and the empty frame that REQ and those who act like it send.
+            message.pop_front();
+            if message.head().is_empty() {
+                message.pop_front();
+            }
+        }
+        let frames: Vec<&[u8]> = message.iter().map(Frame::as_slice).collect();
+        let mut headers = Vec::new();
+        let row = split(self.framing.framing, &frames, &mut headers);
+        if row.frames.is_some() {
+            self.stats.plain_unframed.add(1);
+        }
+        let row = Row {
+            frames: row
+                .frames
+                .or(self.framing.keep_frames.then_some(&frames[..])),
+            ..row
+        };
+        match self.builder.push(row) {
+            Ok(()) => {
+                self.since.get_or_insert_with(Instant::now);
+            }
+            // No message gets past MAXMSGSIZE that a batch has no room for; of several frames their sum might.
+            Err(_) => self.stats.plain_lost.add(1),
+        }
+    }
+
+    /// Gives the batch to the serving thread, waiting for it. False when nobody is there to take it.
+    fn hand_on(&mut self) -> bool {
+        self.since = None;
+        if self.builder.is_empty() {
+            return true;
+        }
+        let batch = self.builder.finish();
+        let rows = batch.rows() as u64;
+        // Rung before, too: the queue may be full because nobody looked.
+        self.ring.wake();
+        let is_sent = self.sender.send(batch).is_ok();
+        match is_sent {
+            true => self.ring.wake(),
+            false => self.stats.plain_lost.add(rows),
+        }
+        is_sent
+    }
+
+    /// Waits for a message, for the batch to be due, or for the end. False when the sockets are gone.
+    fn rest(&mut self) -> bool {
+        let mut items: Vec<PollItem<'_>> = self
+            .sockets
+            .iter()
+            .map(Target::Socket)
+            .chain([Target::Fd(self.woken.fd())])
+            .map(|target| PollItem {
+                target,
+                events: POLLIN,
+                revents: 0,
+            })
+            .collect();
+        let due = self.since.map(|since| since + self.flush_after);
+        match zeroxide::poll(&mut items, due) {
+            Ok(_) => {
+                if items.last().is_some_and(|item| item.revents != 0) {
+                    self.woken.clear();
+                }
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::Interrupted,
+        }
+    }
+}
+
+/// The row of a message. It has `frames` when the framing does not explain the message.
+fn split<'a>(
+    framing: Framing,
+    frames: &'a [&'a [u8]],
+    headers: &'a mut Vec<(&'a str, &'a [u8])>,
+) -> Row<'a> {
+    let framed = match (framing, frames) {
+        (_, [value]) => Some(row(value)),
+        (Framing::TopicFirst, [topic, value]) => str::from_utf8(topic).ok().map(|topic| Row {
+            topic: Some(topic),
+            ..row(value)
+        }),
+        (Framing::Envelope, [topic, key, value, pairs @ ..]) if pairs.len() % 2 == 0 => {
+            let (pairs, _) = pairs.as_chunks::<2>();
+            let names = pairs
+                .iter()
+                .map(|[name, value]| Some((str::from_utf8(name).ok()?, *value)));
+            names
+                .collect::<Option<Vec<_>>>()
+                .zip(str::from_utf8(topic).ok())
+                .map(|(named, topic)| {
+                    *headers = named;
+                    Row {
+                        topic: Some(topic),
+                        key: (!key.is_empty()).then_some(*key),
+                        headers,
+                        ..row(value)
+                    }
+                })
+        }
+        _ => None,
+    };
+    framed.unwrap_or_else(|| Row {
+        frames: Some(frames),
+        ..row(frames.last().copied().unwrap_or_default())
+    })
+}
+
+fn row(value: &[u8]) -> Row<'_> {
+    Row {
+        value,
+        ..Row::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(framing: Framing, frames: &[&str], expected: &Row<'_>) {
+        let frames: Vec<&[u8]> = frames.iter().map(|frame| frame.as_bytes()).collect();
+        let mut headers = Vec::new();
+        assert_eq!(
+            split(framing, &frames, &mut headers),
+            *expected,
+            "{frames:?}"
+        );
+    }
+
+    #[test]
+    fn frames_become_columns() {
+        let plain = row(b"v");
+        for framing in [Framing::Single, Framing::TopicFirst, Framing::Envelope] {
+            check(framing, &["v"], &plain);
+        }
+        let topic = Row {
+            topic: Some("t"),
+            ..row(b"v")
+        };
+        check(Framing::TopicFirst, &["t", "v"], &topic);
+        check(Framing::Envelope, &["t", "", "v"], &topic);
+        let all = Row {
+            key: Some(b"k"),
+            headers: &[("a", b"1"), ("b", b"")],
+            ..topic
+        };
+        check(Framing::Envelope, &["t", "k", "v", "a", "1", "b", ""], &all);
+    }
+
+    #[test]
+    fn what_the_framing_does_not_explain_is_kept_raw() {
+        let two: [&[u8]; 2] = [b"t", b"v"];
+        let raw = Row {
+            frames: Some(&two),
+            ..row(b"v")
+        };
+        check(Framing::Single, &["t", "v"], &raw);
+        check(Framing::Envelope, &["t", "v"], &raw);
+        let binary: [&[u8]; 2] = [b"\xff", b"v"];
+        let mut headers = Vec::new();
+        let row = split(Framing::TopicFirst, &binary, &mut headers);
+        assert_eq!((row.topic, row.frames), (None, Some(&binary[..])));
+    }
+
+    #[test]
+    fn an_address_says_what_to_do_with_it() {
+        let side = |text| Address::parse(text, Side::Bind).side;
+        assert_eq!(side("tcp://*:1"), Side::Bind);
+        assert_eq!(side(" >tcp://h:1"), Side::Connect);
+        let address = Address::parse("@tcp://*:1", Side::Connect);
+        assert_eq!((address.side, address.endpoint), (Side::Bind, "tcp://*:1"));
+    }
+}

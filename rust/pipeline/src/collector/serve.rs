@@ -1,0 +1,447 @@
+//! The thread that serves: takes requests off the socket, and whatever other threads have to say.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use zeroxide::{ErrorKind, Message, POLLIN, PollItem, Socket, Target, Wait};
+use zeroxide_log::Reader;
+
+use crate::collector::config::Config;
+use crate::collector::fetch::{self, Fetcher};
+use crate::collector::ingest::Refusal;
+use crate::collector::line::Event;
+use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::plain::Gatherer;
+use crate::collector::stage::BatchOf;
+use crate::collector::staging::{self, Staging};
+use crate::collector::stats::{Json, Stats};
+use crate::collector::wake::Woken;
+use crate::collector::writer::{Sent, Writer};
+use crate::wire::{Attempt, Code, Reply, Request, What, Won};
+
+/// Messages taken from the socket before others have their turn.
+const TURN: usize = 256;
+
+/// For how long an orderly end goes on taking what producers have on its way.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// For how long the last answers may take to leave.
+const LINGER: Duration = Duration::from_secs(2);
+
+pub(super) struct Server {
+    pub config: Config,
+    pub stats: Arc<Stats>,
+    pub router: Socket,
+    pub outbox: Outbox,
+    pub events: Receiver<Event>,
+    pub woken: Woken,
+    pub reader: Reader,
+    pub writer: Writer,
+    pub staging: Staging,
+    pub fetcher: Fetcher,
+    pub gatherer: Option<Gatherer>,
+    pub endpoint: String,
+    pub advertise: String,
+    pub started: Instant,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    NotYet,
+    /// What is on its way is still taken, until then.
+    Until(Instant),
+}
+
+impl Server {
+    /// Serves until it is told to end, or the socket is gone. Gives how the log was closed.
+    pub fn run(mut self) -> Result<(), String> {
+        let mut end = End::NotYet;
+        let mut retain_at = Instant::now();
+        loop {
+            let got = match self.take_messages() {
+                Ok(got) => got,
+                Err(error) => break self.end(Some(error)),
+            };
+            let told = self.take_events(&mut end);
+            let gathered = self.take_plain();
+            let now = Instant::now();
+            if now >= retain_at {
+                self.retain();
+                retain_at = now + self.config.retain_every;
+            }
+            if self.writer.handle_timeout(now) {
+                self.on_reopened();
+            }
+            while let Some(of) = self.writer.poll_published() {
+                // Nothing but parts to stage is ever turned away.
+                let _ = self.staging.push(staging::Job::Published(of));
+            }
+            let is_over = match end {
+                End::NotYet => false,
+                End::Until(until) => {
+                    now >= until || !(got || told || gathered || self.gatherer.is_some())
+                }
+            };
+            if is_over {
+                break self.end(None);
+            }
+            if !(got || told || gathered) {
+                let due = self.writer.poll_timeout();
+                let due = due.map_or(retain_at, |due| due.min(retain_at));
+                if let Err(error) = self.rest(due) {
+                    break self.end(Some(error));
+                }
+            }
+        }
+    }
+
+    fn end(mut self, why: Option<zeroxide::Error>) -> Result<(), String> {
+        drop(self.gatherer.take());
+        let closed = self.writer.close();
+        // Those threads have answers, too.
+        drop(self.staging);
+        drop(self.fetcher);
+        self.router.close(Some(Some(LINGER)));
+        match why {
+            Some(error) => Err(format!("the collector's socket failed: {error}")),
+            None => closed.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Waits for a message, for another thread, or for something to be due.
+    fn rest(&self, due: Instant) -> zeroxide::Result<()> {
+        let mut items =
+            [Target::Socket(&self.router), Target::Fd(self.woken.fd())].map(|target| PollItem {
+                target,
+                events: POLLIN,
+                revents: 0,
+            });
+        match zeroxide::poll(&mut items, Some(due)) {
+            Ok(_) => {
+                if items[1].revents != 0 {
+                    self.woken.clear();
+                }
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether there were any.
+    fn take_messages(&mut self) -> zeroxide::Result<bool> {
+        match self.router.recv_batch(TURN, Wait::Dont) {
+            Ok(messages) => {
+                for message in messages {
+                    self.handle_message(message);
+                }
+                Ok(true)
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::Again | ErrorKind::Interrupted => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Whether there were any.
+    fn take_events(&mut self, end: &mut End) -> bool {
+        let mut told = false;
+        while let Ok(event) = self.events.try_recv() {
+            told = true;
+            match event {
+                Event::Synced { result, took } => self.writer.on_synced(result, took),
+                Event::Append { batch, answer } => self.writer.handle_local(&batch, answer),
+                Event::Publish { asked, of, parts } => {
+                    self.writer.handle_publish(asked, of, &parts)
+                }
+                Event::Stats { answer } => {
+                    // Who does not wait any more does not want to know.
+                    let _ = answer.try_send(self.describe());
+                }
+                Event::Close => {
+                    *end = End::Until(Instant::now() + FAREWELL);
+                    if let Some(gatherer) = &self.gatherer {
+                        gatherer.stop();
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    /// Takes what plain peers have sent, unless nothing can be written: then they have to wait. Whether there was any.
+    fn take_plain(&mut self) -> bool {
+        let mut got = false;
+        while let Some(gatherer) = self.gatherer.as_ref().filter(|_| self.writer.can_take()) {
+            match gatherer.batches.try_recv() {
+                Ok(batch) => {
+                    got = true;
+                    self.writer.handle_plain(batch);
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => self.gatherer = None,
+            }
+        }
+        got
+    }
+
+    fn retain(&mut self) {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let Some(log) = self.writer.log() else { return };
+        // Neither is urgent, and both are tried again: a log that cannot be written to says so when rows come.
+        for failed in [log.retain(now).err(), log.save().err()] {
+            self.stats.failures.add(u64::from(failed.is_some()));
+        }
+    }
+
+    fn on_reopened(&mut self) {
+        if let Some(log) = self.writer.log() {
+            self.reader = log.reader();
+            self.fetcher.read_from(self.reader.clone());
+        }
+    }
+
+    // ---- requests --------------------------------------------------------------------------------------------------
+
+    fn handle_message(&mut self, mut message: Message) {
+        let Some(route) = message.pop_front() else {
+            self.stats.malformed.add(1);
+            return;
+        };
+        let route = route.into_bytes();
+        match Request::decode(message) {
+            Ok((id, request)) => self.handle_request(Asked { route, id }, request),
+            Err(error) => {
+                self.stats.malformed.add(1);
+                let code = match error.what {
+                    What::Version(_) => Code::Version,
+                    _ => Code::Malformed,
+                };
+                let asked = Asked {
+                    route,
+                    id: error.id.unwrap_or_default(),
+                };
+                let refusal = Refusal::new(code, 0, error.to_string());
+                self.outbox.refuse(&asked, refusal);
+            }
+        }
+    }
+
+    fn handle_request(&mut self, asked: Asked, request: Request) {
+        match request {
+            Request::Hello {
+                producer,
+                epoch,
+                next_seq,
+            } => self.writer.handle_hello(asked, &producer, epoch, next_seq),
+            Request::Append {
+                producer,
+                epoch,
+                first_seq,
+                batch,
+            } => self.writer.handle_append(Sent {
+                asked,
+                producer,
+                epoch,
+                first_seq,
+                batch,
+            }),
+            Request::Info => {
+                let advertise = self.advertise.clone();
+                self.read(asked, fetch::What::Info { advertise });
+            }
+            Request::OffsetAt { timestamp } => {
+                self.read(asked, fetch::What::OffsetAt { timestamp })
+            }
+            Request::Fetch {
+                start,
+                end,
+                max_bytes,
+                topics,
+            } => {
+                let most = self.config.max_fetch_bytes;
+                let max_bytes = usize::try_from(max_bytes).unwrap_or(most).min(most);
+                self.read(
+                    asked,
+                    fetch::What::Fetch {
+                        start,
+                        end,
+                        max_bytes,
+                        topics,
+                    },
+                );
+            }
+            Request::Commit { group, offset } => self.handle_commit(&asked, &group, offset),
+            Request::Stage {
+                query,
+                batch,
+                attempt,
+                part,
+                rows,
+            } => self.handle_stage(asked, BatchOf { query, batch }, (attempt, part), rows),
+            Request::Publish { query, batch, won } => {
+                self.handle_publish(asked, BatchOf { query, batch }, won);
+            }
+            Request::Abort {
+                query,
+                batch,
+                attempts,
+            } => self.stage(staging::Job::Abort {
+                asked,
+                of: BatchOf { query, batch },
+                attempts,
+            }),
+            Request::Stats => {
+                let json = self.describe().into();
+                self.outbox.say(&asked, Reply::Stats { json });
+            }
+        }
+    }
+
+    fn read(&self, asked: Asked, what: fetch::What) {
+        if let Err((asked, refusal)) = self.fetcher.push(fetch::Job { asked, what }) {
+            self.outbox.refuse(&asked, refusal);
+        }
+    }
+
+    fn handle_commit(&mut self, asked: &Asked, group: &str, offset: u64) {
+        let Some(log) = self.writer.log() else {
+            let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+            return self.outbox.refuse(asked, refusal);
+        };
+        if offset > log.next() {
+            let text = format!(
+                "group {group:?} cannot have read up to {offset}: the log ends at {}",
+                log.next()
+            );
+            return self
+                .outbox
+                .refuse(asked, Refusal::new(Code::Invalid, log.next(), text));
+        }
+        match log.commit_group(group, offset) {
+            Ok(()) => self.outbox.say(asked, Reply::Committed),
+            Err(error) => {
+                let refusal = Refusal::new(Code::TooMany, 0, error.to_string());
+                self.outbox.refuse(asked, refusal);
+            }
+        }
+    }
+
+    fn handle_stage(&mut self, asked: Asked, of: BatchOf, key: (Attempt, u32), rows: Bytes) {
+        let most = self.config.max_batch_bytes;
+        if rows.len() > most {
+            let text = format!(
+                "a part of {} bytes came, and {most} is the most that this collector takes",
+                rows.len()
+            );
+            return self
+                .outbox
+                .refuse(&asked, Refusal::new(Code::TooBig, most as u64, text));
+        }
+        self.stage(staging::Job::Stage {
+            asked,
+            of,
+            key,
+            rows,
+        });
+    }
+
+    fn handle_publish(&mut self, asked: Asked, of: BatchOf, won: Vec<Won>) {
+        let published = self.writer.log().and_then(|log| log.published(&of.query));
+        if published.is_some_and(|last| of.batch <= last.batch) {
+            // What was staged for it is gone, or came again for nothing.
+            return self.writer.handle_publish(asked, of, &[]);
+        }
+        self.stage(staging::Job::Publish { asked, of, won });
+    }
+
+    fn stage(&self, job: staging::Job) {
+        if let Err((asked, refusal)) = self.staging.push(job) {
+            self.outbox.refuse(&asked, refusal);
+        }
+    }
+
+    // ---- counters --------------------------------------------------------------------------------------------------
+
+    /// Everything that can be counted, as JSON.
+    fn describe(&mut self) -> String {
+        let (earliest, durable) = self.reader.bounds();
+        let id: String = self
+            .reader
+            .id()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let (state, reason) = match self.writer.obstacle() {
+            Some((code, text)) => (code.name(), text.to_owned()),
+            None => ("fine", String::new()),
+        };
+        let numbers = [
+            ("earliest", earliest),
+            ("durable", durable),
+            ("log_bytes", self.reader.bytes()),
+            ("connected_producers", self.writer.producers() as u64),
+            ("waiting_for_sync", self.writer.waiting() as u64),
+            ("waiting_fetches", self.fetcher.waiting() as u64),
+            ("credit_rows", self.writer.credit().rows),
+            ("credit_bytes", self.writer.credit().bytes),
+            ("uptime_seconds", self.started.elapsed().as_secs()),
+        ];
+        let plain = self
+            .gatherer
+            .as_ref()
+            .map(|gatherer| gatherer.endpoints.join(" "));
+        let segments = count_segments(&self.config.dir);
+        let log = self.writer.log().map(|log| {
+            let (known, forgotten) = log.producers();
+            (log.next(), known, forgotten, log.groups().clone())
+        });
+        Json::build(|json| {
+            json.text("log_id", &id);
+            json.text("endpoint", &self.endpoint);
+            json.text("advertise", &self.advertise);
+            json.text("plain", &plain.unwrap_or_default());
+            json.text("state", state);
+            json.text("reason", &reason);
+            for (name, value) in numbers {
+                json.number(name, value);
+            }
+            let (next, known, forgotten, groups) = log.unwrap_or((durable, 0, 0, BTreeMap::new()));
+            json.number("next", next);
+            json.number("segments", segments);
+            json.number("known_producers", known as u64);
+            json.number("forgotten_producers", forgotten as u64);
+            json.object("groups", |json| {
+                for (group, offset) in &groups {
+                    json.number(group, *offset);
+                }
+            });
+            self.stats.write(json);
+        })
+    }
+}
+
+/// How many files the log has.
+fn count_segments(dir: &Path) -> u64 {
+    // A folder that cannot be read is told of by everything else.
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    entries
+        .flatten()
+        .filter(|entry| {
+            entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "zlog")
+        })
+        .count() as u64
+}

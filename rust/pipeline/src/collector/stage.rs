@@ -1,0 +1,578 @@
+//! Rows of sinks that nobody may see yet: a file per batch of a query in the folder `staged` of the log.
+//!
+//! ```text
+//! file    magic (8), length of the query's name (u16), the name, batch (u64), crc of all that (u32)
+//! record  magic (4), crc of the rest (u32), length of the rows (u32), part (u32), partition (u32), attempt (u64), rows
+//! ```
+//!
+//! A part is acknowledged when its record is on disk, and found again by the next process. A record that was being
+//! written when the last one died is cut off. The log knows which batches were published: files of those, and files
+//! that nobody wrote to for a while, are deleted.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+use crate::collector::ingest::Refusal;
+use crate::wire::{Attempt, Code, Won};
+
+const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
+const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
+/// Bytes of a record before its rows.
+const RECORD: usize = 28;
+
+/// Files that are open at a time: a query has one or two.
+const BATCHES: usize = 256;
+
+/// A batch of a query.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct BatchOf {
+    pub query: String,
+    pub batch: u64,
+}
+
+/// Where the rows of a part are.
+#[derive(Clone, Debug)]
+pub(super) struct StagedPart {
+    file: Arc<File>,
+    position: u64,
+    length: usize,
+    crc: u32,
+}
+
+impl StagedPart {
+    /// How many bytes the rows have.
+    pub fn size(&self) -> usize {
+        self.length
+    }
+
+    /// The rows in their wire form, as they were staged.
+    pub fn read(&self) -> io::Result<Bytes> {
+        let mut rows = vec![0; self.length];
+        self.file.read_exact_at(&mut rows, self.position)?;
+        if crc32c::crc32c(&rows) != self.crc {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "the checksum of staged rows at byte {} is wrong",
+                    self.position
+                ),
+            ));
+        }
+        Ok(rows.into())
+    }
+}
+
+/// The file of one batch.
+#[derive(Debug)]
+struct Staged {
+    path: PathBuf,
+    file: Arc<File>,
+    /// The length of the file, and how much of it is on disk.
+    length: u64,
+    synced: u64,
+    parts: HashMap<(Attempt, u32), StagedPart>,
+    touched: SystemTime,
+    /// A sync failed: what is behind `synced` is unknown.
+    is_broken: bool,
+}
+
+/// Everything that is staged.
+#[derive(Debug)]
+pub(super) struct Stage {
+    dir: PathBuf,
+    most: u64,
+    batches: HashMap<BatchOf, Staged>,
+    /// The number in the name of the next file.
+    next_file: u64,
+    bytes: u64,
+}
+
+impl Stage {
+    /// What is staged in a log's folder. Files that are none of this are left alone.
+    pub fn open(log: &Path, most: u64) -> io::Result<Stage> {
+        let dir = log.join("staged");
+        fs::create_dir_all(&dir)?;
+        let mut stage = Stage {
+            dir,
+            most,
+            batches: HashMap::new(),
+            next_file: 0,
+            bytes: 0,
+        };
+        for entry in fs::read_dir(&stage.dir)? {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "stage")
+            {
+                let number = path
+                    .file_stem()
+                    .and_then(|stem| stem.to_str()?.parse().ok());
+                stage.next_file = stage
+                    .next_file
+                    .max(number.map_or(0, |number: u64| number + 1));
+                stage.recover(path)?;
+            }
+        }
+        Ok(stage)
+    }
+
+    /// How many bytes are staged, for how many batches.
+    pub fn size(&self) -> (u64, usize) {
+        (self.bytes, self.batches.len())
+    }
+
+    /// Takes a file of an earlier process in, cut behind its last whole record.
+    fn recover(&mut self, path: PathBuf) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let touched = file.metadata()?.modified()?;
+        let length = file.metadata()?.len();
+        let Some((name, start)) = read_head(&file, length)? else {
+            // Its head never got to the disk, so nothing in it was acknowledged.
+            return fs::remove_file(&path);
+        };
+        let file = Arc::new(file);
+        let mut staged = Staged {
+            path,
+            length: start,
+            synced: start,
+            parts: HashMap::new(),
+            touched,
+            is_broken: false,
+            file,
+        };
+        while let Some((key, part)) = read_record(&staged.file, staged.length, length)? {
+            staged.length = part.position + part.length as u64;
+            staged.parts.insert(key, part);
+        }
+        if staged.length < length {
+            staged.file.set_len(staged.length)?;
+        }
+        // What is there may be in the page cache alone, from a process that died before its sync.
+        staged.file.sync_data()?;
+        staged.synced = staged.length;
+        self.bytes += staged.length;
+        self.batches.insert(name, staged);
+        Ok(())
+    }
+
+    /// Writes a part behind the others of its batch; [`sync`](Self::sync) makes it count. A part that was staged before
+    /// is replaced: a client that missed the answer sends it again.
+    pub fn write(
+        &mut self,
+        of: &BatchOf,
+        key: (Attempt, u32),
+        rows: &[u8],
+        now: SystemTime,
+    ) -> Result<(), Refusal> {
+        let size = RECORD as u64 + rows.len() as u64;
+        if self.bytes + size > self.most {
+            let text = format!(
+                "{} bytes are staged already, the most that this collector keeps unpublished: publish or abort some",
+                self.bytes
+            );
+            return Err(Refusal::new(Code::TooMany, self.most, text));
+        }
+        let length = u32::try_from(rows.len())
+            .map_err(|_| Refusal::new(Code::TooBig, u32::MAX.into(), "a part of 4 GiB"))?;
+        if !self.batches.contains_key(of) {
+            if self.batches.len() >= BATCHES {
+                let text = format!("{BATCHES} batches are staged already: publish or abort some");
+                return Err(Refusal::new(Code::TooMany, BATCHES as u64, text));
+            }
+            let staged = self
+                .create(of, now)
+                .map_err(|error| refuse(&self.dir, &error))?;
+            self.bytes += staged.length;
+            self.batches.insert(of.clone(), staged);
+        }
+        let Some(staged) = self.batches.get_mut(of) else {
+            return Err(Refusal::new(Code::Failed, 0, "a staged batch vanished"));
+        };
+        if staged.is_broken {
+            return Err(broken(staged));
+        }
+        let mut record = Vec::with_capacity(RECORD + rows.len());
+        record.extend_from_slice(&RECORD_MAGIC);
+        record.extend_from_slice(&[0; 4]);
+        record.extend_from_slice(&length.to_le_bytes());
+        record.extend_from_slice(&key.1.to_le_bytes());
+        record.extend_from_slice(&key.0.partition.to_le_bytes());
+        record.extend_from_slice(&key.0.attempt.to_le_bytes());
+        let crc = crc32c::crc32c(rows);
+        let whole = crc32c::crc32c_combine(crc32c::crc32c(&record[8..]), crc, rows.len());
+        record[4..8].copy_from_slice(&whole.to_le_bytes());
+        record.extend_from_slice(rows);
+        if let Err(error) = staged.file.write_all_at(&record, staged.length) {
+            let refusal = refuse(&staged.path, &error);
+            // Half a record at the end is overwritten by the next one, and cut off by the next process.
+            return Err(refusal);
+        }
+        let part = StagedPart {
+            file: staged.file.clone(),
+            position: staged.length + RECORD as u64,
+            length: rows.len(),
+            crc,
+        };
+        staged.parts.insert(key, part);
+        staged.length += size;
+        staged.touched = now;
+        self.bytes += size;
+        Ok(())
+    }
+
+    fn create(&mut self, of: &BatchOf, now: SystemTime) -> io::Result<Staged> {
+        let path = self.dir.join(format!("{:012}.stage", self.next_file));
+        self.next_file += 1;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        let head = write_head(of);
+        if let Err(error) = file.write_all_at(&head, 0) {
+            // It would be found and deleted by the next process; and again, deleting may fail.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        Ok(Staged {
+            path,
+            file: Arc::new(file),
+            length: head.len() as u64,
+            synced: 0,
+            parts: HashMap::new(),
+            touched: now,
+            is_broken: false,
+        })
+    }
+
+    /// Brings what was written for this batch to the disk. When that fails, what it was about is forgotten.
+    pub fn sync(&mut self, of: &BatchOf) -> Result<(), Refusal> {
+        let Some(staged) = self.batches.get_mut(of) else {
+            return Ok(());
+        };
+        if staged.is_broken {
+            // The system tells of a failure once; after that a sync would succeed and mean nothing.
+            return Err(broken(staged));
+        }
+        if staged.synced == staged.length {
+            return Ok(());
+        }
+        let is_new = staged.synced == 0;
+        let mut result = staged.file.sync_data();
+        if is_new && result.is_ok() {
+            result = File::open(&self.dir).and_then(|dir| dir.sync_all());
+        }
+        match result {
+            Ok(()) => {
+                staged.synced = staged.length;
+                Ok(())
+            }
+            Err(error) => {
+                let synced = staged.synced;
+                staged.parts.retain(|_, part| part.position < synced);
+                staged.is_broken = true;
+                Err(refuse(&staged.path, &error))
+            }
+        }
+    }
+
+    /// The parts of these attempts, in this order; or which one is missing.
+    pub fn find(&self, of: &BatchOf, won: &[Won]) -> Result<Vec<StagedPart>, Refusal> {
+        let staged = self.batches.get(of);
+        let mut found = Vec::new();
+        for one in won {
+            for part in 0..one.parts {
+                match staged.and_then(|staged| staged.parts.get(&(one.attempt, part))) {
+                    Some(part) => found.push(part.clone()),
+                    None => {
+                        let text = format!(
+                            "part {part} of attempt {} at partition {} of batch {} of query {:?} is not staged here: it was never sent, or has expired",
+                            one.attempt.attempt, one.attempt.partition, of.batch, of.query
+                        );
+                        return Err(Refusal::new(Code::NotStaged, part.into(), text));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Forgets these attempts, or the whole batch if none are named.
+    pub fn abort(&mut self, of: &BatchOf, attempts: &[Attempt]) {
+        if let Some(staged) = self.batches.get_mut(of).filter(|_| !attempts.is_empty()) {
+            staged
+                .parts
+                .retain(|(attempt, _), _| !attempts.contains(attempt));
+            if !staged.parts.is_empty() {
+                return;
+            }
+        }
+        self.forget(|name, _| name == of);
+    }
+
+    /// Forgets the batches of a query up to one that was published.
+    pub fn on_published(&mut self, published: &BatchOf) {
+        self.forget(|of, _| of.query == published.query && of.batch <= published.batch);
+    }
+
+    /// Forgets what nobody wrote to for `age`, and gives how many batches that were.
+    pub fn expire(&mut self, now: SystemTime, age: Duration) -> usize {
+        let is_old = |staged: &Staged| {
+            now.duration_since(staged.touched)
+                .is_ok_and(|passed| passed >= age)
+        };
+        self.forget(|_, staged| is_old(staged))
+    }
+
+    /// Forgets batches that were published before this process began.
+    pub fn forget_published(&mut self, published: impl Fn(&str) -> Option<u64>) {
+        self.forget(|of, _| published(&of.query).is_some_and(|last| of.batch <= last));
+    }
+
+    fn forget(&mut self, which: impl Fn(&BatchOf, &Staged) -> bool) -> usize {
+        let before = self.batches.len();
+        let bytes = &mut self.bytes;
+        self.batches.retain(|of, staged| {
+            if !which(of, staged) {
+                return true;
+            }
+            *bytes = bytes.saturating_sub(staged.length);
+            // A file that stays is found by the next process, and has expired then.
+            let _ = fs::remove_file(&staged.path);
+            false
+        });
+        before - self.batches.len()
+    }
+}
+
+fn broken(staged: &Staged) -> Refusal {
+    let text = format!(
+        "{} could not be synced: abort this batch and stage it anew",
+        staged.path.display()
+    );
+    Refusal::new(Code::Failed, 0, text)
+}
+
+fn refuse(path: &Path, error: &io::Error) -> Refusal {
+    let code = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::Full,
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Code::ReadOnly,
+        _ => Code::Failed,
+    };
+    Refusal::new(code, 0, format!("{}: {error}", path.display()))
+}
+
+fn write_head(of: &BatchOf) -> Vec<u8> {
+    let mut head = FILE_MAGIC.to_vec();
+    // Names on the wire are short: see NAME_MAX.
+    head.extend_from_slice(&(of.query.len() as u16).to_le_bytes());
+    head.extend_from_slice(of.query.as_bytes());
+    head.extend_from_slice(&of.batch.to_le_bytes());
+    let crc = crc32c::crc32c(&head);
+    head.extend_from_slice(&crc.to_le_bytes());
+    head
+}
+
+/// Whose file this is, and where its records begin.
+fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf, u64)>> {
+    let mut start = [0; 10];
+    if length < 10 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut start, 0)?;
+    let name_length = usize::from(u16::from_le_bytes([start[8], start[9]]));
+    let end = 10 + name_length + 12;
+    if start[..8] != FILE_MAGIC || length < end as u64 {
+        return Ok(None);
+    }
+    let mut head = vec![0; end];
+    file.read_exact_at(&mut head, 0)?;
+    let Some((checked, crc)) = head.split_last_chunk::<4>() else {
+        return Ok(None);
+    };
+    if crc32c::crc32c(checked) != u32::from_le_bytes(*crc) {
+        return Ok(None);
+    }
+    let Some((named, batch)) = checked.split_last_chunk::<8>() else {
+        return Ok(None);
+    };
+    let Ok(query) = str::from_utf8(&named[10..]) else {
+        return Ok(None);
+    };
+    let of = BatchOf {
+        query: query.to_owned(),
+        batch: u64::from_le_bytes(*batch),
+    };
+    Ok(Some((of, end as u64)))
+}
+
+type Record = ((Attempt, u32), StagedPart);
+
+/// The record at `position` of a file of `end` bytes, if there is a whole one.
+fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Result<Option<Record>> {
+    if position + RECORD as u64 > end {
+        return Ok(None);
+    }
+    let mut head = [0; RECORD];
+    file.read_exact_at(&mut head, position)?;
+    let u32_at =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let length = u32_at(8) as usize;
+    let rows_at = position + RECORD as u64;
+    if head[..4] != RECORD_MAGIC || rows_at + length as u64 > end {
+        return Ok(None);
+    }
+    let mut rows = vec![0; length];
+    file.read_exact_at(&mut rows, rows_at)?;
+    let crc = crc32c::crc32c(&rows);
+    if crc32c::crc32c_combine(crc32c::crc32c(&head[8..]), crc, length) != u32_at(4) {
+        return Ok(None);
+    }
+    let attempt = Attempt {
+        partition: u32_at(16),
+        attempt: u64::from(u32_at(20)) | u64::from(u32_at(24)) << 32,
+    };
+    let part = StagedPart {
+        file: file.clone(),
+        position: rows_at,
+        length,
+        crc,
+    };
+    Ok(Some(((attempt, u32_at(12)), part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(query: &str, batch: u64) -> BatchOf {
+        BatchOf {
+            query: query.to_owned(),
+            batch,
+        }
+    }
+
+    fn attempt(partition: u32, attempt: u64) -> Attempt {
+        Attempt { partition, attempt }
+    }
+
+    fn won(partition: u32, number: u64, parts: u32) -> Won {
+        Won {
+            attempt: attempt(partition, number),
+            parts,
+        }
+    }
+
+    fn read(stage: &Stage, of: &BatchOf, won: &[Won]) -> Result<Vec<Bytes>, Code> {
+        let parts = stage.find(of, won).map_err(|refusal| refusal.code)?;
+        Ok(parts.iter().map(|part| part.read().unwrap()).collect())
+    }
+
+    #[test]
+    fn parts_are_found_again_after_a_crash_and_half_a_record_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        let batch = of("q", 7);
+        stage
+            .write(&batch, (attempt(0, 1 << 40), 0), b"one", now)
+            .unwrap();
+        stage
+            .write(&batch, (attempt(0, 1 << 40), 1), b"two", now)
+            .unwrap();
+        stage
+            .write(&batch, (attempt(1, 2), 0), b"three", now)
+            .unwrap();
+        stage.sync(&batch).unwrap();
+        let path = dir.path().join("staged/000000000000.stage");
+        drop(stage);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, [&whole[..], &RECORD_MAGIC[..], &[1; 40]].concat()).unwrap();
+
+        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        let all = [won(1, 2, 1), won(0, 1 << 40, 2)];
+        assert_eq!(read(&stage, &batch, &all).unwrap(), ["three", "one", "two"]);
+        assert_eq!(read(&stage, &batch, &[won(1, 2, 2)]), Err(Code::NotStaged));
+        assert_eq!(
+            read(&stage, &of("q", 8), &[won(1, 2, 1)]),
+            Err(Code::NotStaged)
+        );
+        assert_eq!(read(&stage, &of("q", 8), &[]).unwrap().len(), 0);
+
+        // A flipped bit: that record and what follows it are not there.
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        fs::write(&path, flipped).unwrap();
+        let stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        assert_eq!(
+            read(&stage, &batch, &[won(0, 1 << 40, 2)]).unwrap().len(),
+            2
+        );
+        assert_eq!(read(&stage, &batch, &all), Err(Code::NotStaged));
+    }
+
+    #[test]
+    fn a_part_that_comes_again_replaces_the_first_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        let batch = of("q", 0);
+        for rows in ["a", "b"] {
+            stage
+                .write(&batch, (attempt(0, 0), 0), rows.as_bytes(), now)
+                .unwrap();
+        }
+        assert_eq!(read(&stage, &batch, &[won(0, 0, 1)]).unwrap(), ["b"]);
+    }
+
+    #[test]
+    fn staging_is_bounded_and_what_is_published_aborted_or_old_makes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let mut stage = Stage::open(dir.path(), 400).unwrap();
+        let rows = [1; 100];
+        for batch in 0..2 {
+            stage
+                .write(&of("q", batch), (attempt(0, 0), 0), &rows, now)
+                .unwrap();
+        }
+        let refusal = stage.write(&of("q", 2), (attempt(0, 0), 0), &rows, now);
+        assert_eq!(refusal.unwrap_err().code, Code::TooMany);
+        stage.on_published(&of("q", 0));
+        stage
+            .write(&of("q", 2), (attempt(0, 0), 0), &rows, now)
+            .unwrap();
+        stage.abort(&of("q", 2), &[attempt(1, 1)]);
+        assert_eq!(stage.size().1, 2);
+        stage.abort(&of("q", 2), &[attempt(0, 0)]);
+        stage.abort(&of("q", 3), &[]);
+        assert_eq!(stage.size().1, 1);
+        assert_eq!(stage.expire(now, Duration::from_secs(1)), 0);
+        assert_eq!(
+            stage.expire(now + Duration::from_secs(2), Duration::from_secs(1)),
+            1
+        );
+        assert_eq!(stage.size(), (0, 0));
+        assert_eq!(fs::read_dir(dir.path().join("staged")).unwrap().count(), 0);
+
+        stage
+            .write(&of("q", 4), (attempt(0, 0), 0), &rows, now)
+            .unwrap();
+        stage
+            .write(&of("r", 4), (attempt(0, 0), 0), &rows, now)
+            .unwrap();
+        drop(stage);
+        let mut stage = Stage::open(dir.path(), 400).unwrap();
+        stage.forget_published(|query| (query == "q").then_some(5));
+        assert_eq!(stage.size().1, 1);
+    }
+}

@@ -1,0 +1,223 @@
+//! The thread that writes staged rows: syncing them must keep neither producers nor readers waiting.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use zeroxide_log::Batch;
+
+use crate::collector::ingest::Refusal;
+use crate::collector::line::{Event, Line};
+use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::stage::{BatchOf, Stage};
+use crate::collector::stats::{Count, Stats};
+use crate::wire::{Attempt, Code, Reply, Won};
+
+/// Bytes that may wait for this thread.
+const WAITING: u64 = 256 << 20;
+
+/// Parts that are synced together, at most.
+const TOGETHER: usize = 256;
+
+/// How often to look for what has expired.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+
+/// What to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Stage a part.
+    Stage {
+        asked: Asked,
+        of: BatchOf,
+        key: (Attempt, u32),
+        rows: Bytes,
+    },
+    /// Find what is to be published, and hand it to the serving thread.
+    Publish {
+        asked: Asked,
+        of: BatchOf,
+        won: Vec<Won>,
+    },
+    /// Forget attempts.
+    Abort {
+        asked: Asked,
+        of: BatchOf,
+        attempts: Vec<Attempt>,
+    },
+    /// That batch of a query was published.
+    Published(BatchOf),
+}
+
+/// The thread, as long as it runs.
+#[derive(Debug)]
+pub(super) struct Staging {
+    jobs: Option<Sender<Job>>,
+    waiting: Arc<Count>,
+    taken: Arc<Count>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Staging {
+    pub fn start(
+        stage: Stage,
+        line: Line,
+        outbox: Outbox,
+        stats: Arc<Stats>,
+        expire_after: Duration,
+    ) -> std::io::Result<Staging> {
+        let (sender, jobs) = mpsc::channel();
+        let taken = Arc::new(Count::default());
+        let mut thread = Worker {
+            stage,
+            jobs,
+            line,
+            outbox,
+            stats,
+            expire_after,
+            taken: taken.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("collector-stage".to_owned())
+            .spawn(move || thread.run())?;
+        Ok(Staging {
+            jobs: Some(sender),
+            waiting: Arc::default(),
+            taken,
+            thread: Some(thread),
+        })
+    }
+
+    /// Has it done, unless too much waits already.
+    pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
+        if let Job::Stage { asked, rows, .. } = &job {
+            let waiting = self.waiting.get() - self.taken.get();
+            if waiting > WAITING {
+                let text = format!(
+                    "{waiting} bytes wait for being staged already: try again when some were"
+                );
+                return Err((asked.clone(), Refusal::new(Code::TooMany, 0, text)));
+            }
+            self.waiting.add(rows.len() as u64);
+        }
+        if let Some(jobs) = &self.jobs {
+            // Without its other end the collector is about to end.
+            let _ = jobs.send(job);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed, and ends nothing else.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    stage: Stage,
+    jobs: Receiver<Job>,
+    line: Line,
+    outbox: Outbox,
+    stats: Arc<Stats>,
+    expire_after: Duration,
+    /// Bytes that do not wait any more.
+    taken: Arc<Count>,
+}
+
+impl Worker {
+    fn run(&mut self) {
+        let mut expire_at = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= expire_at {
+                let expired = self.stage.expire(SystemTime::now(), self.expire_after);
+                self.stats.staged_expired.add(expired as u64);
+                expire_at = now + EXPIRE_EVERY;
+            }
+            let (bytes, batches) = self.stage.size();
+            self.stats.staged_bytes.set(bytes);
+            self.stats.staged_batches.set(batches as u64);
+            match self.jobs.recv_timeout(expire_at - now) {
+                Ok(job) => self.work(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    }
+
+    /// Does this job and, if it stages something, the jobs behind it that do so, too: one sync for all of them.
+    fn work(&mut self, job: Job) {
+        let mut next = Some(job);
+        let mut written: Vec<(Asked, BatchOf)> = Vec::new();
+        while let Some(job) = next.take() {
+            match job {
+                Job::Stage {
+                    asked,
+                    of,
+                    key,
+                    rows,
+                } => {
+                    self.taken.add(rows.len() as u64);
+                    match self.write(&of, key, rows) {
+                        Ok(()) => written.push((asked, of)),
+                        Err(refusal) => self.outbox.refuse(&asked, refusal),
+                    }
+                    if written.len() < TOGETHER {
+                        next = self.jobs.try_recv().ok();
+                    }
+                }
+                other => {
+                    self.settle(&mut written);
+                    self.work_alone(other);
+                }
+            }
+        }
+        self.settle(&mut written);
+    }
+
+    fn write(&mut self, of: &BatchOf, key: (Attempt, u32), rows: Bytes) -> Result<(), Refusal> {
+        // What cannot be published must not be staged.
+        if let Err(error) = Batch::decode(rows.clone()) {
+            self.stats.malformed.add(1);
+            return Err(Refusal::new(Code::Malformed, 0, error.to_string()));
+        }
+        self.stage.write(of, key, &rows, SystemTime::now())
+    }
+
+    fn settle(&mut self, written: &mut Vec<(Asked, BatchOf)>) {
+        for (asked, of) in written.drain(..) {
+            match self.stage.sync(&of) {
+                Ok(()) => {
+                    self.stats.staged_parts.add(1);
+                    self.outbox.say(&asked, Reply::Staged);
+                }
+                Err(refusal) => self.outbox.refuse(&asked, refusal),
+            }
+        }
+    }
+
+    fn work_alone(&mut self, job: Job) {
+        match job {
+            Job::Stage { .. } => {}
+            Job::Publish { asked, of, won } => match self.stage.find(&of, &won) {
+                Ok(parts) => self.line.tell(Event::Publish { asked, of, parts }),
+                Err(refusal) => self.outbox.refuse(&asked, refusal),
+            },
+            Job::Abort {
+                asked,
+                of,
+                attempts,
+            } => {
+                self.stage.abort(&of, &attempts);
+                self.outbox.say(&asked, Reply::Aborted);
+            }
+            Job::Published(of) => self.stage.on_published(&of),
+        }
+    }
+}

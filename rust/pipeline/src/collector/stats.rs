@@ -1,0 +1,259 @@
+//! What has happened, in numbers. Counted by any thread, read by any other.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::wire::Code;
+
+/// The upper ends of the histogram of syncs, in microseconds; one more bucket holds the rest.
+const SYNC_BUCKETS: [u64; 10] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_000_000,
+];
+
+/// A number that only grows, or one that is set.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self, more: u64) {
+        // Relaxed, here and below: nobody concludes anything from one number about other memory.
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Times of syncs.
+#[derive(Debug, Default)]
+pub(super) struct Histogram {
+    buckets: [Count; SYNC_BUCKETS.len() + 1],
+    microseconds: Count,
+}
+
+impl Histogram {
+    pub fn add(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let bucket = SYNC_BUCKETS.iter().position(|end| time <= *end);
+        self.buckets[bucket.unwrap_or(SYNC_BUCKETS.len())].add(1);
+        self.microseconds.add(time);
+    }
+}
+
+/// Every counter is declared once, and shows up under its name.
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        /// What is counted.
+        #[derive(Debug, Default)]
+        pub(super) struct Stats {
+            $($(#[doc = $doc])+ pub $name: Count,)*
+            /// Refusals by code.
+            pub refused: [Count; Code::ALL.len()],
+            /// How long syncs took.
+            pub sync_times: Histogram,
+        }
+
+        impl Stats {
+            fn write_counters(&self, json: &mut Json) {
+                $(json.number(stringify!($name), self.$name.get());)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Rows that were appended, of all kinds.
+    rows,
+    /// Their encoded size.
+    bytes,
+    /// Batches of producers that were appended.
+    batches,
+    /// Batches whose rows were there already.
+    duplicates,
+    /// Batches that were dropped because nothing could be written.
+    turned_back,
+    /// Rows that plain peers sent.
+    plain_rows,
+    /// Messages of plain peers that were not of the framing.
+    plain_unframed,
+    /// Rows of plain peers that were lost: appended, and then not on disk after all.
+    plain_lost,
+    /// Rows through `append`, HTTP among them.
+    local_rows,
+    /// HELLOs.
+    hellos,
+    /// Requests to fetch that were answered.
+    fetches,
+    /// Frames that were sent in answer to them.
+    fetched_frames,
+    /// Bytes of these.
+    fetched_bytes,
+    /// Times that a reader was too slow for its own requests.
+    fetch_waits,
+    /// Parts that were staged.
+    staged_parts,
+    /// Bytes that are staged now.
+    staged_bytes,
+    /// Batches with staged parts now.
+    staged_batches,
+    /// Staged batches that nobody published in time.
+    staged_expired,
+    /// Batches of sinks that were published.
+    published,
+    /// Rows of these.
+    published_rows,
+    /// Batches of sinks that came again after they were published.
+    published_again,
+    /// Replies that had nowhere to go.
+    undelivered,
+    /// Messages that were not of the protocol.
+    malformed,
+    /// Syncs.
+    syncs,
+    /// Times that writing, syncing or reading failed.
+    failures,
+    /// Times that the log was put in order after that.
+    recoveries,
+}
+
+impl Stats {
+    pub fn refuse(&self, code: Code) {
+        self.refused[code as usize].add(1);
+    }
+
+    /// Everything, into an object that is being written.
+    pub fn write(&self, json: &mut Json) {
+        self.write_counters(json);
+        json.object("refused", |json| {
+            for code in Code::ALL {
+                let count = self.refused[code as usize].get();
+                if count > 0 {
+                    json.number(code.name(), count);
+                }
+            }
+        });
+        json.object("sync_seconds", |json| {
+            let mut count = 0;
+            json.object("buckets", |json| {
+                for (end, bucket) in SYNC_BUCKETS.iter().zip(&self.sync_times.buckets) {
+                    count += bucket.get();
+                    json.number(&seconds(*end), count);
+                }
+            });
+            count += self.sync_times.buckets[SYNC_BUCKETS.len()].get();
+            json.number("count", count);
+            json.raw("sum", &seconds(self.sync_times.microseconds.get()));
+        });
+    }
+}
+
+/// Microseconds as seconds.
+fn seconds(microseconds: u64) -> String {
+    format!(
+        "{}.{:06}",
+        microseconds / 1_000_000,
+        microseconds % 1_000_000
+    )
+}
+
+/// A JSON object that is being written.
+#[derive(Debug)]
+pub(super) struct Json {
+    text: String,
+}
+
+impl Json {
+    /// The text of an object with what `fill` writes into it.
+    pub fn build(fill: impl FnOnce(&mut Json)) -> String {
+        let mut json = Json {
+            text: String::with_capacity(2048),
+        };
+        json.braces(fill);
+        json.text
+    }
+
+    pub fn number(&mut self, name: &str, value: u64) {
+        self.raw(name, &value.to_string());
+    }
+
+    pub fn text(&mut self, name: &str, value: &str) {
+        self.name(name);
+        self.quoted(value);
+    }
+
+    pub fn object(&mut self, name: &str, fill: impl FnOnce(&mut Json)) {
+        self.name(name);
+        self.braces(fill);
+    }
+
+    /// A value that is JSON already.
+    pub fn raw(&mut self, name: &str, value: &str) {
+        self.name(name);
+        self.text.push_str(value);
+    }
+
+    fn braces(&mut self, fill: impl FnOnce(&mut Json)) {
+        self.text.push('{');
+        fill(self);
+        self.text.push('}');
+    }
+
+    fn name(&mut self, name: &str) {
+        if !self.text.ends_with('{') {
+            self.text.push(',');
+        }
+        self.quoted(name);
+        self.text.push(':');
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.text.push('"');
+        for character in text.chars() {
+            match character {
+                '"' | '\\' => {
+                    self.text.push('\\');
+                    self.text.push(character);
+                }
+                control if u32::from(control) < 0x20 => {
+                    // Writing into a String cannot fail.
+                    let _ = write!(self.text, "\\u{:04x}", u32::from(control));
+                }
+                other => self.text.push(other),
+            }
+        }
+        self.text.push('"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_every_counter_once() {
+        let stats = Stats::default();
+        stats.rows.add(3);
+        stats.refuse(Code::Gap);
+        stats.sync_times.add(Duration::from_micros(700));
+        stats.sync_times.add(Duration::from_secs(9));
+        let text = Json::build(|json| {
+            stats.write(json);
+            json.text("odd", "a\"b\\c\n{");
+            json.number("last", 1);
+        });
+        assert!(text.starts_with("{\"rows\":3,\"bytes\":0,"), "{text}");
+        assert!(text.contains("\"refused\":{\"gap\":1}"), "{text}");
+        assert!(text.contains("\"0.000500\":0,\"0.001000\":1,"), "{text}");
+        assert!(text.contains("\"count\":2,\"sum\":9.000700}"), "{text}");
+        assert!(
+            text.ends_with("\"odd\":\"a\\\"b\\\\c\\u000a{\",\"last\":1}"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,675 @@
+//! The one who writes: producers' batches, plain peers', this process' own, and what sinks publish.
+//!
+//! ```text
+//!            append fails: no room                            the held batch fits
+//!   Fine ───────────────────────────► Stuck, Full ──────────────────────────────────────► Fine
+//!     └─────────────────────────────► Stuck, anything else ──► the log is opened anew ───► Fine
+//!            append or sync fails                               what it has counts
+//! ```
+//!
+//! While it is stuck, batches of producers are dropped, and each is told once, with a credit of nothing; when it is
+//! fine again each is told where to go on. Plain peers are not read from.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use zeroxide_log::{Batch, Log, LogError, Origin};
+
+use crate::collector::commit::{Commits, Waiting};
+use crate::collector::config::Config;
+use crate::collector::ingest::{Admission, Hello, Limits, Refusal, Rows, Sessions};
+use crate::collector::line::Appended;
+use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::stage::{BatchOf, StagedPart};
+use crate::collector::stats::Stats;
+use crate::wire::{Code, Credit, Reply};
+
+/// A batch as a producer sent it.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub asked: Asked,
+    pub producer: String,
+    pub epoch: u64,
+    pub first_seq: u64,
+    pub batch: Bytes,
+}
+
+/// What stands in the way of writing.
+#[derive(Debug)]
+struct Stuck {
+    code: Code,
+    text: String,
+    /// When to try again.
+    retry_at: Instant,
+}
+
+pub(super) struct Writer {
+    config: Config,
+    stats: Arc<Stats>,
+    outbox: Outbox,
+    /// None while it cannot be opened.
+    log: Option<Log>,
+    sessions: Sessions,
+    commits: Commits,
+    stuck: Option<Stuck>,
+    /// The batch that did not fit: appended again, it says whether there is room.
+    held: Option<Sent>,
+    held_plain: Option<Batch>,
+    /// The last time of receipt: they do not fall, whatever the clock does.
+    received: i64,
+    advertise: String,
+    /// Batches of queries that were published, and need not be staged any longer.
+    published: Vec<BatchOf>,
+}
+
+impl Writer {
+    pub fn new(
+        config: Config,
+        advertise: String,
+        log: Log,
+        commits: Commits,
+        outbox: Outbox,
+        stats: Arc<Stats>,
+    ) -> Writer {
+        let limits = Limits {
+            sessions: config.max_producers,
+            credit: config.credit,
+        };
+        Writer {
+            config,
+            stats,
+            outbox,
+            log: Some(log),
+            sessions: Sessions::new(limits),
+            commits,
+            stuck: None,
+            held: None,
+            held_plain: None,
+            received: i64::MIN,
+            advertise,
+            published: Vec::new(),
+        }
+    }
+
+    /// The log, unless it cannot be opened just now.
+    pub fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_mut()
+    }
+
+    /// What stands in the way of writing, if anything does.
+    pub fn obstacle(&self) -> Option<(Code, &str)> {
+        self.stuck.as_ref().map(|stuck| (stuck.code, &*stuck.text))
+    }
+
+    pub fn producers(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.commits.waiting()
+    }
+
+    pub fn credit(&self) -> Credit {
+        match self.stuck {
+            Some(_) => Credit::default(),
+            None => self.sessions.credit(),
+        }
+    }
+
+    // ---- producers -------------------------------------------------------------------------------------------------
+
+    pub fn handle_hello(&mut self, asked: Asked, producer: &str, epoch: u64, next_seq: u64) {
+        self.stats.hellos.add(1);
+        let Some(log) = &self.log else {
+            return self.outbox.refuse(&asked, self.refusal());
+        };
+        let logged = log
+            .last_seq(producer)
+            .map(|(epoch, seq)| (epoch, Some(seq)));
+        let hello = Hello {
+            epoch,
+            next_seq,
+            route: asked.route.clone(),
+        };
+        let next = log.next();
+        if let Err(refusal) = self
+            .sessions
+            .handle_hello(producer, hello, logged, Instant::now())
+        {
+            return self.outbox.refuse(&asked, refusal);
+        }
+        // What a producer hears that the log has it may forget: so it must be on disk.
+        let producer = producer.into();
+        self.tell_when_durable(next, Waiting::Welcome { asked, producer });
+    }
+
+    pub fn handle_append(&mut self, sent: Sent) {
+        if sent.batch.len() > self.config.max_batch_bytes {
+            let most = self.config.max_batch_bytes;
+            let text = format!(
+                "a batch of {} bytes came, and {most} is the most that this collector takes",
+                sent.batch.len()
+            );
+            let refusal = Refusal::new(Code::TooBig, most as u64, text);
+            return self.outbox.refuse(&sent.asked, refusal);
+        }
+        if self.stuck.is_some() {
+            return self.turn_back(&sent.producer, sent.epoch);
+        }
+        self.append(sent);
+    }
+
+    /// Appends what is new of a batch.
+    fn append(&mut self, sent: Sent) {
+        let batch = match Batch::decode(sent.batch.clone()) {
+            Ok(batch) => batch,
+            Err(error) => {
+                self.stats.malformed.add(1);
+                let refusal = Refusal::new(Code::Malformed, 0, error.to_string());
+                return self.outbox.refuse(&sent.asked, refusal);
+            }
+        };
+        let now = Instant::now();
+        let rows = Rows {
+            first: sent.first_seq,
+            count: batch.rows(),
+        };
+        let (epoch, route) = (sent.epoch, &sent.asked.route);
+        let admitted = self.sessions.admit(&sent.producer, epoch, rows, route, now);
+        let (producer, skip) = match admitted {
+            Ok(Admission::Fresh { producer, skip }) => (producer, skip),
+            Ok(Admission::Duplicate) => {
+                self.stats.duplicates.add(1);
+                let seq = sent.first_seq + (rows.count as u64 - 1);
+                let asked = sent.asked;
+                let end = self.log.as_ref().map_or(0, Log::next);
+                return self.tell_when_durable(
+                    end,
+                    Waiting::Ack {
+                        asked,
+                        seq,
+                        offset: None,
+                    },
+                );
+            }
+            Err(refusal) => return self.outbox.refuse(&sent.asked, refusal),
+        };
+        let batch = match skip {
+            0 => batch,
+            _ => batch.slice(skip, rows.count - skip),
+        };
+        let origin = Origin {
+            producer,
+            epoch,
+            first_seq: sent.first_seq + skip as u64,
+            receive_time: self.receive_time(),
+        };
+        let end = sent.first_seq + rows.count as u64;
+        match self.write(&origin, &batch, sent.batch.len(), now) {
+            Ok(range) => {
+                self.stats.batches.add(1);
+                self.sessions.on_appended(&origin.producer, end);
+                let ack = Waiting::Ack {
+                    asked: sent.asked,
+                    seq: end - 1,
+                    offset: Some(range.start),
+                };
+                self.commits.wait(range.end, ack);
+            }
+            Err(LogError::Batch(error)) => {
+                let refusal = Refusal::new(Code::Malformed, 0, error.to_string());
+                self.outbox.refuse(&sent.asked, refusal);
+            }
+            Err(error) => {
+                self.on_failed(&error, now);
+                self.turn_back(&sent.producer, epoch);
+                self.held = Some(sent);
+            }
+        }
+    }
+
+    /// Tells a producer that its batches are dropped, unless it knows.
+    fn turn_back(&mut self, producer: &str, epoch: u64) {
+        self.stats.turned_back.add(1);
+        let Some(stuck) = &self.stuck else { return };
+        let Some(session) = self.sessions.get_mut(producer) else {
+            return;
+        };
+        if session.epoch != epoch || session.stalled {
+            return;
+        }
+        session.stalled = true;
+        let asked = Asked {
+            route: session.route.clone(),
+            id: 0,
+        };
+        let status = Reply::Status {
+            producer: producer.to_owned(),
+            epoch,
+            code: stuck.code,
+            last_seq: session.last(),
+            credit: Credit::default(),
+            text: stuck.text.clone(),
+        };
+        self.stats.refuse(stuck.code);
+        self.outbox.say(&asked, status);
+    }
+
+    // ---- others who write ------------------------------------------------------------------------------------------
+
+    /// Appends a batch of plain peers. Nothing is lost when it cannot be written: [`can_take`](Self::can_take) says
+    /// when to bring the next one.
+    pub fn handle_plain(&mut self, batch: Batch) {
+        let now = Instant::now();
+        let origin = Origin::plain(self.receive_time());
+        match self.write(&origin, &batch, batch.size(), now) {
+            Ok(_) => self.stats.plain_rows.add(batch.rows() as u64),
+            Err(LogError::Batch(_)) => self.stats.plain_lost.add(batch.rows() as u64),
+            Err(error) => {
+                self.on_failed(&error, now);
+                self.held_plain = Some(batch);
+            }
+        }
+    }
+
+    /// Whether a batch can be written as far as is known.
+    pub fn can_take(&self) -> bool {
+        self.stuck.is_none()
+    }
+
+    /// Appends rows of this process.
+    pub fn handle_local(&mut self, batch: &Batch, answer: SyncSender<Appended>) {
+        let now = Instant::now();
+        let written = match self.stuck {
+            Some(_) => Err(self.refusal()),
+            None => {
+                let origin = Origin::plain(self.receive_time());
+                let written = self.write(&origin, batch, batch.size(), now);
+                written.map_err(|error| self.refuse_for(&error, now))
+            }
+        };
+        match written {
+            Ok(range) => {
+                self.stats.local_rows.add(batch.rows() as u64);
+                self.tell_when_durable(range.end, Waiting::Local { answer, range });
+            }
+            Err(refusal) => {
+                self.stats.refuse(refusal.code);
+                // Who does not wait any more does not want to know.
+                let _ = answer.try_send(Err(refusal));
+            }
+        }
+    }
+
+    /// Publishes a batch of a query: all rows, or none.
+    pub fn handle_publish(&mut self, asked: Asked, of: BatchOf, parts: &[StagedPart]) {
+        if self.stuck.is_some() {
+            return self.outbox.refuse(&asked, self.refusal());
+        }
+        let now = Instant::now();
+        let batches = match read_parts(parts) {
+            Ok(batches) => batches,
+            Err(refusal) => {
+                self.stats.failures.add(1);
+                return self.outbox.refuse(&asked, refusal);
+            }
+        };
+        let time = self.receive_time();
+        let Some(log) = &mut self.log else { return };
+        match log.append_published(&of.query, of.batch, time, &batches) {
+            Ok(publication) => {
+                let (range, already) = (publication.range, publication.already);
+                let end = log.next();
+                if already {
+                    self.stats.published_again.add(1);
+                } else {
+                    let rows = range.end - range.start;
+                    let bytes: usize = batches.iter().map(Batch::size).sum();
+                    self.stats.published.add(1);
+                    self.stats.published_rows.add(rows);
+                    self.stats.rows.add(rows);
+                    self.stats.bytes.add(bytes as u64);
+                    self.commits.on_appended(rows.max(1), now);
+                }
+                self.tell_when_durable(
+                    end,
+                    Waiting::Published {
+                        asked,
+                        of,
+                        range,
+                        already,
+                    },
+                );
+            }
+            Err(error) => {
+                let refusal = self.refuse_for(&error, now);
+                self.outbox.refuse(&asked, refusal);
+            }
+        }
+    }
+
+    // ---- writing and syncing ---------------------------------------------------------------------------------------
+
+    fn write(
+        &mut self,
+        origin: &Origin,
+        batch: &Batch,
+        bytes: usize,
+        now: Instant,
+    ) -> Result<Range<u64>, LogError> {
+        let Some(log) = &mut self.log else {
+            return Err(LogError::Failed {
+                what: "opening",
+                reason: "the log is not open".to_owned(),
+            });
+        };
+        let range = log.append(origin, batch)?;
+        let rows = range.end - range.start;
+        self.stats.rows.add(rows);
+        self.stats.bytes.add(bytes as u64);
+        self.commits.on_appended(rows, now);
+        Ok(range)
+    }
+
+    /// Tells somebody once all below `end` is on disk, at once if it is.
+    fn tell_when_durable(&mut self, end: u64, who: Waiting) {
+        self.commits.wait(end, who);
+        if self.log.as_ref().is_some_and(|log| log.durable() >= end) {
+            self.tell();
+        }
+    }
+
+    /// When something is to be done.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let retry = self.stuck.as_ref().map(|stuck| stuck.retry_at);
+        [self.commits.poll_timeout(), retry]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does what is due. True when the log was opened anew: those who read it need another reader.
+    pub fn handle_timeout(&mut self, now: Instant) -> bool {
+        if let Some(log) = &self.log {
+            self.commits.begin(now, || log.syncer());
+        }
+        if self
+            .stuck
+            .as_ref()
+            .is_some_and(|stuck| stuck.retry_at <= now)
+        {
+            return self.retry(now);
+        }
+        false
+    }
+
+    /// A sync has ended.
+    pub fn on_synced(&mut self, result: Result<u64, LogError>, took: Duration) {
+        self.commits.on_ended();
+        self.stats.syncs.add(1);
+        self.stats.sync_times.add(took);
+        match result {
+            Ok(_) => self.tell(),
+            Err(error) => self.on_failed(&error, Instant::now()),
+        }
+    }
+
+    /// A batch of a query that is on disk.
+    pub fn poll_published(&mut self) -> Option<BatchOf> {
+        self.published.pop()
+    }
+
+    /// Tells everybody whose rows are on disk.
+    fn tell(&mut self) {
+        let durable = self.log.as_ref().map_or(0, Log::durable);
+        let credit = self.credit();
+        while let Some(who) = self.commits.poll_told(durable) {
+            match who {
+                Waiting::Ack { asked, seq, offset } => {
+                    let ack = Reply::Ack {
+                        seq,
+                        offset,
+                        credit,
+                    };
+                    self.outbox.say(&asked, ack);
+                }
+                Waiting::Welcome { asked, producer } => self.welcome(&asked, &producer),
+                Waiting::Published {
+                    asked,
+                    of,
+                    range,
+                    already,
+                } => {
+                    let published = Reply::Published {
+                        first: range.start,
+                        end: range.end,
+                        already,
+                    };
+                    self.outbox.say(&asked, published);
+                    self.published.push(of);
+                }
+                Waiting::Local { answer, range } => {
+                    // Who does not wait any more does not want to know.
+                    let _ = answer.try_send(Ok(range));
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, asked: &Asked, producer: &str) {
+        let Some(log) = &self.log else { return };
+        let credit = self.credit();
+        let welcome = Reply::Welcome {
+            log_id: log.id(),
+            last: log.last_seq(producer),
+            credit,
+            max_batch_bytes: self.config.max_batch_bytes as u64,
+            advertise: self.advertise.clone(),
+        };
+        self.outbox.say(asked, welcome);
+        // With a credit of nothing it has been told to stop, and hears when to go on.
+        if let Some(session) = self.sessions.get_mut(producer) {
+            session.stalled = credit.is_nothing();
+        }
+    }
+
+    /// The clock, which does not go back.
+    fn receive_time(&mut self) -> i64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        self.received = self.received.max(now);
+        self.received
+    }
+
+    // ---- when it does not work -------------------------------------------------------------------------------------
+
+    fn refusal(&self) -> Refusal {
+        match &self.stuck {
+            Some(stuck) => Refusal::new(stuck.code, 0, stuck.text.clone()),
+            None => Refusal::new(Code::Failed, 0, "the log is not open"),
+        }
+    }
+
+    /// What to tell somebody who can ask again. Only what concerns all who write stops all of them.
+    fn refuse_for(&mut self, error: &LogError, now: Instant) -> Refusal {
+        match error {
+            LogError::Batch(_) => Refusal::new(Code::Malformed, 0, error.to_string()),
+            LogError::TooMany { .. } => Refusal::new(Code::TooMany, 0, error.to_string()),
+            LogError::Full { .. } => Refusal::new(Code::Full, 0, error.to_string()),
+            _ => {
+                self.on_failed(error, now);
+                self.refusal()
+            }
+        }
+    }
+
+    fn on_failed(&mut self, error: &LogError, now: Instant) {
+        let code = match error {
+            LogError::Full { .. } => Code::Full,
+            LogError::ReadOnly { .. } => Code::ReadOnly,
+            _ => Code::Failed,
+        };
+        if code != Code::Full {
+            self.stats.failures.add(1);
+            self.give_up();
+        }
+        // What was tried last is told to those who come next.
+        self.stuck = Some(Stuck {
+            code,
+            text: error.to_string(),
+            retry_at: now + self.config.retry_every,
+        });
+    }
+
+    /// What was appended and not synced may be gone: nobody is told that it is there. Producers send it again.
+    fn give_up(&mut self) {
+        for who in self.commits.give_up() {
+            let refusal = Refusal::new(Code::Failed, 0, "writing to the log failed: try again");
+            match who {
+                Waiting::Ack { .. } => {}
+                Waiting::Welcome { asked, .. } | Waiting::Published { asked, .. } => {
+                    self.outbox.refuse(&asked, refusal);
+                }
+                Waiting::Local { answer, .. } => {
+                    // Who does not wait any more does not want to know.
+                    let _ = answer.try_send(Err(refusal));
+                }
+            }
+        }
+    }
+
+    /// Tries again what failed. True when the log was opened anew.
+    fn retry(&mut self, now: Instant) -> bool {
+        let is_full = self
+            .stuck
+            .as_ref()
+            .is_some_and(|stuck| stuck.code == Code::Full);
+        if !is_full && let Err(error) = self.reopen() {
+            self.on_failed(&error, now);
+            return false;
+        }
+        // What has to be deleted anyway makes room now.
+        let time = self.receive_time();
+        if let Some(log) = &mut self.log {
+            let _ = log.retain(time);
+        }
+        self.stuck = None;
+        if let Some(sent) = self.held.take() {
+            self.append(sent);
+        }
+        if let Some(batch) = self.held_plain.take() {
+            match self.stuck {
+                None => self.handle_plain(batch),
+                Some(_) => self.held_plain = Some(batch),
+            }
+        }
+        if self.stuck.is_none() {
+            self.call_back();
+        }
+        !is_full
+    }
+
+    /// Opens the log as after a crash: what it has then counts.
+    fn reopen(&mut self) -> Result<(), LogError> {
+        // The lock goes with the old one.
+        drop(self.log.take());
+        let log = Log::open(&self.config.dir, self.config.log.clone())?;
+        self.sessions
+            .on_rolled_back(|producer| log.last_seq(producer).map(|(_, seq)| seq));
+        // Whoever waits for an acknowledgement waits in vain.
+        for (_, session) in self.sessions.iter_mut() {
+            session.stalled = true;
+        }
+        self.log = Some(log);
+        self.stats.recoveries.add(1);
+        Ok(())
+    }
+
+    /// Tells those who were turned back that they can go on, and where.
+    fn call_back(&mut self) {
+        let credit = self.credit();
+        for (producer, session) in self.sessions.iter_mut() {
+            if !std::mem::take(&mut session.stalled) {
+                continue;
+            }
+            let asked = Asked {
+                route: session.route.clone(),
+                id: 0,
+            };
+            let status = Reply::Status {
+                producer: producer.to_string(),
+                epoch: session.epoch,
+                code: Code::Fine,
+                last_seq: session.last(),
+                credit,
+                text: String::new(),
+            };
+            self.outbox.say(&asked, status);
+        }
+    }
+
+    /// Brings everything to the disk and lets go of the log; tells everybody who waits, and producers to go elsewhere.
+    pub fn close(&mut self) -> Result<(), LogError> {
+        let result = match self.log.as_ref() {
+            Some(log)
+                if self
+                    .stuck
+                    .as_ref()
+                    .is_none_or(|stuck| stuck.code == Code::Full) =>
+            {
+                log.sync()
+            }
+            _ => Ok(0),
+        };
+        match &result {
+            Ok(_) => self.tell(),
+            Err(_) => self.give_up(),
+        }
+        let lost = self.held_plain.take().map_or(0, |batch| batch.rows());
+        self.stats.plain_lost.add(lost as u64);
+        for (producer, session) in self.sessions.iter_mut() {
+            let asked = Asked {
+                route: session.route.clone(),
+                id: 0,
+            };
+            let status = Reply::Status {
+                producer: producer.to_string(),
+                epoch: session.epoch,
+                code: Code::Closing,
+                last_seq: session.last(),
+                credit: Credit::default(),
+                text: "the collector is being stopped".to_owned(),
+            };
+            self.outbox.say(&asked, status);
+        }
+        match self.log.take() {
+            Some(log) => result.and_then(|_| log.close()),
+            None => result.map(drop),
+        }
+    }
+}
+
+/// The most bytes of a transaction: it is in memory while it is appended.
+const TRANSACTION: usize = 1 << 30;
+
+fn read_parts(parts: &[StagedPart]) -> Result<Vec<Batch>, Refusal> {
+    let size: usize = parts.iter().map(StagedPart::size).sum();
+    if size > TRANSACTION {
+        let text = format!(
+            "a batch of {size} bytes cannot be published at once, {TRANSACTION} is the most: let the query take smaller ones (maxOffsetsPerTrigger)"
+        );
+        return Err(Refusal::new(Code::TooBig, TRANSACTION as u64, text));
+    }
+    let batches = parts.iter().map(|part| {
+        let rows = part
+            .read()
+            .map_err(|error| Refusal::new(Code::Corrupt, 0, error.to_string()))?;
+        Batch::decode(rows).map_err(|error| Refusal::new(Code::Corrupt, 0, error.to_string()))
+    });
+    batches.collect()
+}

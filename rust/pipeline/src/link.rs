@@ -1,0 +1,211 @@
+//! A connection to one collector, that can be made anew.
+//!
+//! A DEALER keeps what it could not send for the next connection. Here that is not wanted: what was said in a conversation
+//! that broke off must not turn up in the middle of the next. So each connection gets a socket of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use zeroxide::{
+    Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType,
+    Target, Value, Wait, curve_keypair, curve_public, ids, poll,
+};
+
+/// What a client needs to talk to a collector that asks for CURVE.
+#[derive(Clone)]
+pub struct Security {
+    server_key: Key,
+    secret_key: Key,
+    public_key: Key,
+}
+
+impl std::fmt::Debug for Security {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Security(..)")
+    }
+}
+
+impl Security {
+    /// The collector's public key, and this side's secret key; a new one if the collector lets anybody in.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn new(server_key: Key, secret_key: Option<Key>) -> Result<Security> {
+        let (public_key, secret_key) = match secret_key {
+            Some(secret_key) => (curve_public(&secret_key), secret_key),
+            None => curve_keypair()?,
+        };
+        Ok(Security {
+            server_key,
+            secret_key,
+            public_key,
+        })
+    }
+}
+
+/// What happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is up: messages get through.
+    Up,
+    /// It was up, and is not any more.
+    Down,
+    /// The collector does not let this client in.
+    Denied,
+}
+
+/// See the module text.
+pub(crate) struct Link {
+    context: Context,
+    endpoint: String,
+    security: Option<Security>,
+    socket: Socket,
+    /// What happens to the socket's connection.
+    events: Socket,
+}
+
+/// A ping when nothing was heard for so long, in milliseconds.
+const HEARTBEAT_IVL: i64 = 3000;
+
+/// Attempts to connect come at most so far apart, in milliseconds.
+const RECONNECT_IVL_MAX: i64 = 1000;
+
+/// The largest message from a collector.
+const MAXMSGSIZE: i64 = 2 << 30;
+
+impl Link {
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// When the endpoint is not one, or the system has no more sockets.
+    pub(crate) fn open(
+        context: &Context,
+        endpoint: &str,
+        security: Option<&Security>,
+    ) -> Result<Link> {
+        let (socket, events) = open(context, endpoint, security)?;
+        Ok(Link {
+            context: context.clone(),
+            endpoint: endpoint.to_owned(),
+            security: security.cloned(),
+            socket,
+            events,
+        })
+    }
+
+    /// Begins to connect anew; what was on its way is gone.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn reopen(&mut self) -> Result<()> {
+        let (socket, events) = open(&self.context, &self.endpoint, self.security.as_ref())?;
+        self.close();
+        (self.socket, self.events) = (socket, events);
+        Ok(())
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(crate) fn events(&self) -> &Socket {
+        &self.events
+    }
+
+    /// The next change of the connection.
+    pub(crate) fn poll_change(&self) -> Option<Change> {
+        loop {
+            let event = self.events.recv(Wait::Dont).ok()?;
+            let kind = event.head().as_slice().first_chunk::<2>();
+            match kind.map(|bytes| u16::from_ne_bytes(*bytes)) {
+                Some(kind) if kind == EventKind::HandshakeSucceeded as u16 => {
+                    return Some(Change::Up);
+                }
+                Some(kind) if kind == EventKind::Disconnected as u16 => return Some(Change::Down),
+                Some(kind) if kind == EventKind::HandshakeFailedAuth as u16 => {
+                    return Some(Change::Denied);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The next message.
+    pub(crate) fn poll_message(&self) -> Option<Message> {
+        match self.socket.try_recv() {
+            Attempt::Done(message) => Some(message),
+            Attempt::Contended(()) => self.socket.recv(Wait::Dont).ok(),
+            Attempt::WouldBlock(()) | Attempt::Failed(_) => None,
+        }
+    }
+
+    /// Sends; whether that was possible.
+    pub(crate) fn send(&self, message: Message) -> bool {
+        self.socket.send(message, Wait::Dont).is_ok()
+    }
+
+    /// Waits until there is a message or a change, or the time is over.
+    ///
+    /// # Errors
+    /// `Interrupted` when a signal handler ran; `Terminated`.
+    pub(crate) fn wait(&self, until: Option<Instant>) -> Result<()> {
+        let item = |socket| PollItem {
+            target: Target::Socket(socket),
+            events: POLLIN,
+            revents: 0,
+        };
+        poll(&mut [item(&self.socket), item(&self.events)], until)?;
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.socket.close(Some(Some(Duration::ZERO)));
+        self.events.close(Some(Some(Duration::ZERO)));
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn open(
+    context: &Context,
+    endpoint: &str,
+    security: Option<&Security>,
+) -> Result<(Socket, Socket)> {
+    static NAMES: AtomicU64 = AtomicU64::new(0);
+    let socket = context.socket(SocketType::Dealer)?;
+    let set = |id, number| socket.set_option(id, &Value::Int(number));
+    // What may be on its way is bounded by credit, or by the one who asks.
+    set(ids::SNDHWM, 0)?;
+    set(ids::LINGER, 0)?;
+    set(ids::HEARTBEAT_IVL, HEARTBEAT_IVL)?;
+    set(ids::RECONNECT_IVL_MAX, RECONNECT_IVL_MAX)?;
+    set(ids::MAXMSGSIZE, MAXMSGSIZE)?;
+    if let Some(security) = security {
+        let set = |id, key: &Key| socket.set_option(id, &Value::Bytes(key.to_vec()));
+        set(ids::CURVE_SERVERKEY, &security.server_key)?;
+        set(ids::CURVE_PUBLICKEY, &security.public_key)?;
+        set(ids::CURVE_SECRETKEY, &security.secret_key)?;
+    }
+    let name = format!(
+        "inproc://link-events-{}",
+        NAMES.fetch_add(1, Ordering::Relaxed)
+    );
+    let mask = [
+        EventKind::HandshakeSucceeded,
+        EventKind::Disconnected,
+        EventKind::HandshakeFailedAuth,
+    ];
+    socket.monitor(&name, mask.iter().map(|kind| u32::from(*kind as u16)).sum())?;
+    let events = context.socket(SocketType::Pair)?;
+    events.connect(&name)?;
+    socket.connect(endpoint)?;
+    Ok((socket, events))
+}

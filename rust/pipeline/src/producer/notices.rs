@@ -1,0 +1,174 @@
+//! What a producer's user is told: which rows are on disk, and which never will be.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Rows of which something is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Which collector they are for.
+    pub collector: usize,
+    /// The first, counted from 0 in this run.
+    pub first_row: u64,
+    /// How many.
+    pub rows: u64,
+    /// The sequence number of the first, if it got one.
+    pub first_seq: Option<u64>,
+    /// The offset of the first, if the collector told.
+    pub offset: Option<u64>,
+    /// Why they are lost; none = they are on the collector's disk.
+    pub lost: Option<Arc<str>>,
+}
+
+impl Notice {
+    /// Whether `next` says the same of the rows that follow.
+    fn goes_on_with(&self, next: &Notice) -> bool {
+        let follows = |first: Option<u64>, next: Option<u64>| match (first, next) {
+            (Some(first), Some(next)) => first + self.rows == next,
+            (first, next) => first == next,
+        };
+        self.collector == next.collector
+            && self.first_row + self.rows == next.first_row
+            && follows(self.first_seq, next.first_seq)
+            && follows(self.offset, next.offset)
+            && self.lost == next.lost
+    }
+}
+
+/// Notices on their way to the user. Rows that follow each other are one notice: an idle user costs little.
+#[derive(Default)]
+pub struct Notices {
+    wanted: AtomicBool,
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    notices: VecDeque<Notice>,
+    is_over: bool,
+    /// Whoever reads from the first is told of notices by a byte in the second.
+    bell: Option<(UnixStream, UnixStream)>,
+    rung: bool,
+}
+
+impl Queue {
+    fn ring(&mut self) {
+        if let Some((_, bell)) = &mut self.bell
+            && !self.rung
+        {
+            // A full pipe rings, too.
+            let _ = bell.write(&[1]);
+            self.rung = true;
+        }
+    }
+}
+
+impl Notices {
+    /// From now on notices are kept.
+    pub fn want(&self) {
+        self.wanted.store(true, Ordering::Release);
+    }
+
+    /// Whether they are.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// How many are waiting to be taken.
+    pub fn waiting(&self) -> usize {
+        self.queue().notices.len()
+    }
+
+    /// Adds notices.
+    pub fn add(&self, notices: impl IntoIterator<Item = Notice>) {
+        if !self.is_wanted() {
+            return;
+        }
+        let mut queue = self.queue();
+        for notice in notices {
+            match queue.notices.back_mut() {
+                Some(last) if last.goes_on_with(&notice) => last.rows += notice.rows,
+                _ => queue.notices.push_back(notice),
+            }
+        }
+        queue.ring();
+        drop(queue);
+        self.arrived.notify_all();
+    }
+
+    /// Something else that whoever waits may want to look at.
+    pub fn nudge(&self) {
+        if self.is_wanted() {
+            self.queue().ring();
+        }
+    }
+
+    /// No more will come.
+    pub fn end(&self) {
+        let mut queue = self.queue();
+        queue.is_over = true;
+        queue.ring();
+        drop(queue);
+        self.arrived.notify_all();
+    }
+
+    /// All notices there are.
+    pub fn take(&self) -> Vec<Notice> {
+        let mut queue = self.queue();
+        if queue.rung {
+            queue.rung = false;
+            if let Some((bell, _)) = &mut queue.bell {
+                let _ = bell.read(&mut [0; 16]);
+            }
+        }
+        queue.notices.drain(..).collect()
+    }
+
+    /// Waits for notices until a point in time; `None` when there will be no more.
+    pub fn wait(&self, until: Instant) -> Option<Vec<Notice>> {
+        let mut queue = self.queue();
+        while queue.notices.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if queue.is_over {
+                return None;
+            }
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.arrived.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(queue);
+        Some(self.take())
+    }
+
+    /// A descriptor that is readable when there are notices.
+    ///
+    /// # Errors
+    /// When the system has no more.
+    pub fn fd(&self) -> std::io::Result<RawFd> {
+        let mut queue = self.queue();
+        if let Some((bell, _)) = &queue.bell {
+            return Ok(bell.as_raw_fd());
+        }
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        let fd = ours.as_raw_fd();
+        queue.bell = Some((ours, theirs));
+        if !queue.notices.is_empty() || queue.is_over {
+            queue.ring();
+        }
+        Ok(fd)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,443 @@
+//! The thread behind a producer: takes sealed batches, talks to the collectors, tells what came of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
+use zeroxide_log::Batch;
+
+use crate::link::{Change, Link};
+use crate::producer::intake::{Content, Sealed};
+use crate::producer::notices::Notice;
+use crate::producer::spool::Spool;
+use crate::producer::window::{Event, Transmit, Welcome, Window};
+use crate::producer::{Failure, Shared, encoded};
+use crate::wire::{Code, Reply, Request};
+
+/// A batch as it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    /// Its wire form; none while it lies in the spool only.
+    pub bytes: Option<Bytes>,
+    /// What it takes of the producer's bounds.
+    pub cost: u64,
+    /// Its offsets in the spool.
+    pub spooled: Option<(u64, u64)>,
+}
+
+/// What is said with one collector.
+pub(crate) struct Conversation {
+    link: Link,
+    window: Window<Parcel>,
+    spool: Option<Spool>,
+    /// Why there is no conversation, beyond that nobody answers.
+    trouble: Option<String>,
+    is_denied: bool,
+    /// Since when the collector takes nothing although it is there.
+    blocked: Option<Instant>,
+    /// What was acknowledged in this turn: rows and what they took of the bounds.
+    released: (u64, u64),
+}
+
+/// See the module text.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    /// A message in here ends the thread's sleep.
+    alarm: Socket,
+    conversations: Vec<Conversation>,
+    notices: Vec<Notice>,
+}
+
+impl Conversation {
+    pub(crate) fn new(link: Link, window: Window<Parcel>, spool: Option<Spool>) -> Conversation {
+        Conversation {
+            link,
+            window,
+            spool,
+            trouble: None,
+            is_denied: false,
+            blocked: None,
+            released: (0, 0),
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        alarm: Socket,
+        conversations: Vec<Conversation>,
+    ) -> Worker {
+        Worker {
+            shared,
+            alarm,
+            conversations,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Works until the producer is closed.
+    pub(crate) fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            let linger = self.take_in(now);
+            for at in 0..self.conversations.len() {
+                if let Err(failure) = self.converse(at, now) {
+                    self.shared.fail(failure);
+                }
+            }
+            if self.publish(now) {
+                return;
+            }
+            self.sleep(linger);
+        }
+    }
+
+    /// Takes the batches that are sealed; says when an open one is to be.
+    fn take_in(&mut self, now: Instant) -> Option<Instant> {
+        let mut taken: Vec<(usize, Sealed)> = Vec::new();
+        let linger = {
+            let mut state = self.shared.state();
+            let linger = state.intake.seal_old(now);
+            for at in 0..self.conversations.len() {
+                while let Some(sealed) = state.intake.take(at) {
+                    taken.push((at, sealed));
+                }
+            }
+            linger
+        };
+        let mut settled = 0;
+        for (at, sealed) in taken {
+            settled += sealed.cost;
+            if let Err(failure) = self.conversations[at].take(&self.shared, sealed) {
+                self.shared.fail(failure);
+            }
+        }
+        if settled > 0 {
+            self.shared.state().intake.settle(settled);
+            self.shared.changed.notify_all();
+        }
+        linger
+    }
+
+    /// Hears what one collector says, and answers.
+    fn converse(&mut self, at: usize, now: Instant) -> Result<(), Failure> {
+        let conversation = &mut self.conversations[at];
+        conversation.listen(&self.shared, now)?;
+        conversation.window.handle_timeout(now);
+        while let Some(event) = conversation.window.poll_event() {
+            match event {
+                Event::Based(base) => {
+                    if let Some(spool) = &mut conversation.spool {
+                        spool.set_base(base).map_err(Failure::spool)?;
+                    }
+                }
+                Event::Stale => conversation.reopen(&self.shared)?,
+                Event::Delivered {
+                    first,
+                    rows,
+                    first_seq,
+                    offset,
+                    payload,
+                    ..
+                } => {
+                    if let (Some(spool), Some((_, end))) =
+                        (&mut conversation.spool, payload.spooled)
+                    {
+                        spool.release(end).map_err(Failure::spool)?;
+                    }
+                    conversation.released.0 += rows;
+                    conversation.released.1 += payload.cost;
+                    self.notices.push(Notice {
+                        collector: at,
+                        first_row: first,
+                        rows,
+                        first_seq: Some(first_seq),
+                        offset,
+                        lost: None,
+                    });
+                }
+            }
+        }
+        while let Some(transmit) = conversation.window.poll_transmit(now) {
+            conversation.send(&self.shared, transmit)?;
+        }
+        match conversation.window.ending() {
+            Some(ending) => Err(Failure::of_ending(
+                conversation.link.endpoint(),
+                &self.shared.name,
+                ending,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells how it stands. Whether it is over.
+    fn publish(&mut self, now: Instant) -> bool {
+        let is_over = {
+            let mut state = self.shared.state();
+            for (at, conversation) in self.conversations.iter_mut().enumerate() {
+                let (rows, cost) = std::mem::take(&mut conversation.released);
+                state.intake.release(rows, cost);
+                let lane = &mut state.intake.lanes_mut()[at];
+                lane.acked += rows;
+                lane.is_open =
+                    conversation.window.is_open() && conversation.window.obstacle().is_none();
+                let standing = &mut state.standings[at];
+                conversation.tell(standing, now);
+            }
+            state.stop
+        };
+        self.shared.changed.notify_all();
+        if self.notices.is_empty() {
+            self.shared.notices.nudge();
+        } else {
+            self.shared.notices.add(self.notices.drain(..));
+        }
+        if is_over {
+            for conversation in &mut self.conversations {
+                if let Some(spool) = conversation.spool.take() {
+                    spool.close();
+                }
+            }
+        }
+        is_over
+    }
+
+    /// Sleeps until something happens, or something is due.
+    fn sleep(&mut self, linger: Option<Instant>) {
+        self.shared.asleep.store(true, Ordering::SeqCst);
+        // What came in before the flag was set rang nobody.
+        let is_idle = {
+            let state = self.shared.state();
+            !state.stop && !state.intake.has_work(linger)
+        };
+        if is_idle {
+            let due = self
+                .conversations
+                .iter()
+                .filter_map(|c| c.window.poll_timeout());
+            let due = due.chain(linger).min();
+            let item = |socket| PollItem {
+                target: Target::Socket(socket),
+                events: POLLIN,
+                revents: 0,
+            };
+            let links = self
+                .conversations
+                .iter()
+                .map(|conversation| &conversation.link);
+            let sockets = links.flat_map(|link| [link.socket(), link.events()]);
+            let mut items: Vec<PollItem<'_>> = sockets.chain([&self.alarm]).map(item).collect();
+            // A signal that interrupts is as good a reason to look as any.
+            let _ = poll(&mut items, due);
+        }
+        self.shared.asleep.store(false, Ordering::SeqCst);
+        while self.alarm.recv(Wait::Dont).is_ok() {}
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Also after a panic: nobody waits for a thread that is not there.
+        self.shared.end();
+    }
+}
+
+impl Conversation {
+    /// Takes a batch on its way.
+    fn take(&mut self, shared: &Shared, sealed: Sealed) -> Result<(), Failure> {
+        let Sealed {
+            rows,
+            content,
+            cost,
+        } = sealed;
+        let (bytes, batch) = match content {
+            Content::Columns(batch) => (encoded(&batch), Some(*batch)),
+            Content::Encoded(bytes) => (bytes, None),
+        };
+        let size = bytes.len() as u64;
+        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
+        shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
+        let epoch = self.window.epoch();
+        let spooled = self.spool.as_mut().map(|spool| {
+            let batch = batch.map_or_else(|| Batch::decode(bytes.clone()), Ok);
+            spool.append(&batch?, epoch)
+        });
+        let (spooled, result) = match spooled {
+            None => (None, Ok(())),
+            Some(Ok(place)) => (Some(place), Ok(())),
+            // It is sent all the same; the next one is not taken.
+            Some(Err(error)) => (None, Err(Failure::spool(error))),
+        };
+        let is_kept = spooled.is_none() || self.window.unacknowledged_size() < shared.memory;
+        let parcel = Parcel {
+            bytes: is_kept.then_some(bytes),
+            cost,
+            spooled,
+        };
+        self.window.push(parcel, rows, size);
+        result
+    }
+
+    fn listen(&mut self, shared: &Shared, now: Instant) -> Result<(), Failure> {
+        while let Some(message) = self.link.poll_message() {
+            match Reply::decode(message) {
+                Ok((id, reply)) => self.hear(shared, id, reply, now),
+                Err(error) => {
+                    self.trouble = Some(format!("what answers there is no collector: {error}"));
+                }
+            }
+        }
+        while let Some(change) = self.link.poll_change() {
+            match change {
+                Change::Up => {
+                    self.trouble = None;
+                    self.is_denied = false;
+                    self.window.on_connected(now);
+                }
+                Change::Down => {
+                    self.window.on_disconnected(now);
+                    self.reopen(shared)?;
+                }
+                Change::Denied => {
+                    self.is_denied = true;
+                    self.trouble = Some("it does not let the key of this producer in".into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, shared: &Shared, id: u64, reply: Reply, now: Instant) {
+        let obstacle = |code: Code, text: String| (code != Code::Fine).then_some((code, text));
+        match reply {
+            Reply::Welcome {
+                log_id,
+                last,
+                credit,
+                max_batch_bytes,
+                ..
+            } => {
+                shared.state().intake.limit_rows(max_batch_bytes);
+                let last_seq = last.map(|(_, seq)| seq);
+                let welcome = Welcome {
+                    log_id,
+                    last_seq,
+                    credit,
+                };
+                self.window.on_welcome(id, welcome, now);
+            }
+            Reply::Ack {
+                seq,
+                offset,
+                credit,
+            } => self.window.on_ack(seq, offset, credit, now),
+            Reply::Refused { code, detail, text } => {
+                self.window.on_refused(id, code, detail, text, wall(), now);
+            }
+            Reply::Status {
+                producer,
+                epoch,
+                code,
+                last_seq,
+                credit,
+                text,
+            } if producer == shared.name => {
+                let obstacle = obstacle(code, text);
+                self.window
+                    .on_status(epoch, last_seq, credit, obstacle, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, shared: &Shared, transmit: Transmit<Parcel>) -> Result<(), Failure> {
+        let producer = shared.name.clone();
+        let (id, request) = match transmit {
+            Transmit::Hello {
+                id,
+                epoch,
+                next_seq,
+            } => {
+                let hello = Request::Hello {
+                    producer,
+                    epoch,
+                    next_seq,
+                };
+                (id, hello)
+            }
+            Transmit::Append {
+                id,
+                epoch,
+                first_seq,
+                payload,
+            } => {
+                let batch = match (payload.bytes, payload.spooled, &mut self.spool) {
+                    (Some(bytes), ..) => bytes,
+                    (None, Some(place), Some(spool)) => {
+                        spool.read(place).map_err(Failure::spool)?
+                    }
+                    _ => return Ok(()),
+                };
+                let append = Request::Append {
+                    producer,
+                    epoch,
+                    first_seq,
+                    batch,
+                };
+                (id, append)
+            }
+        };
+        // What does not go out now is not answered, and said again.
+        self.link.send(request.encode(id));
+        Ok(())
+    }
+
+    fn reopen(&mut self, shared: &Shared) -> Result<(), Failure> {
+        shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
+        self.link
+            .reopen()
+            .map_err(|error| Failure::Socket(error.to_string()))
+    }
+
+    /// How the conversation stands.
+    fn tell(&mut self, standing: &mut super::Standing, now: Instant) {
+        let window = &self.window;
+        let takes_nothing = window.is_open() && window.credit().is_nothing();
+        let is_blocked =
+            window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
+        self.blocked = is_blocked.then(|| self.blocked.unwrap_or(now));
+        standing.gone = window.gone_since();
+        standing.blocked = self.blocked;
+        standing.is_denied = self.is_denied;
+        standing.is_open = window.is_open();
+        standing
+            .obstacle
+            .clone_from(&window.obstacle().map(|(code, _)| *code));
+        let reason = window
+            .obstacle()
+            .map(|(_, text)| text)
+            .or(self.trouble.as_ref());
+        if standing.reason.as_ref() != reason {
+            standing.reason = reason.cloned();
+        }
+        standing.base = window.base();
+        standing.log_id = window.log_id();
+        standing.epoch = window.epoch();
+        standing.credit = window.credit();
+        standing.flying = window.flying();
+        standing.resent = window.resent();
+        standing.acked = window.acked();
+    }
+}
+
+/// Microseconds since 1970.
+pub(crate) fn wall() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

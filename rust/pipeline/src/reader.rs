@@ -1,0 +1,356 @@
+//! Fetching a range of offsets: several requests on their way, checked rows in order out of it.
+//!
+//! How many rows fit into a reply is not known beforehand. The first request is for the whole range, and its reply tells how
+//! large rows are; from then on several requests for pieces of about the right size are on their way. A reply that
+//! ends before its piece does is followed by a request for the rest.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use zeroxide::ErrorKind;
+use zeroxide_log::Stored;
+
+use crate::client::{Client, ClientError};
+use crate::link::{Change, Link};
+use crate::wire::{Code, LogId, Reply, Request};
+
+/// Requests that may be on their way.
+const WINDOW: usize = 3;
+
+/// What to fetch, and how.
+#[derive(Clone, Debug)]
+pub struct FetchConfig {
+    /// Which offsets.
+    pub range: Range<u64>,
+    /// Only rows whose topic begins with one of these; none = all rows.
+    pub topics: Vec<String>,
+    /// About how much to ask for at once.
+    pub max_bytes: u64,
+    /// The log that the offsets belong to, if that matters.
+    pub log_id: Option<LogId>,
+}
+
+/// A fetch under way.
+pub struct Fetch {
+    client: Arc<Client>,
+    config: FetchConfig,
+    link: Option<Link>,
+    /// Below this everything was handed out.
+    done: u64,
+    /// Below this everything was asked for.
+    asked: u64,
+    asks: VecDeque<Ask>,
+    /// How many rows a request is for; none until a reply has told.
+    stride: Option<u64>,
+    /// What came in and was not handed out yet.
+    ready: VecDeque<(Stored, Range<u64>)>,
+    /// When something came last.
+    progress: Instant,
+    /// When to ask again on another connection.
+    patience: Instant,
+}
+
+/// A piece that was asked for.
+struct Ask {
+    id: Option<u64>,
+    range: Range<u64>,
+    reply: Option<Reply>,
+}
+
+/// What [`Fetch::advance`] found.
+#[derive(Debug)]
+pub enum Fetched {
+    /// A batch, of which the rows with these offsets follow on those before.
+    Batch(Box<Stored>, Range<u64>),
+    /// Nothing until the point in time that was given.
+    Waiting,
+    /// The range is done.
+    End,
+}
+
+impl Fetch {
+    /// Begins; nothing is sent yet.
+    pub fn new(client: Arc<Client>, config: FetchConfig) -> Fetch {
+        let now = Instant::now();
+        Fetch {
+            link: None,
+            done: config.range.start,
+            asked: config.range.start,
+            asks: VecDeque::new(),
+            stride: None,
+            ready: VecDeque::new(),
+            progress: now,
+            patience: now + client.timeout(),
+            client,
+            config,
+        }
+    }
+
+    /// The offsets that are fetched.
+    pub fn range(&self) -> Range<u64> {
+        self.config.range.clone()
+    }
+
+    /// The next batch, waiting for it until a point in time; `None` = as long as it takes.
+    ///
+    /// # Errors
+    /// [`ClientError::DataLoss`] when the log does not have all of the range; [`ClientError::Gone`] when nothing came for
+    /// as long as the client's patience lasts; [`ClientError::Foreign`] when what came is not what was asked for.
+    pub fn advance(&mut self, until: Option<Instant>) -> Result<Fetched, ClientError> {
+        loop {
+            if let Some((stored, range)) = self.ready.pop_front() {
+                return Ok(Fetched::Batch(Box::new(stored), range));
+            }
+            if self.done >= self.config.range.end {
+                if let Some(link) = self.link.take() {
+                    self.client.give_link(link);
+                }
+                return Ok(Fetched::End);
+            }
+            self.ask()?;
+            self.listen()?;
+            if !self.ready.is_empty() || self.take_replies()? {
+                continue;
+            }
+            let now = Instant::now();
+            if now.saturating_duration_since(self.progress) >= self.client.patience() {
+                return Err(self.client.gone(self.progress));
+            }
+            if now >= self.patience {
+                self.forget_link();
+                continue;
+            }
+            if until.is_some_and(|until| until <= now) {
+                return Ok(Fetched::Waiting);
+            }
+            let Some(link) = &self.link else { continue };
+            let wake = until.map_or(self.patience, |until| until.min(self.patience));
+            match link.wait(Some(wake)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    return Ok(Fetched::Waiting);
+                }
+                other => other?,
+            }
+        }
+    }
+
+    /// Sends requests up to the window.
+    fn ask(&mut self) -> Result<(), ClientError> {
+        let end = self.config.range.end;
+        while self.asked < end && self.asks.len() < if self.stride.is_some() { WINDOW } else { 1 } {
+            let stride = self.stride.unwrap_or(u64::MAX);
+            let range = self.asked..self.asked.saturating_add(stride).min(end);
+            self.asked = range.end;
+            self.asks.push_back(Ask {
+                id: None,
+                range,
+                reply: None,
+            });
+        }
+        if self.link.is_none() {
+            self.link = Some(self.client.take_link()?);
+        }
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
+        for ask in self.asks.iter_mut().filter(|ask| ask.id.is_none()) {
+            let id = self.client.next_id();
+            let request = Request::Fetch {
+                start: ask.range.start,
+                end: ask.range.end,
+                max_bytes: self.config.max_bytes,
+                topics: self.config.topics.clone(),
+            };
+            link.send(request.encode(id));
+            ask.id = Some(id);
+        }
+        Ok(())
+    }
+
+    /// Puts what came where it belongs.
+    fn listen(&mut self) -> Result<(), ClientError> {
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
+        while let Some(message) = link.poll_message() {
+            let (id, reply) = self.client.decode(message)?;
+            let asks = &mut self.asks;
+            if let Some(ask) = asks.iter_mut().find(|ask| ask.id == Some(id)) {
+                ask.reply = Some(reply);
+                self.progress = Instant::now();
+                self.patience = self.progress + self.client.timeout();
+            }
+        }
+        match link.poll_change() {
+            Some(Change::Denied) => return Err(self.client.denied()),
+            Some(Change::Down) => self.forget_link(),
+            Some(Change::Up) | None => {}
+        }
+        Ok(())
+    }
+
+    /// What is on its way is lost: asks for it again, on another connection.
+    fn forget_link(&mut self) {
+        self.link = None;
+        self.patience = Instant::now() + self.client.timeout();
+        for ask in self.asks.iter_mut().filter(|ask| ask.reply.is_none()) {
+            ask.id = None;
+        }
+    }
+
+    /// Takes the replies that are next in order. Whether there were any.
+    fn take_replies(&mut self) -> Result<bool, ClientError> {
+        let mut any = false;
+        while let Some(Ask { reply: Some(_), .. }) = self.asks.front()
+            && let Some(Ask {
+                range,
+                reply: Some(reply),
+                ..
+            }) = self.asks.pop_front()
+        {
+            any = true;
+            let next = self.take_reply(&range, reply)?;
+            self.done = next;
+            if next < range.end {
+                self.asks.push_front(Ask {
+                    id: None,
+                    range: next..range.end,
+                    reply: None,
+                });
+                // With the rest of the range in one request, others beside it would be for nothing.
+                if range.end == self.config.range.end && self.asks.len() == 1 {
+                    self.asks.clear();
+                    self.asked = next;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Checks a reply to a request for `range`, and returns where to go on.
+    fn take_reply(&mut self, range: &Range<u64>, reply: Reply) -> Result<u64, ClientError> {
+        let (log_id, earliest, latest, next, frames) = match reply {
+            Reply::Fetched {
+                log_id,
+                earliest,
+                durable,
+                next,
+                frames,
+            } => (log_id, earliest, durable, next, frames),
+            Reply::OutOfRange {
+                log_id,
+                asked,
+                earliest,
+                durable,
+            } => {
+                self.check_log(log_id, earliest, durable)?;
+                return Err(self.lost(asked, log_id, earliest, durable));
+            }
+            Reply::Refused {
+                code: Code::Closing,
+                ..
+            } => {
+                self.forget_link();
+                return Ok(range.start);
+            }
+            other => {
+                self.client.check(other)?;
+                return Err(self.client.foreign("the reply is not to a fetch"));
+            }
+        };
+        self.check_log(log_id, earliest, latest)?;
+        let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+        let end = self.take_frames(range, frames)?;
+        // Behind the last frame it says itself how far it looked: with topics, nothing may be left of many rows.
+        let next = next.min(range.end).max(range.start);
+        if next < end.min(range.end) || (next > end && self.config.topics.is_empty()) {
+            let text = format!("rows up to {next} were announced, and came up to {end}");
+            return Err(self.client.foreign(text));
+        }
+        if next == range.start {
+            return Err(self.lost(next, log_id, earliest, latest));
+        }
+        let rows = next - range.start;
+        let per_row = (bytes / rows).max(1);
+        self.stride = Some((self.config.max_bytes / per_row).max(1));
+        Ok(next)
+    }
+
+    /// Checks frames that should follow on each other from the start of `range` on, and returns where they end.
+    fn take_frames(&mut self, range: &Range<u64>, frames: Vec<Bytes>) -> Result<u64, ClientError> {
+        let mut at = range.start;
+        for (number, bytes) in frames.into_iter().enumerate() {
+            let stored = Stored::parse(bytes).map_err(|error| {
+                self.client.foreign(format!(
+                    "what should be the rows from offset {at} on: {error}"
+                ))
+            })?;
+            let follows = match number {
+                0 if self.config.topics.is_empty() => stored.first_offset <= at && at < stored.end,
+                0 => at <= stored.end,
+                // Batches of which nothing was wanted may be left out.
+                _ if !self.config.topics.is_empty() => stored.first_offset >= at,
+                _ => stored.first_offset == at,
+            };
+            if !follows || stored.end < at {
+                return Err(self.client.foreign(format!(
+                    "offset {at} was due, and rows with offsets {} to {} came",
+                    stored.first_offset, stored.end
+                )));
+            }
+            at = stored.end;
+            if !stored.batch.is_empty() {
+                self.ready.push_back((stored, range.clone()));
+            }
+        }
+        Ok(at)
+    }
+
+    fn check_log(&self, log_id: LogId, earliest: u64, latest: u64) -> Result<(), ClientError> {
+        match self.config.log_id {
+            Some(wanted) if wanted != log_id => Err(ClientError::DataLoss {
+                asked: self.done,
+                earliest,
+                latest,
+                log_id,
+                text: format!(
+                    "the collector at {} writes log {} now, offset {} belongs to log {}: its folder was replaced. What \
+                     log {} has, from offset {earliest} to {latest}, are other rows",
+                    self.client.endpoint(),
+                    hex(&log_id),
+                    self.done,
+                    hex(&wanted),
+                    hex(&log_id),
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn lost(&self, asked: u64, log_id: LogId, earliest: u64, latest: u64) -> ClientError {
+        let why = if asked < earliest {
+            "retention removed what is below: keep more (retention_bytes, retention_hours), or read on at the earliest"
+        } else {
+            "what is above was not written yet, or was lost with the disk"
+        };
+        ClientError::DataLoss {
+            asked,
+            earliest,
+            latest,
+            log_id,
+            text: format!(
+                "offset {asked} was asked for, and the collector at {} has offsets {earliest} to {latest} of log {}; {why}",
+                self.client.endpoint(),
+                hex(&log_id)
+            ),
+        }
+    }
+}
+
+/// A log's id as people see it.
+pub fn hex(log_id: &LogId) -> String {
+    log_id.iter().map(|byte| format!("{byte:02x}")).collect()
+}

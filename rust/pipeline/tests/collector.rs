@@ -1,0 +1,623 @@
+//! A collector over real sockets, and clients that do what they should, and what they should not.
+
+mod peer;
+
+use std::time::{Duration, Instant};
+
+use peer::{LONG, Peer, append, batch, config, crash_image, encode, hello, number, publish, stage};
+use zeroxide::{AllowList, Context, Frame, Message, SocketType, Wait, curve_keypair};
+use zeroxide_pipeline::collector::{Collector, Config, Framing, Security};
+use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
+
+fn collector() -> (tempfile::TempDir, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(config(dir.path())).unwrap();
+    (dir, collector)
+}
+
+#[test]
+fn what_is_acknowledged_can_be_fetched() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    assert_eq!(peer.bounds(), (0, 0));
+    assert_eq!(peer.hello("p", 1), None);
+    assert_eq!(peer.append("p", 1, 0, &["a", "b"]), (1, Some(0)));
+    assert_eq!(peer.append("p", 1, 2, &["c"]), (2, Some(2)));
+    assert_eq!(peer.bounds(), (0, 3));
+    let rows = peer.fetch(1..3, &[]);
+    assert_eq!(rows, [(1, "b".to_owned()), (2, "c".to_owned())]);
+    let (_, stored) = peer.fetch_some(0, 3, 1, &[]);
+    assert_eq!(stored.len(), 1, "at least one frame, whatever the limit");
+    assert_eq!(&*stored[0].origin.producer, "p");
+    assert_eq!(peer.fetch_some(3, 10, 1 << 20, &[]).0, 3, "nothing yet");
+
+    let Reply::Info {
+        log_id,
+        times: Some((first, last)),
+        advertise,
+        ..
+    } = peer.ask(Request::Info)
+    else {
+        panic!("no times");
+    };
+    assert_eq!(log_id, collector.log_id());
+    assert_eq!(advertise, collector.endpoint());
+    assert!(first > 1_600_000_000_000_000 && first <= last);
+    let at = |peer: &mut Peer, timestamp| match peer.ask(Request::OffsetAt { timestamp }) {
+        Reply::Offset { offset } => offset,
+        reply => panic!("{reply:?}"),
+    };
+    assert_eq!(at(&mut peer, first), 0);
+    assert_eq!(at(&mut peer, last + 1), 3);
+    match peer.ask(Request::Fetch {
+        start: 9,
+        end: 10,
+        max_bytes: 1,
+        topics: Vec::new(),
+    }) {
+        Reply::OutOfRange {
+            asked: 9,
+            earliest: 0,
+            durable: 3,
+            ..
+        } => {}
+        reply => panic!("{reply:?}"),
+    }
+    collector.close().unwrap();
+}
+
+#[test]
+fn producers_are_kept_in_order() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    assert_eq!(peer.refused(append("p", 1, 0, &["a"])).0, Code::HelloFirst);
+    peer.hello("p", 1);
+    assert_eq!(peer.refused(append("p", 1, 1, &["b"])), (Code::Gap, 0));
+    peer.append("p", 1, 0, &["a", "b", "c"]);
+    assert_eq!(
+        peer.append("p", 1, 0, &["a", "b"]),
+        (1, None),
+        "there already"
+    );
+    assert_eq!(
+        peer.append("p", 1, 2, &["c", "d"]),
+        (3, Some(3)),
+        "one of two is new"
+    );
+    assert_eq!(peer.refused(append("p", 1, 5, &["f"])), (Code::Gap, 4));
+    assert_eq!(peer.refused(append("p", 1, 4, &[])).0, Code::Invalid);
+
+    // A second run takes over; the first one hears of it.
+    let mut other = Peer::of(&collector);
+    assert_eq!(other.hello("p", 2), Some((1, 3)));
+    assert_eq!(peer.refused(append("p", 1, 4, &["e"])), (Code::Fenced, 2));
+    assert_eq!(peer.refused(hello("p", 1)), (Code::Fenced, 2));
+    assert_eq!(other.append("p", 2, 4, &["e"]), (4, Some(4)));
+    assert_eq!(peer.values(), ["a", "b", "c", "d", "e"]);
+    let stats = peer.stats();
+    let counted = ["gap", "fenced", "duplicates", "rows"].map(|name| number(&stats, name));
+    assert_eq!(counted, [2, 2, 1, 5], "{stats}");
+}
+
+#[test]
+fn many_batches_are_on_their_way_at_once() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    let rows: Vec<String> = (0..1000).map(|row| row.to_string()).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let mut sent = Vec::new();
+    for first in 0..50 {
+        sent.push(peer.send(append("p", 1, first * 1000, &rows)));
+    }
+    for (index, id) in sent.into_iter().enumerate() {
+        let (answered, reply) = peer.recv();
+        assert_eq!(answered, id);
+        let first = index as u64 * 1000;
+        assert!(
+            matches!(reply, Reply::Ack { seq, offset, .. } if seq == first + 999 && offset == Some(first)),
+            "{reply:?}"
+        );
+    }
+    assert_eq!(peer.values().len(), 50_000);
+    let syncs = peer.stat("syncs");
+    assert!(syncs < 50, "{syncs} syncs for 50 batches are not together");
+}
+
+#[test]
+fn a_crash_loses_nothing_that_was_acknowledged() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 7);
+    peer.append("p", 7, 0, &["a", "b"]);
+    let image = crash_image(dir.path());
+    peer.append("p", 7, 2, &["c"]);
+    collector.close().unwrap();
+    let (reply, _) = (peer.recv().1, ());
+    assert!(
+        matches!(
+            reply,
+            Reply::Status {
+                code: Code::Closing,
+                ..
+            }
+        ),
+        "{reply:?}"
+    );
+
+    // After the crash.
+    let after = Collector::start(config(image.path())).unwrap();
+    assert_eq!(after.log_id(), collector.log_id());
+    let mut peer = Peer::of(&after);
+    assert_eq!(peer.refused(append("p", 7, 2, &["c"])).0, Code::HelloFirst);
+    assert_eq!(peer.refused(hello("p", 6)), (Code::Fenced, 7));
+    assert_eq!(peer.hello("p", 8), Some((7, 1)));
+    assert_eq!(peer.append("p", 8, 1, &["b", "c"]), (2, Some(2)));
+    assert_eq!(peer.values(), ["a", "b", "c"]);
+
+    // After the orderly end.
+    let again = Collector::start(config(dir.path())).unwrap();
+    let mut peer = Peer::of(&again);
+    assert_eq!(peer.hello("p", 8), Some((7, 2)));
+    assert_eq!(peer.values(), ["a", "b", "c"]);
+    let taken = Collector::start(config(dir.path()))
+        .unwrap_err()
+        .to_string();
+    assert!(taken.contains("in use"), "{taken}");
+}
+
+#[test]
+fn an_orderly_end_answers_what_was_on_its_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        flush_after: Duration::from_secs(3600),
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    let id = peer.send(append("p", 1, 0, &["a"]));
+    peer.await_stat_quietly("rows");
+    collector.close().unwrap();
+    let (answered, reply) = peer.recv();
+    assert_eq!(answered, id);
+    assert!(matches!(reply, Reply::Ack { seq: 0, .. }), "{reply:?}");
+    assert!(matches!(
+        peer.recv().1,
+        Reply::Status {
+            code: Code::Closing,
+            ..
+        }
+    ));
+    assert!(!collector.is_running());
+    assert!(collector.stats(LONG).is_err());
+    collector.close().unwrap();
+}
+
+impl Peer {
+    /// Waits until something was appended, while nothing is acknowledged.
+    fn await_stat_quietly(&mut self, name: &str) {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let id = self.send(Request::Stats);
+            let (answered, reply) = self.recv();
+            assert_eq!(answered, id);
+            let Reply::Stats { json } = reply else {
+                panic!("{reply:?}");
+            };
+            if number(str::from_utf8(&json).unwrap(), name) > 0 {
+                return;
+            }
+            assert!(Instant::now() < deadline);
+        }
+    }
+}
+
+#[test]
+fn topics_are_filtered_where_the_rows_are() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["room/1:a", "hall:b", "c"]);
+    peer.append("p", 1, 3, &["hall:d"]);
+    peer.append("p", 1, 4, &["room/2:e", "room:f"]);
+    let owned = |rows: &[(u64, &str)]| {
+        rows.iter()
+            .map(|(at, row)| (*at, row.to_string()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(peer.fetch(0..6, &["room/"]), owned(&[(0, "a"), (4, "e")]));
+    assert_eq!(
+        peer.fetch(1..6, &["room", "hall"]),
+        owned(&[(1, "b"), (3, "d"), (4, "e"), (5, "f")])
+    );
+    assert_eq!(peer.fetch(0..6, &["cellar"]), []);
+    let (next, stored) = peer.fetch_some(3, 4, 1 << 20, &["room"]);
+    assert_eq!((next, stored.len()), (4, 0), "looked at, and nothing found");
+}
+
+#[test]
+fn groups_are_kept_and_shown() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a", "b"]);
+    let commit = |group: &str, offset| Request::Commit {
+        group: group.to_owned(),
+        offset,
+    };
+    assert_eq!(peer.ask(commit("g", 2)), Reply::Committed);
+    assert_eq!(peer.refused(commit("g", 3)), (Code::Invalid, 2));
+    assert!(peer.stats().contains("\"groups\":{\"g\":2}"));
+    collector.close().unwrap();
+    let collector = Collector::start(config(dir.path())).unwrap();
+    assert!(
+        Peer::of(&collector)
+            .stats()
+            .contains("\"groups\":{\"g\":2}")
+    );
+}
+
+#[test]
+fn a_batch_of_a_sink_is_published_once_and_whole() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    let published = |peer: &mut Peer, request| match peer.ask(request) {
+        Reply::Published {
+            first,
+            end,
+            already,
+        } => (first, end, already),
+        reply => panic!("{reply:?}"),
+    };
+    // Attempt 1 at partition 0 failed half-way, attempt 2 is there in full.
+    for request in [
+        stage("q", 0, 0, 1, 0, &["lost"]),
+        stage("q", 0, 0, 2, 0, &["a", "b"]),
+        stage("q", 0, 0, 2, 1, &["c"]),
+        stage("q", 0, 1, 3, 0, &["d"]),
+    ] {
+        assert_eq!(peer.ask(request), Reply::Staged);
+    }
+    assert_eq!(peer.bounds(), (0, 0), "nobody sees them");
+    let missing = publish("q", 0, &[(0, 2, 3)]);
+    assert_eq!(peer.refused(missing).0, Code::NotStaged);
+    let won = [(0, 2, 2), (1, 3, 1)];
+    assert_eq!(published(&mut peer, publish("q", 0, &won)), (0, 4, false));
+    assert_eq!(peer.values(), ["a", "b", "c", "d"]);
+
+    // The driver died behind its commit, and everything comes again.
+    assert_eq!(peer.ask(stage("q", 0, 0, 9, 0, &["a", "b"])), Reply::Staged);
+    assert_eq!(
+        published(&mut peer, publish("q", 0, &[(0, 9, 1)])),
+        (0, 4, true)
+    );
+    assert_eq!(published(&mut peer, publish("q", 1, &[])), (4, 4, false));
+    assert_eq!(
+        published(&mut peer, publish("q", 0, &[])),
+        (0, 0, true),
+        "an older one"
+    );
+    assert_eq!(peer.values().len(), 4);
+    peer.await_stat("staged_batches", |count| count == 0);
+
+    let abort = |attempts: &[u64]| Request::Abort {
+        query: "q".to_owned(),
+        batch: 2,
+        attempts: attempts
+            .iter()
+            .map(|attempt| Attempt {
+                partition: 0,
+                attempt: *attempt,
+            })
+            .collect(),
+    };
+    for attempt in [1, 2] {
+        assert_eq!(
+            peer.ask(stage("q", 2, 0, attempt, 0, &["x"])),
+            Reply::Staged
+        );
+    }
+    assert_eq!(peer.ask(abort(&[1])), Reply::Aborted);
+    assert_eq!(
+        peer.refused(publish("q", 2, &[(0, 1, 1)])).0,
+        Code::NotStaged
+    );
+    assert_eq!(
+        published(&mut peer, publish("q", 2, &[(0, 2, 1)])),
+        (4, 5, false)
+    );
+    assert_eq!(peer.ask(abort(&[])), Reply::Aborted);
+}
+
+#[test]
+fn what_was_staged_survives_a_crash() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    for partition in 0..3 {
+        let row = format!("row {partition}");
+        assert_eq!(
+            peer.ask(stage("q", 5, partition, 1, 0, &[&row])),
+            Reply::Staged
+        );
+    }
+    let image = crash_image(dir.path());
+    let won = [(0, 1, 1), (1, 1, 1), (2, 1, 1)];
+    let after = Collector::start(config(image.path())).unwrap();
+    let mut peer = Peer::of(&after);
+    assert!(matches!(
+        peer.ask(publish("q", 5, &won)),
+        Reply::Published {
+            first: 0,
+            end: 3,
+            already: false
+        }
+    ));
+    let image = crash_image(image.path());
+    let after = Collector::start(config(image.path())).unwrap();
+    let mut peer = Peer::of(&after);
+    assert!(matches!(
+        peer.ask(publish("q", 5, &won)),
+        Reply::Published {
+            first: 0,
+            end: 3,
+            already: true
+        }
+    ));
+    assert_eq!(peer.values(), ["row 0", "row 1", "row 2"]);
+    assert_eq!(peer.stat("staged_batches"), 0);
+}
+
+#[test]
+fn noise_is_refused_and_counted_and_harms_nobody() {
+    let (_dir, collector) = collector();
+    let mut good = Peer::of(&collector);
+    good.hello("p", 1);
+    let bad = Peer::of(&collector);
+    // A small generator: the noise is the same in each run.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let valid = append("p", 1, 0, &["a", "b"]).encode(1);
+    for round in 0..500 {
+        let frames = (0..1 + random() % 3).map(|index| {
+            let mut bytes: Vec<u8> = (0..random() % 100).map(|_| random() as u8).collect();
+            if index == 0 && round % 2 == 0 {
+                bytes.splice(0..0, [b'Z', b'X', 1, (random() % 16) as u8]);
+            }
+            Frame::copy_from(&bytes)
+        });
+        bad.send_raw(Message::from_frames(frames.collect::<Vec<_>>()));
+        // A batch with a byte changed.
+        let mut payload = valid.last().to_vec();
+        let at = random() as usize % payload.len();
+        payload[at] ^= 1 << (random() % 8);
+        let mut message = Message::single(valid.head().clone());
+        message.push(Frame::copy_from(&payload));
+        if round % 50 == 0 {
+            bad.send_raw(message);
+        }
+    }
+    bad.send_raw(Message::new());
+    let mut refused = 0;
+    while refused < 500 {
+        if let (_, Reply::Refused { .. }) = bad.recv() {
+            refused += 1;
+        }
+    }
+    // What came through has the form of rows; the good one goes on behind it.
+    let last = good.hello("p", 2).map_or(0, |(_, seq)| seq + 1);
+    good.append("p", 2, last, &["z"]);
+    assert_eq!(good.values().pop().unwrap(), "z");
+    assert!(good.stat("malformed") >= 500);
+    assert!(collector.is_running());
+}
+
+#[test]
+fn batches_and_sessions_have_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        max_batch_bytes: 1000,
+        max_producers: 2,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut peer = Peer::of(&collector);
+    peer.hello("a", 1);
+    peer.hello("b", 1);
+    peer.hello("b", 2);
+    assert_eq!(peer.refused(hello("c", 1)).0, Code::TooMany);
+    let large = "x".repeat(2000);
+    assert_eq!(
+        peer.refused(append("a", 1, 0, &[&large])),
+        (Code::TooBig, 1000)
+    );
+    assert_eq!(
+        peer.refused(stage("q", 0, 0, 0, 0, &[&large])),
+        (Code::TooBig, 1000)
+    );
+    assert_eq!(peer.append("a", 1, 0, &["small"]), (0, Some(0)));
+    assert_eq!(peer.stat("too-many"), 1);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_holds_nobody_back() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    let large = "x".repeat(1 << 20);
+    for seq in 0..64 {
+        peer.append("p", 1, seq, &[&large]);
+    }
+    let mut slow = Peer::of(&collector);
+    let fetch = Request::Fetch {
+        start: 0,
+        end: 64,
+        max_bytes: 16 << 20,
+        topics: Vec::new(),
+    };
+    let asked: Vec<u64> = (0..15).map(|_| slow.send(fetch.clone())).collect();
+    assert_eq!(peer.fetch(60..64, &[]).len(), 4);
+    assert_eq!(peer.append("p", 1, 64, &["y"]).0, 64);
+    // When it does take them, they are all there.
+    let mut answered: Vec<u64> = (0..15).map(|_| slow.recv().0).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, asked);
+}
+
+#[test]
+fn plain_peers_are_gathered() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = Context::new();
+    let publisher = context.socket(SocketType::Pub).unwrap();
+    let address = publisher.bind("tcp://127.0.0.1:*").unwrap();
+    let mut settings = config(dir.path());
+    settings.plain.framing = Framing::TopicFirst;
+    settings.plain.pull = vec!["tcp://127.0.0.1:*".to_owned()];
+    settings.plain.dealer = vec!["tcp://127.0.0.1:*".to_owned()];
+    settings.plain.subscribe = vec![(address, vec!["tick".to_owned()])];
+    let collector = Collector::start(settings).unwrap();
+    let [pull, subscribed, dealer] = collector.plain_endpoints() else {
+        panic!("{:?}", collector.plain_endpoints());
+    };
+    assert!(subscribed.starts_with("tcp://127.0.0.1:"));
+    let push = context.socket(SocketType::Push).unwrap();
+    push.connect(pull).unwrap();
+    let mut peer = Peer::of(&collector);
+    let parts = |parts: &[&str]| {
+        Message::from_frames(parts.iter().map(|part| Frame::copy_from(part.as_bytes())))
+    };
+    push.send(parts(&["push/1", "one"]), Wait::Forever).unwrap();
+    push.send(parts(&["two"]), Wait::Forever).unwrap();
+    push.send(parts(&["a", "b", "three"]), Wait::Forever)
+        .unwrap();
+    peer.await_stat("plain_rows", |rows| rows == 3);
+    let requester = context.socket(SocketType::Dealer).unwrap();
+    requester.connect(dealer).unwrap();
+    requester
+        .send(parts(&["", "dealer", "four"]), Wait::Forever)
+        .unwrap();
+    peer.await_stat("plain_rows", |rows| rows == 4);
+    publisher
+        .wait_subscribed(b"tick", 1, Wait::Until(Instant::now() + LONG))
+        .unwrap();
+    publisher
+        .send(parts(&["other", "unheard"]), Wait::Forever)
+        .unwrap();
+    publisher
+        .send(parts(&["tick", "five"]), Wait::Forever)
+        .unwrap();
+    peer.await_stat("durable", |rows| rows == 5);
+    assert_eq!(peer.values(), ["one", "two", "three", "four", "five"]);
+    assert_eq!(peer.stat("plain_unframed"), 1);
+    let (_, stored) = peer.fetch_some(0, 5, 1 << 20, &[]);
+    let rows: Vec<(Option<&str>, Option<usize>)> = stored
+        .iter()
+        .flat_map(|stored| {
+            (0..stored.rows()).map(|row| {
+                (
+                    stored.batch.topic(row),
+                    stored.batch.frames(row).map(|frames| frames.len()),
+                )
+            })
+        })
+        .collect();
+    let tick = (Some("tick"), None);
+    assert_eq!(
+        rows,
+        [
+            (Some("push/1"), None),
+            (None, None),
+            (None, Some(3)),
+            (Some("dealer"), None),
+            tick
+        ]
+    );
+    assert!(stored.iter().all(|stored| !stored.origin.is_numbered()));
+
+    // What was sent before the end is in the log behind it.
+    for number in 0..100 {
+        push.send(parts(&["last", &number.to_string()]), Wait::Forever)
+            .unwrap();
+    }
+    push.flush(Some(LONG)).unwrap();
+    peer.await_stat("plain_rows", |rows| rows == 105);
+    collector.close().unwrap();
+    for socket in [push, requester, publisher] {
+        socket.close(Some(Some(Duration::ZERO)));
+    }
+    context.term().unwrap();
+}
+
+#[test]
+fn rows_of_this_process_are_durable_when_append_returns() {
+    let (_dir, collector) = collector();
+    assert_eq!(collector.append(batch(&["a", "b"]), LONG).unwrap(), 0..2);
+    assert_eq!(collector.append(batch(&["c"]), LONG).unwrap(), 2..3);
+    assert_eq!(Peer::of(&collector).values(), ["a", "b", "c"]);
+    let stats = collector.stats(LONG).unwrap();
+    assert_eq!(number(&stats, "local_rows"), 3);
+    assert!(stats.contains("\"state\":\"fine\""));
+    collector.close().unwrap();
+    assert!(collector.append(batch(&["d"]), LONG).is_err());
+}
+
+#[test]
+fn strangers_stay_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_public, secret_key) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let allow = AllowList::new();
+    allow.add(alice_public, "alice");
+    let collector = Collector::start(Config {
+        security: Some(Security { secret_key, allow }),
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut alice = Peer::unconnected();
+    alice
+        .socket
+        .secure_client(&server_public, Some(&alice_secret))
+        .unwrap();
+    alice.socket.connect(collector.endpoint()).unwrap();
+    assert_eq!(alice.hello("p", 1), None);
+    let stranger = Peer::unconnected();
+    stranger.socket.secure_client(&server_public, None).unwrap();
+    stranger.socket.connect(collector.endpoint()).unwrap();
+    stranger.send_raw(Request::Info.encode(1));
+    let naked = Peer::of(&collector);
+    naked.send_raw(Request::Info.encode(1));
+    // As long as this takes, the others have had their chance.
+    for seq in 0..20 {
+        alice.append("p", 1, seq, &["a"]);
+    }
+    assert!(stranger.try_recv(Duration::ZERO).is_none());
+    assert!(naked.try_recv(Duration::ZERO).is_none());
+}
+
+#[test]
+fn a_version_of_the_future_is_told_so() {
+    let (_dir, collector) = collector();
+    let peer = Peer::of(&collector);
+    let mut header = Request::Info.encode(9).head().to_vec();
+    header[2] = 2;
+    peer.send_raw(Message::single(Frame::copy_from(&header)));
+    let (id, reply) = peer.recv();
+    assert!(
+        matches!(
+            reply,
+            Reply::Refused {
+                code: Code::Version,
+                ..
+            }
+        ),
+        "{reply:?}"
+    );
+    assert_eq!(id, 0);
+    let batch = encode(&batch(&["a"]));
+    assert!(!batch.is_empty());
+}

@@ -1,0 +1,264 @@
+//! Arrow tables in and out, by the PyCapsule interface: no library is needed on either side. One of the places of this
+//! crate where `unsafe` may live.
+//!
+//! * What comes in belongs to whoever made it: its memory may be Python's, so that it must not outlive the call in a
+//!   thread without the GIL. Whoever keeps rows copies them.
+//! * What goes out is Rust's memory; consumers release it from any thread.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{
+    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array,
+};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use bytes::Bytes;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use zeroxide_log::{Table, TableError};
+
+use crate::buffer::with_contiguous;
+use crate::frame::Frame;
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// What Arrow refuses is a mistake of the caller.
+pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+pub(crate) fn table_error(error: TableError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Rows on their way to whoever understands Arrow: `pyarrow.table(it)`, `polars.from_arrow(it)`, `nanoarrow.Array(it)`.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct ArrowTable {
+    table: Table,
+}
+
+impl ArrowTable {
+    pub(crate) fn new(table: Table) -> ArrowTable {
+        ArrowTable { table }
+    }
+
+    /// A table of one batch.
+    pub(crate) fn of_batch(batch: RecordBatch) -> ArrowTable {
+        ArrowTable::new(Table {
+            schema: batch.schema(),
+            batches: vec![batch],
+        })
+    }
+}
+
+#[pymethods]
+impl ArrowTable {
+    /// How many rows there are.
+    fn __len__(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// How many rows there are.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// How many batches the rows come in.
+    #[getter]
+    fn num_batches(&self) -> usize {
+        self.table.batches.len()
+    }
+
+    /// The bytes that the columns refer to.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let columns = self.table.batches.iter().flat_map(RecordBatch::columns);
+        columns
+            .map(|column| column.to_data().get_slice_memory_size().unwrap_or(0))
+            .sum()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let fields = self.table.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    }
+
+    /// The batches, each as a table of its own.
+    fn batches(&self) -> Vec<ArrowTable> {
+        let batches = self.table.batches.iter().cloned();
+        batches.map(ArrowTable::of_batch).collect()
+    }
+
+    /// The type of a row, as Arrow's C data interface has it.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*self.table.schema).map_err(arrow_error)?;
+        PyCapsule::new_with_value(py, schema, SCHEMA)
+    }
+
+    /// All rows as one array of structs. A requested schema is up to the consumer, who can cast.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema; // may be ignored, and is
+        let rows = StructArray::from(self.table.to_batch().map_err(table_error)?).to_data();
+        let (array, _) = to_ffi(&rows).map_err(arrow_error)?;
+        let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+        PyTuple::new(py, [self.__arrow_c_schema__(py)?, array])
+    }
+
+    /// The batches one by one.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema; // may be ignored, and is
+        let batches = self.table.batches.clone().into_iter().map(Ok);
+        let reader = RecordBatchIterator::new(batches, self.table.schema.clone());
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, STREAM)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<zeroxide.ArrowTable {} rows: {}>",
+            self.table.rows(),
+            self.column_names().join(", ")
+        )
+    }
+}
+
+/// The rows of any object that speaks Arrow. An array that is not of structs is a column named `value`.
+///
+/// The memory is the object's: see the top of this file. `Table::to_batch` makes one batch of it.
+pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
+    if let Ok(own) = data.cast_exact::<ArrowTable>() {
+        return Ok(own.get().table.clone());
+    }
+    let py = data.py();
+    // A stream is asked for first where both are there: an array of it all may have to be put together.
+    if data.hasattr(pyo3::intern!(py, "__arrow_c_stream__"))? {
+        return import_stream(&data.call_method0(pyo3::intern!(py, "__arrow_c_stream__"))?);
+    }
+    if data.hasattr(pyo3::intern!(py, "__arrow_c_array__"))? {
+        let pair = data.call_method0(pyo3::intern!(py, "__arrow_c_array__"))?;
+        let (schema, array) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        return import_array(&schema, &array);
+    }
+    let name = data.get_type().qualname()?;
+    Err(PyTypeError::new_err(format!(
+        "{name} objects do not speak Arrow: __arrow_c_stream__ or __arrow_c_array__ is needed, as tables of pyarrow, \
+         polars and pandas 2.2 have it"
+    )))
+}
+
+fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Table> {
+    let schema = capsule(schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
+    let array = capsule(array, ARRAY)?.cast::<FFI_ArrowArray>();
+    // SAFETY: a capsule of this name points to such a struct, which the capsule keeps; it is only read here. Taking the
+    // array out leaves a released one behind, as the interface says.
+    let (schema, array) = unsafe { (&*schema, FFI_ArrowArray::from_raw(array)) };
+    if array.is_released() {
+        return Err(PyValueError::new_err(
+            "the array was taken by somebody else before",
+        ));
+    }
+    let field = Field::try_from(schema).map_err(arrow_error)?;
+    // SAFETY: the producer promises that the array is of the type it gave with it.
+    let data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
+    let batch = rows(&Arc::new(field), make_array(data))?;
+    Ok(Table {
+        schema: batch.schema(),
+        batches: vec![batch],
+    })
+}
+
+fn import_stream(stream: &Bound<'_, PyAny>) -> PyResult<Table> {
+    let stream = capsule(stream, STREAM)?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name points to such a struct; taking it leaves a released one behind.
+    let reader = unsafe { ArrayStreamReader::from_raw(stream) }.map_err(arrow_error)?;
+    let field = reader.field().clone();
+    let mut batches = Vec::new();
+    for array in reader {
+        batches.push(rows(&field, array.map_err(arrow_error)?)?);
+    }
+    Ok(Table {
+        schema: schema_of(&field),
+        batches,
+    })
+}
+
+/// What a capsule of this name points to.
+fn capsule(object: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut std::ffi::c_void> {
+    let capsule = object.cast::<PyCapsule>().map_err(|_| {
+        PyTypeError::new_err("an Arrow method returned something else than a PyCapsule")
+    })?;
+    Ok(capsule.pointer_checked(Some(name))?.as_ptr())
+}
+
+fn schema_of(field: &FieldRef) -> SchemaRef {
+    Arc::new(match field.data_type() {
+        DataType::Struct(fields) => {
+            Schema::new_with_metadata(fields.clone(), field.metadata().clone())
+        }
+        _ => Schema::new(vec![column(field)]),
+    })
+}
+
+/// An array that is not of structs, as a column.
+fn column(field: &FieldRef) -> Field {
+    field.as_ref().clone().with_name("value")
+}
+
+/// The rows of an array.
+fn rows(field: &FieldRef, array: ArrayRef) -> PyResult<RecordBatch> {
+    let schema = schema_of(field);
+    let Some(structs) = array.as_any().downcast_ref::<StructArray>() else {
+        return RecordBatch::try_new(schema, vec![array]).map_err(arrow_error);
+    };
+    if structs.null_count() > 0 {
+        return Err(PyValueError::new_err(
+            "rows that are null as a whole are not rows of a table",
+        ));
+    }
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(structs.len()));
+    RecordBatch::try_new_with_options(schema, structs.columns().to_vec(), &options)
+        .map_err(arrow_error)
+}
+
+/// A table as one message, in Arrow's IPC stream format.
+#[pyfunction]
+pub(crate) fn arrow_encode<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let table = import(data)?;
+    let message = data.py().detach(|| table.encode()).map_err(table_error)?;
+    Ok(PyBytes::new(data.py(), &message))
+}
+
+/// The table of such a message, whoever sent it. The columns refer to the memory of a `Frame`, and to a copy of
+/// anything else.
+#[pyfunction]
+pub(crate) fn arrow_decode(message: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
+    let bytes = match message.cast::<Frame>() {
+        Ok(frame) => frame.get().body().into_bytes(),
+        Err(_) => with_contiguous(message, Bytes::copy_from_slice)?,
+    };
+    let table = message
+        .py()
+        .detach(|| Table::decode(bytes))
+        .map_err(table_error)?;
+    Ok(ArrowTable::new(table))
+}

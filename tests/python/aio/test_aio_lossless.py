@@ -1,0 +1,363 @@
+"""Sockets of asyncio: no message is lost, whatever is cancelled."""
+
+import asyncio
+import random
+import weakref
+
+import pytest
+from loops import run_in, turns
+from support import PATIENCE
+
+pytestmark = pytest.mark.zeroxide_only
+
+
+FORMS = {
+    "recv": b"0",
+    "recv_multipart": [b"0"],
+    "recv_string": "0",
+    "recv_json": 0,
+    "recv_batch": [b"0"],
+    "__anext__": b"0",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_cancelled_between_result_and_wakeup(run, pipe, form):
+    """A task is cancelled when its call is done already, but before it goes on."""
+    pull, push = pipe
+
+    async def main():
+        task = asyncio.ensure_future(_await(getattr(pull, form)()))
+        await turns()
+        push._shadow_sock.send(b"0")
+        while not pull.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        late = pull.recv()
+        assert pull.stats()["queued_in"] == 0
+        task.cancel()
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await getattr(pull, form)() == FORMS[form]
+        assert await pull.poll(0) == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_done_and_cancelled_in_one_turn(zmq, pipe, parts):
+    """The same, made to happen, with several tasks: what they got is received in order."""
+    pull, push = pipe
+
+    async def main():
+        messages = [[b"%d.%d" % (number, part) for part in range(parts)] for number in (1, 2)]
+        tasks = [asyncio.ensure_future(_await(pull.recv())) for _ in range(2 * parts)]
+        await turns()
+        futures = [task._fut_waiter for task in tasks]
+        for message in messages:
+            push._shadow_sock.send_multipart(message)
+        while pull.stats()["queued_in"] < 2:
+            pass
+        # Serves those that wait, here and now.
+        late = pull.recv()
+        assert all(future.done() for future in futures)
+        for task in tasks:
+            task.cancel()
+        late.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+        assert all(future.cancelled() for future in futures)
+        assert [await pull.recv() for _ in range(2 * parts)] == [*messages[0], *messages[1]]
+        assert await pull.poll(0) == 0
+
+    run_in("asyncio", main())
+
+
+async def _await(future):
+    return await future
+
+
+def test_what_is_given_back_is_seen_by_all(zmq, pipe):
+    pull, push = pipe
+    blocking = pull._shadow_sock
+
+    async def main():
+        task = asyncio.ensure_future(_await(pull.recv_multipart(copy=False)))
+        await turns()
+        push._shadow_sock.send_multipart([b"a", b"b"])
+        while not pull.stats()["queued_in"]:
+            pass
+        pull.recv().cancel()
+        assert await pull.poll(0) == 0
+        task.cancel()
+        await asyncio.wait([task])
+        assert await pull.poll(0) == zmq.POLLIN
+        assert blocking.poll(0) == zmq.POLLIN
+        assert pull.get(zmq.EVENTS) & zmq.POLLIN
+        frames = blocking.recv_multipart(copy=False)
+        assert [frame.bytes for frame in frames] == [b"a", b"b"]
+        assert frames[0].get("Socket-Type") == "PUSH"
+        assert await pull.poll(0) == 0
+
+    run_in("asyncio", main())
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_what_a_callback_got_is_not_given_back(run, pipe, removed):
+    pull, push = pipe
+
+    async def main():
+        got = []
+
+        def take(future):
+            got.append(future.result())
+
+        future = pull.recv()
+        future.add_done_callback(take)
+        if removed:
+            assert future.remove_done_callback(take) == 1
+        task = asyncio.ensure_future(_await(future))
+        await turns()
+        push._shadow_sock.send(b"once")
+        while not pull.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        pull.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() and future.cancelled() == removed
+        assert got == ([] if removed else [b"once"])
+        await push.send(b"last")
+        if removed:
+            got.append(await pull.recv())
+        got.append(await pull.recv())
+        assert got == [b"once", b"last"]
+        assert await pull.poll(0) == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("cancels", ["futures", "tasks"])
+def test_ten_thousand_receivers_and_random_cancellations(run, zmq, sockets, cancels):
+    count = 10_000
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    chance = random.Random(1)
+    received = []
+
+    async def receive():
+        received.append(await pull.recv())
+
+    def take(future):
+        if not future.cancelled():
+            received.append(future.result())
+
+    def begin():
+        if cancels == "tasks":
+            return asyncio.ensure_future(receive())
+        future = pull.recv()
+        future.add_done_callback(take)
+        return future
+
+    async def main():
+        waiting = [begin() for _ in range(count)]
+        sent = 0
+        while len(received) < count:
+            for _ in range(min(100, count - sent)):
+                await push.send(b"%d" % sent)
+                sent += 1
+            for place in chance.sample(range(count), 150):
+                waiting[place].cancel()
+                waiting[place] = begin()
+            pull.get(zmq.EVENTS)
+            await asyncio.sleep(0)
+        for future in waiting:
+            future.cancel()
+        await asyncio.wait(waiting)
+        assert sorted(int(body) for body in received) == list(range(count))
+        assert await pull.poll(0) == 0
+
+    run(main())
+
+
+def test_cancelled_calls_are_forgotten(run, pipe):
+    pull, _ = pipe
+
+    async def main():
+        alive = []
+        for _ in range(2000):
+            future = pull.recv()
+            alive.append(weakref.ref(future))
+            future.cancel()
+            del future
+        await turns()
+        assert not any(reference() for reference in alive)
+
+    run(main())
+
+
+def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
+    """Those that wait come first, and what is left is there for a call that does not."""
+    pull, push = pipe
+
+    async def main():
+        waiting = pull.recv()
+        await push.send(b"a")
+        await push.send(b"b")
+        while pull.stats()["queued_in"] < 2:
+            pass
+        assert await pull.recv(zmq.DONTWAIT) == b"b"
+        assert waiting.done()
+        assert await waiting == b"a"
+
+    run(main())
+
+
+def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=1)
+    push = sockets.connected(zmq.PUSH, pull, sndhwm=1)
+
+    async def main():
+        blocking, room = pull._shadow_sock, 0
+        while (waiting := push.send(b"fill")).done():
+            room += 1
+        # With those that wait there is no room for one that does not.
+        push.send(b"0", zmq.SNDMORE)
+        with pytest.raises(zmq.Again):
+            await push.send(b"1", zmq.DONTWAIT)
+        for _ in range(room):
+            assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        parts = push.send(b"1")
+        await asyncio.wait([waiting])
+        assert blocking.recv(zmq.DONTWAIT) == b"fill"
+        await parts
+        assert await pull.recv_multipart() == [b"0", b"1"]
+
+    run_in("asyncio", main())
+
+
+def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
+    req = sockets.bound(zmq.REQ, req_relaxed=1, req_correlate=1)
+    rep = sockets.connected(zmq.REP, req)
+
+    async def main():
+        await req.send(b"1")
+        task = asyncio.ensure_future(_await(req.recv()))
+        await turns()
+        await rep.send(await rep.recv())
+        while not req.stats()["queued_in"]:
+            pass
+        # Serves those that wait, here and now.
+        req.recv().cancel()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await req.send(b"2")
+        await rep.send(await rep.recv())
+        assert await req.recv() == b"2"
+
+    run_in("asyncio", main())
+
+
+def test_the_others_are_served_when_one_ends_it_all(zmq, pipe):
+    """What is no Exception goes to whoever runs the loop."""
+    pull, push = pipe
+
+    class End(SystemExit):
+        pass
+
+    def end(_):
+        raise End
+
+    calls = []
+
+    async def wait():
+        calls.extend([pull.recv_serialized(end), pull.recv()])
+        await push.send(b"0")
+        await push.send(b"1")
+        await asyncio.sleep(PATIENCE)
+
+    async def other():
+        async with asyncio.timeout(PATIENCE):
+            return await calls[1]
+
+    with asyncio.Runner() as runner:
+        with pytest.raises(End):
+            runner.run(wait())
+        assert calls[0].cancelled()
+        assert runner.run(other()) == b"1"
+
+
+def test_what_is_given_back_is_still_from_whom_it_was(zmq, sockets):
+    """A batch that reached nobody, received again one by one."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+
+    async def main():
+        task = asyncio.ensure_future(_await(pull.recv_batch()))
+        await turns()
+        await push.send_batch([b"1", b"2"])
+        while pull.stats()["queued_in"] < 2:
+            pass
+        # Serves those that wait, here and now.
+        with pytest.raises(zmq.Again):
+            await pull.recv(zmq.DONTWAIT)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for body in (b"1", b"2"):
+            frame = await pull.recv(copy=False)
+            assert frame.bytes == body
+            assert frame["Socket-Type"] == "PUSH"
+
+    run_in("asyncio", main())
+
+
+def test_parts_come_back_to_the_thread_that_received_them(run, pipe):
+    """Whichever thread lets go of them."""
+    pull, push = pipe
+
+    async def main():
+        waiting = pull.recv(copy=False)
+        await push.send_multipart([b"1", b"2"])
+        await asyncio.wait([waiting])
+        await asyncio.to_thread(waiting._undo.give_back)
+        assert await pull.recv() == b"1"
+        assert pull.rcvmore
+        frame = await pull.recv(copy=False)
+        assert frame.bytes == b"2" and frame["Socket-Type"] == "PUSH"
+
+    run(main())
+
+
+def test_an_error_of_one_call_is_not_that_of_another(zmq, aio, sockets, context):
+    """What goes wrong while a call joins those that wait is the loop's business."""
+
+    class Own(asyncio.Future):
+        def set_result(self, result):
+            raise OSError("full")
+
+    class Socket(aio.Socket):
+        _Future = Own
+
+    push = sockets.bound(zmq.PUSH)
+
+    async def main():
+        told = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, event: told.append(str(event["exception"])))
+        pull = Socket(context, zmq.PULL)
+        pull.connect(push.last_endpoint.decode())
+        first = pull.recv()
+        push._shadow_sock.send(b"x")
+        while not pull.stats()["queued_in"]:
+            pass
+        # Joins those that wait, and so serves them.
+        second = pull.recv()
+        assert not first.done() and not second.done()
+        await turns()
+        assert set(told) == {"full"}
+        # Nor is the message lost.
+        assert pull._shadow_sock.recv(zmq.DONTWAIT) == b"x"
+        pull.close()
+
+    run_in("asyncio", main())

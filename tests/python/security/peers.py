@@ -1,0 +1,145 @@
+"""Peers of the tests of security: servers and clients with what happened to their handshakes, handlers of every kind,
+and somebody in the middle."""
+
+import contextlib
+import itertools
+import socket as tcp
+import threading
+
+from support import PATIENCE, Background
+
+HANDLER = "inproc://zeromq.zap.01"
+_numbers = itertools.count()
+_kept = []
+
+
+def inproc(name):
+    """An endpoint that nobody else uses."""
+    return f"inproc://{name}-{next(_numbers)}"
+
+
+def keep(socket):
+    """Keeps a socket that a test does not name open to the end of the test."""
+    _kept.append(socket)
+    return socket
+
+
+def forget():
+    """The test is over."""
+    _kept.clear()
+
+
+class Handshakes:
+    """The events of a socket's handshakes."""
+
+    def __init__(self, zmq, socket):
+        self.zmq = zmq
+        self.monitor = socket.get_monitor_socket(
+            zmq.EVENT_HANDSHAKE_SUCCEEDED
+            | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+            | zmq.EVENT_HANDSHAKE_FAILED_AUTH,
+            inproc("handshakes"),
+        )
+
+    def next(self):
+        """The next event, and its value."""
+        assert self.monitor.poll(PATIENCE * 1000)
+        event = self.zmq.utils.monitor.recv_monitor_message(self.monitor)
+        return event["event"], event["value"]
+
+
+def bound(zmq, context, kind, **options):
+    """A bound socket with these options, and its handshakes."""
+    socket = context.socket(kind)
+    socket.linger = 0
+    for name, value in options.items():
+        setattr(socket, name, value)
+    handshakes = Handshakes(zmq, socket)
+    socket.bind("tcp://127.0.0.1:*")
+    return socket, handshakes
+
+
+def connected(zmq, context, kind, endpoint, **options):
+    socket = context.socket(kind)
+    socket.linger = 0
+    for name, value in options.items():
+        setattr(socket, name, value)
+    socket.connect(endpoint if isinstance(endpoint, str) else endpoint.decode())
+    return keep(socket)
+
+
+PLAIN_CLIENT = {"plain_username": b"user", "plain_password": b"password"}
+
+
+@contextlib.contextmanager
+def handler(zmq, context, answer, kind="REP"):
+    """A ZAP handler that answers a request with what `answer` makes of it."""
+    socket = context.socket(getattr(zmq, kind))
+    socket.linger = 0
+    socket.bind(HANDLER)
+    stop = threading.Event()
+
+    def run():
+        while not stop.is_set():
+            if socket.poll(20):
+                frames = socket.recv_multipart()
+                envelope = frames[: len(frames) - len(frames[-6:])] if kind == "REP" else frames[:2]
+                reply = answer(frames[len(envelope) :] if kind == "ROUTER" else frames)
+                if reply is None:
+                    return
+                socket.send_multipart([*(envelope if kind == "ROUTER" else []), *reply])
+
+    thread = Background(run)
+    try:
+        yield socket
+    finally:
+        stop.set()
+        thread.result()
+        socket.close()
+
+
+def verdict(status, user=b"", metadata=b""):
+    return lambda request: [b"1.0", request[1], status, b"because", user, metadata]
+
+
+class Middle:
+    """Forwards a tcp connection, and does to its bytes what `spoil` says.
+
+    `spoil` gets the direction ("up" to the server, "down" from it), how many bytes have
+    gone that way, and the next ones; it returns those to be sent instead.
+    """
+
+    def __init__(self, endpoint, spoil):
+        host, port = endpoint.decode().removeprefix("tcp://").split(":")
+        self._server = (host, int(port))
+        self._spoil = spoil
+        self._listener = tcp.create_server((host, 0))
+        self.endpoint = "tcp://{}:{}".format(*self._listener.getsockname())
+        self._streams = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = tcp.create_connection(self._server)
+                self._streams += [near, far]
+                for source, sink, direction in ((near, far, "up"), (far, near, "down")):
+                    arguments = (source, sink, direction)
+                    threading.Thread(target=self._forward, args=arguments, daemon=True).start()
+
+    def _forward(self, source, sink, direction):
+        gone = 0
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(1 << 16):
+                sink.sendall(self._spoil(direction, gone, chunk))
+                gone += len(chunk)
+            sink.shutdown(tcp.SHUT_WR)
+
+    def close(self):
+        self._listener.close()
+        for stream in self._streams:
+            with contextlib.suppress(OSError):
+                stream.shutdown(tcp.SHUT_RDWR)
+            stream.close()
