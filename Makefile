@@ -7,7 +7,7 @@ VENV_PYTHON := $(VENV)/bin/python
 .PHONY: help demo test test-all bench bench-quick lint docs wheel clean
 
 help:
-	@echo 'make demo      flights through zeroxide into Spark and back (installs what it needs)'
+	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
 	@echo 'make test-all  that, the slow tests and the release wheel'
 	@echo 'make bench     side by side with pyzmq; make bench-quick: the same, shorter'
