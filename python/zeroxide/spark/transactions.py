@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 PART_BYTES = 4 << 20
 PART_ROWS = 100_000
 
+# How often the collector is asked while option 'ackTimeoutMs' lasts.
+TRIES = 3
+
 # The batch of a write that has no number.
 ONLY_BATCH = 0
 
@@ -207,7 +210,9 @@ def connect(options: LogWriteOptions) -> Any:
     keys = {CLIENT_KEYS[name]: look_up(name, text) for name, text in options.socket_options}
     # Not at the top: a package without pyarrow has no client, and needs none to be imported.
     make = import_module("zeroxide.collector").Client
-    return make(options.endpoint, timeout=options.ack_timeout_ms / 1000, **keys)
+    # Asked again on a new connection, a collector that was restarted answers sooner.
+    timeout = options.ack_timeout_ms / 1000 / TRIES
+    return make(options.endpoint, timeout=timeout, retries=TRIES - 1, **keys)
 
 
 def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:
