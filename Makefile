@@ -4,12 +4,15 @@ STAGES := $(PYTHON) tools/stages.py
 VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 
-.PHONY: help demo test test-all bench bench-quick lint docs wheel clean
+.PHONY: help demo test test-all matrix soak faults bench bench-quick lint docs wheel clean
 
 help:
 	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
 	@echo 'make test-all  that, the slow tests and the release wheel'
+	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
+	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
+	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
 	@echo 'make bench     side by side with pyzmq; make bench-quick: the same, shorter'
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
@@ -25,6 +28,18 @@ test:
 
 test-all:
 	$(STAGES) test-all
+
+matrix:
+	$(STAGES) install
+	$(VENV_PYTHON) tools/matrix.py
+
+soak:
+	$(STAGES) install
+	$(VENV_PYTHON) tests/soak/soak.py $(SOAK)
+
+faults:
+	$(STAGES) install
+	$(VENV_PYTHON) -m pytest tests/soak -m "" -v
 
 bench:
 	$(STAGES) install-release

@@ -85,6 +85,7 @@ const PYTHON: &[&[&str]] = &[
     &["green"],
     &["auth", "curve_keygen", "devices"],
     &["collector"],
+    &["producer"],
     &["spark", "cli"],
     &["__main__"],
 ];

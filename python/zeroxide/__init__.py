@@ -3,9 +3,10 @@
 ``import zeroxide as zmq`` runs programs written for pyzmq.
 """
 
+import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _native, backend, constants, error, sugar, utils  # noqa: F401
 from ._native import (
@@ -56,8 +57,9 @@ from .version import (
 )
 
 if TYPE_CHECKING:
-    # An import for type checkers only: annotations name it without importing it.
+    # Imports for type checkers only: annotations name them without importing them.
     from . import asyncio  # noqa: F401
+    from .producer import Producer as Producer
 
 __all__ = [
     "COPY_THRESHOLD",
@@ -124,6 +126,15 @@ COPY_THRESHOLD = 65536
 # Whether draft sockets are built in.
 DRAFT_API = has("draft")
 PYZMQ_DRAFT_API = DRAFT_API
+
+
+def __getattr__(name: str) -> Any:
+    # Whoever only wants sockets does not load the pipeline.
+    if name == "Producer":
+        producer = importlib.import_module(".producer", __name__).Producer
+        globals()[name] = producer
+        return producer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def get_includes() -> list[str]:

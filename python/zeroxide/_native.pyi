@@ -7,6 +7,7 @@ call releases the GIL, and a Python signal handler may end it by raising.
 import asyncio
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from os import PathLike
 from types import ModuleType
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypedDict, final, overload
@@ -101,6 +102,139 @@ class Context:
     def closed(self) -> bool: ...
     @property
     def underlying(self) -> int: ...
+
+class Producer:
+    """Rows into collectors' logs; see `zeroxide.Producer`."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _open(
+        self,
+        endpoints: list[str],
+        *,
+        name: str | None,
+        spool: str | PathLike[str] | None,
+        spool_bytes: int,
+        max_unacked_rows: int,
+        max_unacked_bytes: int,
+        linger_ms: float,
+        batch_rows: int,
+        batch_bytes: int,
+        timeout: float | None,
+        server_key: str | bytes | None,
+        public_key: str | bytes | None,
+        secret_key: str | bytes | None,
+        notices: bool,
+    ) -> None: ...
+    def send(
+        self,
+        value: str | Buffer,
+        key: str | Buffer | None = None,
+        topic: str | Buffer | None = None,
+        headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
+        timestamp: datetime | float | None = None,
+    ) -> None:
+        """Takes a row; waits while there is no room for it.
+
+        The value, the key and the topic are bytes, text (as UTF-8) or any buffer; a topic
+        must be UTF-8. `headers` are a dict or pairs of a name and a value. `timestamp` says
+        when it happened: a datetime (one without a zone is local time), a float of seconds
+        or an int of microseconds since 1970; without one, it is when the collector
+        received the row.
+        """
+
+    def _try_send(
+        self,
+        value: str | Buffer,
+        key: str | Buffer | None = None,
+        topic: str | Buffer | None = None,
+        headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
+        timestamp: datetime | float | None = None,
+    ) -> tuple[int, int] | None: ...
+    def send_batch(
+        self,
+        values: Iterable[str | Buffer | Mapping[str, Any]],
+        key: str | Buffer | None = None,
+        topic: str | Buffer | None = None,
+        headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
+        timestamp: datetime | float | None = None,
+    ) -> int:
+        """Takes many rows; waits while there is no room for them. Returns how many.
+
+        Each is a value, or a dict with `value` and, if it likes, `key`, `topic`, `headers`
+        and `timestamp`. What a row does not say is as the other arguments have it.
+        """
+
+    def send_arrow(self, data: ArrowData) -> int:
+        """Takes the rows of a table; waits while there is no room for them. Returns how many.
+
+        `data` is anything that speaks Arrow (pyarrow, polars, pandas 2.2 and later): with a
+        column `value` of bytes or text and, if it likes, `key`, `topic`, `timestamp` and
+        `headers`. An array that is not of structs is the column `value`.
+        """
+
+    def _flush(self, timeout: float | None = None) -> dict[str, int]: ...
+    def _mark(self) -> list[int]: ...
+    def _check(self) -> None: ...
+    def _check_pending(self) -> None: ...
+    def _shut(self) -> None: ...
+    def _end(self) -> None: ...
+    def _await_notices(self, timeout: float) -> bool | None: ...
+    def _take_notices(
+        self,
+    ) -> list[tuple[int, int, int, int | None, int | None, str | None]]: ...
+    def _notices_fd(self) -> int: ...
+    def _stats(self) -> dict[str, Any]: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+
+class Client:
+    """Requests to a collector; see `zeroxide.collector.Client`."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _open(
+        self,
+        endpoint: str,
+        *,
+        timeout: float,
+        retries: int,
+        server_key: str | bytes | None,
+        public_key: str | bytes | None,
+        secret_key: str | bytes | None,
+    ) -> None: ...
+    def _info(self) -> tuple[str, int, int, tuple[int, int] | None, int, str]: ...
+    def _offset_at(self, timestamp: int) -> int: ...
+    def commit(self, group: str, offset: int) -> None:
+        """A group of consumers needs nothing below `offset` any more."""
+
+    def _fetch(
+        self,
+        start: int,
+        end: int,
+        *,
+        topics: list[str],
+        max_bytes: int,
+        log_id: str | None,
+        partition: int,
+        headers: bool,
+        frames: bool,
+    ) -> Fetch: ...
+    def _stage(
+        self, query: str, batch: int, attempt: tuple[int, int], part: int, rows: ArrowData
+    ) -> int: ...
+    def _publish(
+        self, query: str, batch: int, won: list[tuple[int, int, int]]
+    ) -> tuple[int, int, bool]: ...
+    def _abort(self, query: str, batch: int, attempts: list[tuple[int, int]]) -> None: ...
+    def _stats(self) -> bytes: ...
+
+@final
+class Fetch:
+    """A fetch under way: iterates over tables."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ArrowTable: ...
 
 class Socket:
     """One end of a messaging pattern; see `zeroxide.Socket`."""

@@ -14,18 +14,22 @@ another one later.
 """
 
 import asyncio
+import importlib
 import selectors
 import sys
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from . import _future
 from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
 
-__all__ = ["Context", "Poller", "Socket", "ZMQEventLoop", "install"]
+if TYPE_CHECKING:
+    from .producer import AsyncProducer as Producer
+
+__all__ = ["Context", "Poller", "Producer", "Socket", "ZMQEventLoop", "install"]
 
 
 class _AsyncIO:
@@ -89,6 +93,15 @@ class Context(_Context[Socket]):
         if not self.closed:
             self._close_sockets()
             await asyncio.to_thread(self.term)
+
+
+def __getattr__(name: str) -> Any:
+    # Whoever only wants sockets does not load the pipeline.
+    if name == "Producer":
+        producer = importlib.import_module(".producer", __package__).AsyncProducer
+        globals()[name] = producer
+        return producer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class ZMQEventLoop(asyncio.SelectorEventLoop):

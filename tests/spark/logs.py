@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from zeroxide.collector.errors import CollectorGone, DataLoss
+from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
 from zeroxide.spark.log_options import LogReadOptions
 from zeroxide.spark.log_reader import StreamReader
 from zeroxide.spark.schema import LOG_COLUMNS, spark_schema
@@ -50,6 +50,7 @@ class Log:
     frame: int = 7  # rows per record batch of a fetch
     fails_after: list[int] = field(default_factory=list)  # rows that a fetch gives, then dies
     leaves_out: int | None = None
+    damaged: tuple[int, int] = (0, 0)
     committed: dict[str, list[int]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -88,6 +89,10 @@ class Log:
                 raise CollectorGone("it died", "fake", 1.0)
             left = None if left is None else left - len(rows)
             rows = [row for row in rows if row != self.leaves_out]
+            if self.damaged[0] <= first < self.damaged[1]:
+                error = Refused("segment 7 is damaged at byte 5.", "corrupt")
+                error.detail = self.damaged[1]
+                raise error
             if topics:
                 rows = [row for row in rows if f"t{row % 2}".startswith(tuple(topics))]
             if rows:

@@ -6,15 +6,16 @@ import pickle
 import pytest
 from logs import SECOND, Log, Opener, columns, options, read_all, stream
 from pyspark.sql import datasource
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from zeroxide.collector.errors import CollectorGone, DataLoss
 from zeroxide.spark import log_reader, planning
-from zeroxide.spark.log_reader import LogBatchReader, PushdownReader
+from zeroxide.spark.log_reader import LogBatchReader, PlainStreamReader, PushdownReader
 from zeroxide.spark.schema import arrow_schema, spark_schema
 
+limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
+
 A, B, C = "tcp://a:1", "tcp://b:1", "tcp://c:1"
-ALL = ReadAllAvailable()
+ALL = limits.ReadAllAvailable()
 
 
 def at(offsets, name=A):
@@ -117,7 +118,7 @@ class TestBatches:
     def test_limit_by_rows(self):
         logs = Opener(a=Log(latest=300), b=Log("b1", latest=100))
         reader = stream(logs, "a", "b", startingOffsets="earliest", maxOffsetsPerTrigger=40)
-        assert reader.getDefaultReadLimit() == ReadMaxRows(40)
+        assert reader.getDefaultReadLimit() == limits.ReadMaxRows(40)
         end, rows = run(reader, reader.initialOffset())
         assert (at(end), at(end, B)) == (30, 10)
         assert len(rows) == 40
@@ -127,7 +128,7 @@ class TestBatches:
     def test_limit_by_bytes(self):
         log = Log(latest=300, row_bytes=100)
         reader = stream(Opener(a=log), startingOffsets="earliest", maxBytesPerTrigger=1000)
-        assert reader.getDefaultReadLimit() == ReadMaxBytes(1000)
+        assert reader.getDefaultReadLimit() == limits.ReadMaxBytes(1000)
         end, _ = run(reader, reader.initialOffset())
         assert at(end) == 10
         log.row_bytes = 5000
@@ -216,6 +217,34 @@ class TestBatches:
         copy = pickle.loads(pickle.dumps(reader))
         assert copy._collectors is None
         assert len(read_all(copy, pickle.loads(pickle.dumps(parts)))[0]) == 4
+
+
+class TestOldSpark:
+    """4.0 and 4.1, which do not say where a batch begins."""
+
+    def reader(self, log, **given):
+        return PlainStreamReader(options(**given), columns(), Opener(a=log))
+
+    def test_a_new_query(self):
+        log = Log(latest=100)
+        reader = self.reader(log, startingOffsets="latest", maxOffsetsPerTrigger=10)
+        log.latest = 115
+        end = reader.latestOffset()  # before the first offset is asked for
+        start = reader.initialOffset()
+        assert (at(start), at(end)) == (115, 115)
+        log.latest = 200
+        assert at(reader.initialOffset()) == 115
+        for expected in (125, 135):
+            end = reader.latestOffset()
+            assert at(end) == at(reader.latestOffset()) == expected
+            reader.partitions(start, end)
+            start = end
+
+    def test_a_query_that_goes_on(self):
+        reader = self.reader(Log(latest=100), maxOffsetsPerTrigger=10)
+        before = stream(Opener(a=Log(latest=60))).initialOffset()
+        assert reader.partitions(before, before) == []  # how Spark says where it stands
+        assert at(reader.latestOffset()) == 70
 
 
 class TestCollectorsComeAndGo:
@@ -385,8 +414,33 @@ class TestLoss:
     @pytest.mark.parametrize("missing", [0, 8, 13, 19])
     def test_a_row_is_left_out(self, missing):
         reader, parts = self.planned(Log(latest=20, leaves_out=missing))
-        with pytest.raises(DataLoss, match=r"should have come next|were not delivered"):
+        said = rf"offset {missing} .* should have come next|rows \[{missing}, 20\) .* not delivered"
+        with pytest.raises(DataLoss, match=said):
             read_all(reader, parts)
+
+    def test_rows_behind_a_missing_one(self):
+        log = Log(latest=20, leaves_out=8)
+        reader, parts = self.planned(log, failOnDataLoss="false")
+        assert offsets_of(read_all(reader, parts)[0]) == [*range(7), *range(14, 20)]
+
+    def test_an_older_copy_before_the_task_reads(self):
+        log = Log(latest=20)
+        reader, parts = self.planned(log)
+        lossy, lossy_parts = self.planned(log, failOnDataLoss="false")
+        log.latest = 12
+        with pytest.raises(DataLoss, match=r"rows \[12, 20\)"):
+            read_all(reader, parts)
+        assert offsets_of(read_all(lossy, lossy_parts)[0]) == list(range(12))
+
+    def test_a_damaged_segment(self):
+        log = Log(latest=40, damaged=(14, 28))
+        reader, parts = self.planned(log)
+        with pytest.raises(DataLoss) as error:
+            read_all(reader, parts)
+        for said in ("rows from 14 on", "damaged at byte 5", "'failOnDataLoss'", "at 28"):
+            assert said in str(error.value)
+        reader, parts = self.planned(log, failOnDataLoss="false")
+        assert offsets_of(read_all(reader, parts)[0]) == [*range(14), *range(28, 40)]
 
 
 class TestTasks:

@@ -4,11 +4,18 @@ Every text says what happened, where, and what to do about it; the attributes ho
 same for programs. They travel between processes: Spark's executors raise them, too.
 """
 
-from typing import Any
+from typing import Any, Self
 
 from ..error import ZMQBaseError
 
-__all__ = ["CollectorError", "CollectorGone", "DataLoss", "Fenced", "Refused"]
+__all__ = [
+    "CollectorError",
+    "CollectorGone",
+    "DataLoss",
+    "Fenced",
+    "NotAcknowledged",
+    "Refused",
+]
 
 
 class CollectorError(ZMQBaseError):
@@ -38,8 +45,8 @@ class CollectorGone(CollectorError, TimeoutError):
 class Refused(CollectorError):
     """The collector answered that it does not do that.
 
-    `code` is a word for programs: ``gap``, ``fenced``, ``too-big``, ``read-only``,
-    ``malformed``, and what else a request may be refused for.
+    `code` is a word for programs: ``gap``, ``fenced``, ``too_big``, ``full``,
+    ``read_only``, ``failed``, ``denied``, ``not_staged``, ``malformed``...
     """
 
     code: str
@@ -63,6 +70,26 @@ class Fenced(Refused):
         super().__init__(text, "fenced")
         self.producer = producer
         self.unacknowledged = unacknowledged
+
+
+class NotAcknowledged(CollectorError, TimeoutError):
+    """Rows are not known to be on the collector's disk.
+
+    `remaining` says how many, per endpoint.
+    """
+
+    remaining: dict[str, int]
+
+    def __init__(self, text: str, remaining: dict[str, int] | None = None) -> None:
+        super().__init__(text)
+        self.remaining = dict(remaining or {})
+
+    @classmethod
+    def after(cls, seconds: float | None, remaining: dict[str, int]) -> Self:
+        """What a flush that ran out of time raises."""
+        parts = ", ".join(f"{rows} rows at {endpoint}" for endpoint, rows in remaining.items())
+        waited = "" if seconds is None else f" after {seconds:g} s"
+        return cls(f"not acknowledged{waited}: {parts}", remaining)
 
 
 class DataLoss(CollectorError):

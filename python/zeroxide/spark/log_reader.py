@@ -22,7 +22,7 @@ from .log_tasks import LogPartition, RangeReader
 from .offsets import Offsets, Position, Range, dump, load, ranges, share
 from .planning import mean_size, narrow, newest, pieces, present, resolve
 
-__all__ = ["LogBatchReader", "LogStreamReader", "PushdownReader", "StreamReader"]
+__all__ = ["LogBatchReader", "PlainStreamReader", "PushdownReader", "StreamReader"]
 
 # How many batches the noted position stays behind: people do delete the newest entry of a
 # checkpoint, and what it stood for must still be there.
@@ -51,9 +51,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         # Where the last batch ended, for a Spark that does not say.
         self._position: Offsets | None = None
         self._began = False
+        self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Where a new query begins; the same whenever it is asked."""
+        if self._first is not None:
+            return self._first
         infos = present(self._reach().look(wait=True))
         starts = resolve(
             self._reach(),
@@ -63,11 +66,13 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             "startingOffsets",
             self.options.fail_on_data_loss,
         )
-        self._position = {
-            name: Position(infos[name].log_id, offset, number)
-            for number, (name, offset) in enumerate(starts.items())
-        }
-        return dump(self._position)
+        self._first = dump(
+            {
+                name: Position(infos[name].log_id, offset, number)
+                for number, (name, offset) in enumerate(starts.items())
+            }
+        )
+        return self._first
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
         """Where the batch after `start` ends."""
@@ -194,6 +199,18 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         return allowed
 
 
+class PlainStreamReader(LogStreamReader):
+    """For a Spark that only asks how far one could go: 4.0 and 4.1."""
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        """Where the next batch ends."""
+        # A query that goes on was asked for the partitions of its last batch, first of all; a new
+        # one will be asked for its first offset, but only afterwards.
+        if self._position is None:
+            self._position = load(self.initialOffset())
+        return dump(self.latest(self._position, limited=True))
+
+
 if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
@@ -226,23 +243,7 @@ if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
             return self.newest()
 
 else:
-
-    class StreamReader(LogStreamReader):  # type: ignore[no-redef]
-        """For Spark 4.0 and 4.1, which only ask how far one could go."""
-
-        def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
-            """Where the next batch ends."""
-            # A new query was asked for its first offset, and one that goes on was asked for the
-            # partitions of its last batch; so where this batch begins is known either way.
-            if self._position is None:
-                infos = present(self._reach().look(wait=True))
-                return dump(
-                    {
-                        name: Position(info.log_id, info.latest, number)
-                        for number, (name, info) in enumerate(infos.items())
-                    }
-                )
-            return dump(self.latest(self._position, limited=True))
+    StreamReader = PlainStreamReader  # type: ignore[misc, assignment]
 
 
 class LogBatchReader(RangeReader, DataSourceReader):

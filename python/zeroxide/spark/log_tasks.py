@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from ..collector.errors import CollectorGone, DataLoss
+from ..collector.errors import CollectorGone, DataLoss, Refused
 from . import loss
 from .collectors import Info, Opener, opened
 from .log_options import LogReadOptions
@@ -65,9 +65,8 @@ class RangeReader:
             reached = task.next
             try:
                 with opened(options, partition.address, self.opener) as source:
-                    if not task.is_there(source.info(), options.fail_on_data_loss):
-                        continue
-                    for batch in source.fetch(
+                    task.check(source.info())
+                    fetched = source.fetch(
                         task.next,
                         task.piece.end,
                         topics=self.topics or None,
@@ -75,11 +74,14 @@ class RangeReader:
                         headers=options.include_headers,
                         frames=options.include_frames,
                         log_id=piece.log,
-                    ):
+                    )
+                    for batch in task.explained(fetched):
                         yield task.take(batch)
                     task.finish()
             except DataLoss as error:
-                task.go_on(error, options.fail_on_data_loss)
+                if options.fail_on_data_loss:
+                    raise
+                task.go_on(error)
             except CollectorGone as error:
                 if task.next > reached:
                     away_since = None
@@ -101,7 +103,6 @@ class _Task:
 
     piece: Range
     whole: bool  # every offset must come, because no topics are sorted out
-    skipped: int = 0
 
     def __post_init__(self) -> None:
         self.next = self.piece.start
@@ -110,42 +111,48 @@ class _Task:
     def done(self) -> bool:
         return self.next >= self.piece.end
 
-    def is_there(self, info: Info, keep: bool) -> bool:
+    def check(self, info: Info) -> None:
         """Before anything is taken from it: is it the log that was meant, does it have all this?"""
-        piece = self.piece
+        piece, has = self.piece, (info.earliest, info.latest)
         if info.log_id != piece.log:
-            error = loss.replaced(
-                piece.name,
-                piece.log,
-                self.next,
-                info.log_id,
-                info.earliest,
-                info.latest,
-                end=piece.end,
-            )
-            self.go_on(error, keep)
-        elif self.next < info.earliest:
-            error = loss.trimmed(
-                piece.name, piece.log, self.next, min(info.earliest, piece.end), info.latest
-            )
-            error.earliest = info.earliest
-            self.go_on(error, keep)
-        elif info.latest < piece.end:
-            error = loss.moved_back(piece.name, piece.log, piece.end, info.earliest, info.latest)
-            if keep:
-                raise error
-            log.warning("zeromq: %s", error)
-            self.piece = replace(piece, end=max(info.latest, self.next))
-        return not self.done
+            raise self._replaced(info.log_id, *has)
+        if self.next < info.earliest:
+            raise loss.trimmed(piece.name, piece.log, self.next, *has)
+        if info.latest < piece.end:
+            raise loss.moved_back(piece.name, piece.log, piece.end, *has)
+
+    def explained(self, fetched: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        """What a client raises, with what this query can do about it."""
+        piece = self.piece
+        try:
+            yield from fetched
+        except Refused as error:
+            if error.code != "corrupt":
+                raise
+            behind = getattr(error, "detail", 0) or piece.end
+            raise loss.damaged(piece.name, piece.log, self.next, behind, str(error)) from error
+        except DataLoss as error:
+            has = (error.earliest, error.latest)
+            if error.log_id != piece.log:
+                raise self._replaced(error.log_id, *has) from error
+            if error.asked < error.earliest:
+                raise loss.trimmed(piece.name, piece.log, error.asked, *has) from error
+            raise loss.moved_back(piece.name, piece.log, error.asked, *has) from error
 
     def take(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """Checks that nothing is missing before this batch, or in it."""
         piece = self.piece
         offsets = batch.column(batch.schema.get_field_index("offset"))
         first, last = offsets[0].as_py(), offsets[len(offsets) - 1].as_py()
-        dense = last - first + 1 == len(offsets) and first == self.next
-        if (self.whole and not dense) or first < self.next or last >= piece.end:
+        expected = first == self.next if self.whole else self.next <= first <= last < piece.end
+        if not expected:
             raise loss.not_dense(piece.name, piece.log, self.next, first)
+        if self.whole and last - first + 1 != len(offsets):
+            numbers = offsets.to_pylist()
+            hole = next(n for n, offset in enumerate(numbers, first) if n != offset)
+            error = loss.not_dense(piece.name, piece.log, hole, numbers[hole - first])
+            error.earliest = last + 1
+            raise error
         self.next = last + 1
         return batch
 
@@ -155,14 +162,20 @@ class _Task:
             raise loss.cut_short(self.piece.name, self.piece.log, self.next, self.piece.end)
         self.next = self.piece.end
 
-    def go_on(self, error: DataLoss, keep: bool) -> None:
-        """Rows are missing: an error, or a warning and the rows behind them."""
-        if keep:
-            raise error
+    def go_on(self, error: DataLoss) -> None:
+        """Rows are missing, which is allowed: on to those behind them."""
         log.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", error)
-        same_log = error.log_id == self.piece.log
-        behind = error.earliest if same_log and error.earliest > self.next else self.piece.end
-        self.next = min(behind, self.piece.end)
+        piece = self.piece
+        if error.log_id == piece.log and error.earliest > self.next:
+            self.next = min(error.earliest, piece.end)
+        elif error.log_id == piece.log and self.next < error.latest < piece.end:
+            self.piece = replace(piece, end=error.latest)
+        else:
+            self.next = piece.end
+
+    def _replaced(self, now: str, earliest: int, latest: int) -> DataLoss:
+        piece = self.piece
+        return loss.replaced(piece.name, piece.log, self.next, now, earliest, latest, end=piece.end)
 
 
 def _together(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:

@@ -6,7 +6,7 @@ have kept them.
 
 from ..collector.errors import DataLoss
 
-__all__ = ["cut_short", "moved_back", "not_dense", "removed", "replaced", "trimmed"]
+__all__ = ["cut_short", "damaged", "moved_back", "not_dense", "removed", "replaced", "trimmed"]
 
 GO_ON = "or set option 'failOnDataLoss' to false to go on {where} without them"
 
@@ -14,7 +14,7 @@ GO_ON = "or set option 'failOnDataLoss' to false to go on {where} without them"
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
     """The log begins above what was asked for."""
     text = (
-        f"rows [{asked}, {min(earliest, latest)}) of collector {name} (log {log}) are gone: its log"
+        f"rows [{asked}, {earliest}) of collector {name} (log {log}) are gone: its log"
         f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
         " --retention-hours of the collector) removed them before this query had read them: give it"
         " more, let option 'consumerGroup' hold rows back until this query has read them,"
@@ -49,6 +49,16 @@ def replaced(
     return DataLoss(text, asked, earliest, latest, now)
 
 
+def damaged(name: str, log: str, asked: int, behind: int, said: str) -> DataLoss:
+    """A segment of the log cannot be read."""
+    text = (
+        f"rows from {asked} on of collector {name} (log {log}) cannot be read: {said} A damaged"
+        " segment can be put back from a copy while the collector is stopped;"
+        f" {GO_ON.format(where=f'at {behind}')}"
+    )
+    return DataLoss(text, asked, behind, behind, log)
+
+
 def removed(name: str, log: str, asked: int) -> DataLoss:
     """A collector of the checkpoint is not among the endpoints."""
     text = (
@@ -76,4 +86,4 @@ def not_dense(name: str, log: str, wanted: int, got: int) -> DataLoss:
         " its segments do not fit together. Stop the collector and look at its folder,"
         f" {GO_ON.format(where=f'at {max(wanted, got)}')}"
     )
-    return DataLoss(text, wanted, 0, 0, log)
+    return DataLoss(text, wanted, max(wanted, got), 0, log)

@@ -193,6 +193,13 @@ impl Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark(Vec<u64>);
 
+impl Mark {
+    /// For each collector, how many rows came in before.
+    pub fn rows(&self) -> &[u64] {
+        &self.0
+    }
+}
+
 impl Producer {
     /// Begins to connect; the collectors need not be there yet. What a former run left in the spool goes first.
     ///
@@ -325,38 +332,87 @@ impl Producer {
         let rows = batch.rows();
         let has_keys = || (from..rows).any(|row| batch.key(row).is_some());
         if self.config.endpoints.len() > 1 && has_keys() {
-            let mut batching = self.batching();
-            for row in from..rows {
-                let headers = batch.headers(row);
-                let taken = batching.push(Row {
-                    value: batch.value(row),
-                    key: batch.key(row),
-                    topic: batch.topic(row),
-                    timestamp: batch.timestamp(row),
-                    headers: &headers,
-                    frames: None,
-                })?;
-                if taken.is_none() {
-                    return Ok(row - from);
-                }
-            }
-            return Ok(rows - from);
+            return self.push_rows(batch, from);
         }
         let mut at = from;
         while at < rows {
             if !self.shared.state().intake.has_room() {
-                self.batching().check()?;
+                self.check_now()?;
                 break;
             }
             let piece = self.piece(batch, at);
             let taken = piece.rows();
             // Before the lock is taken, and from memory that may not be there later.
-            if !self.batching().push_batch(taken as u64, encoded(&piece))? {
+            if !self.push_encoded(taken as u64, encoded(&piece), None)? {
                 break;
             }
             at += taken;
         }
         Ok(at - from)
+    }
+
+    /// Takes the rows of a batch one by one, into the open batches; returns how many were taken.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_rows(&self, batch: &Batch, from: usize) -> Result<usize, Failure> {
+        let mut batching = self.batching();
+        for row in from..batch.rows() {
+            let headers = batch.headers(row);
+            let taken = batching.push(Row {
+                value: batch.value(row),
+                key: batch.key(row),
+                topic: batch.topic(row),
+                timestamp: batch.timestamp(row),
+                headers: &headers,
+                frames: None,
+            })?;
+            if taken.is_none() {
+                return Ok(row - from);
+            }
+        }
+        Ok(batch.rows() - from)
+    }
+
+    /// Takes `rows` rows in their wire form as a batch of their own, for the collector that their common key names;
+    /// whether there was room for them.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_encoded(
+        &self,
+        rows: u64,
+        encoded: Bytes,
+        key: Option<&[u8]>,
+    ) -> Result<bool, Failure> {
+        let mut batching = self.batching();
+        batching.check()?;
+        let taken = batching.state.intake.push_batch(rows, encoded, key);
+        batching.must_ring |= taken != Taken::Full;
+        Ok(taken != Taken::Full)
+    }
+
+    /// Whether a batch of so many rows and bytes is as large as batches shall be.
+    pub fn is_full_batch(&self, rows: usize, bytes: usize) -> bool {
+        rows >= self.config.batch_rows.max(1) || bytes >= self.config.batch_bytes.max(1)
+    }
+
+    /// Whether a row can be taken, now or once there is room.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn check_now(&self) -> Result<(), Failure> {
+        self.batching().check()
+    }
+
+    /// Whether what came in can be acknowledged, now or later.
+    ///
+    /// # Errors
+    /// As [`wait_mark`](Self::wait_mark).
+    pub fn check_pending(&self) -> Result<(), Failure> {
+        let state = self.shared.state();
+        self.check_failure(&state)?;
+        self.check_patience(&state, true)
     }
 
     /// As many rows from `at` on as make a batch.
@@ -484,9 +540,10 @@ impl Producer {
         self.shared.alarm.close(None);
     }
 
-    /// Whether it has ended.
-    pub fn is_over(&self) -> bool {
-        self.shared.state().is_over
+    /// Whether it takes no more rows.
+    pub fn is_shut(&self) -> bool {
+        let state = self.shared.state();
+        state.is_closed || state.is_over
     }
 
     // ---- checks ----------------------------------------------------------------------------------------------------
@@ -579,13 +636,6 @@ impl Batching<'_> {
             }
             Taken::Full => Ok(None),
         }
-    }
-
-    fn push_batch(&mut self, rows: u64, encoded: Bytes) -> Result<bool, Failure> {
-        self.check()?;
-        let taken = self.state.intake.push_batch(rows, encoded);
-        self.must_ring |= taken != Taken::Full;
-        Ok(taken != Taken::Full)
     }
 
     /// Once is enough: the state does not change while it is locked.

@@ -16,6 +16,7 @@ mod events;
 mod frame;
 mod functions;
 mod install;
+mod pipeline;
 mod poller;
 mod socket;
 
@@ -50,6 +51,10 @@ mod _native {
     use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
     #[pymodule_export]
     use super::install::install;
+    #[pymodule_export]
+    use super::pipeline::client::{Client, Fetch};
+    #[pymodule_export]
+    use super::pipeline::producer::Producer;
     #[pymodule_export]
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]

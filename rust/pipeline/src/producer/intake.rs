@@ -110,11 +110,7 @@ impl Intake {
     /// # Errors
     /// When the row is too large for any batch.
     pub fn push(&mut self, row: Row<'_>) -> Result<Taken, BatchError> {
-        let at = match row.key {
-            _ if self.lanes.len() == 1 => 0,
-            Some(key) => lane_of(key, self.lanes.len()),
-            None => self.turn,
-        };
+        let at = self.lane_for(row.key);
         if !self.has_room() {
             return Ok(Taken::Full);
         }
@@ -158,17 +154,19 @@ impl Intake {
         Ok(Taken::At(place, wake))
     }
 
-    /// Takes `rows` rows in their wire form, as a whole, for the collector whose turn it is.
-    pub fn push_batch(&mut self, rows: u64, encoded: Bytes) -> Taken {
+    /// Takes `rows` rows in their wire form, as a whole, for the collector that their common key names, or else for the one
+    /// whose turn it is.
+    pub fn push_batch(&mut self, rows: u64, encoded: Bytes, key: Option<&[u8]>) -> Taken {
         if !self.has_room() {
             return Taken::Full;
         }
         let cost = encoded.len() as u64;
-        let lane = &mut self.lanes[self.turn];
+        let at = self.lane_for(key);
+        let lane = &mut self.lanes[at];
         // Rows that came in before go first.
         lane.seal();
         let place = Place {
-            collector: self.turn,
+            collector: at,
             row: lane.rows,
         };
         lane.rows += rows;
@@ -180,8 +178,19 @@ impl Intake {
         self.rows += rows;
         self.bytes += cost;
         self.fresh += cost;
-        self.next_turn();
+        if at == self.turn {
+            self.next_turn();
+        }
         Taken::At(place, true)
+    }
+
+    #[inline]
+    fn lane_for(&self, key: Option<&[u8]>) -> usize {
+        match key {
+            _ if self.lanes.len() == 1 => 0,
+            Some(key) => lane_of(key, self.lanes.len()),
+            None => self.turn,
+        }
     }
 
     /// The next collector that takes rows; the next one if none does.

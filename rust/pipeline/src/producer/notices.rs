@@ -130,8 +130,8 @@ impl Notices {
         queue.notices.drain(..).collect()
     }
 
-    /// Waits for notices until a point in time; `None` when there will be no more.
-    pub fn wait(&self, until: Instant) -> Option<Vec<Notice>> {
+    /// Waits for notices until a point in time; whether there are any, `None` when there will be no more.
+    pub fn wait(&self, until: Instant) -> Option<bool> {
         let mut queue = self.queue();
         while queue.notices.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
@@ -139,13 +139,12 @@ impl Notices {
                 return None;
             }
             if left.is_zero() {
-                break;
+                return Some(false);
             }
             let waited = self.arrived.wait_timeout(queue, left);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        drop(queue);
-        Some(self.take())
+        Some(true)
     }
 
     /// A descriptor that is readable when there are notices.

@@ -510,6 +510,7 @@ fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
     window.push(0, 10, 10);
     window.push(1, 10, 10);
     window.push(2, 10, 10);
+    window.begin_fresh();
     window.on_connected(now);
     assert!(window.poll_transmit(now).is_some());
     window.on_welcome(1, welcome(Some(114)), now);

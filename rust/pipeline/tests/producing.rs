@@ -1,0 +1,320 @@
+//! A producer, a collector and a reader, over real sockets and a real disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use zeroxide_log::Row;
+use zeroxide_pipeline::client::{Client, ClientConfig, ClientError};
+use zeroxide_pipeline::collector::{Collector, Config};
+use zeroxide_pipeline::producer::{Failure, Notice, Producer, ProducerConfig};
+use zeroxide_pipeline::reader::{Fetch, FetchConfig, Fetched};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn collector(dir: &Path, bind: &str) -> Collector {
+    let mut config = Config::new(dir);
+    config.bind = bind.to_owned();
+    Collector::start(config).expect("a collector")
+}
+
+fn config(endpoint: &str) -> ProducerConfig {
+    ProducerConfig {
+        endpoints: vec![endpoint.to_owned()],
+        name: Some("p".to_owned()),
+        ..ProducerConfig::default()
+    }
+}
+
+fn send(producer: &Producer, value: &str) {
+    let row = Row {
+        value: value.as_bytes(),
+        ..Row::default()
+    };
+    while producer.push(row).expect("taken").is_none() {
+        producer.wait_room(Instant::now() + PATIENCE).expect("room");
+    }
+}
+
+fn flush(producer: &Producer) {
+    let mark = producer.mark();
+    let done = producer.wait_mark(&mark, Instant::now() + PATIENCE);
+    assert!(done.expect("no failure"), "flushed: {:?}", producer.stats());
+}
+
+fn client(endpoint: &str) -> Arc<Client> {
+    Arc::new(Client::new(endpoint, ClientConfig::default()).expect("a client"))
+}
+
+/// Values and sequence numbers of everything in the log.
+fn rows(client: &Arc<Client>) -> Vec<(String, u64)> {
+    let info = client.info().expect("info");
+    let config = FetchConfig {
+        range: info.earliest..info.latest,
+        topics: Vec::new(),
+        max_bytes: 20_000,
+        log_id: Some(info.log_id),
+    };
+    let mut fetch = Fetch::new(client.clone(), config);
+    let mut rows = Vec::new();
+    while let Fetched::Batch(stored, range) = fetch.advance(None).expect("rows") {
+        for row in stored.rows_within(&range) {
+            assert_eq!(stored.offset(row), info.earliest + rows.len() as u64);
+            let value = String::from_utf8_lossy(stored.batch.value(row)).into_owned();
+            rows.push((value, stored.seq(row).expect("numbered")));
+        }
+    }
+    rows
+}
+
+fn expected(count: usize) -> Vec<(String, u64)> {
+    (0..count)
+        .map(|row| (format!("value {row}"), row as u64))
+        .collect()
+}
+
+#[test]
+fn rows_arrive_once_in_order_and_are_told_of() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let collector = collector(dir.path(), "tcp://127.0.0.1:*");
+    let producer = Producer::open(ProducerConfig {
+        batch_rows: 100,
+        ..config(collector.endpoint())
+    })
+    .expect("a producer");
+    producer.notices().want();
+    for row in 0..20_050 {
+        send(&producer, &format!("value {row}"));
+    }
+    flush(&producer);
+    assert!(producer.unacknowledged().is_empty());
+
+    assert_eq!(rows(&client(collector.endpoint())), expected(20_050));
+    assert_eq!(
+        producer.notices().take(),
+        [Notice {
+            collector: 0,
+            first_row: 0,
+            rows: 20_050,
+            first_seq: Some(0),
+            offset: Some(0),
+            lost: None,
+        }]
+    );
+    let stats = producer.stats();
+    assert_eq!(
+        (stats.rows, stats.acknowledged, stats.resent),
+        (20_050, 20_050, 0)
+    );
+    assert_eq!(stats.collectors[0].next_seq, Some(20_050));
+    producer.end();
+    assert!(matches!(
+        producer.push(Row::default()),
+        Err(Failure::Closed)
+    ));
+}
+
+#[test]
+fn a_collector_that_comes_late_and_again_gets_everything_once() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let first = collector(dir.path(), "tcp://127.0.0.1:*");
+    let endpoint = first.endpoint().to_owned();
+    drop(first);
+
+    let producer = Producer::open(config(&endpoint)).expect("a producer");
+    for row in 0..100 {
+        send(&producer, &format!("value {row}"));
+    }
+    let second = collector(dir.path(), &endpoint);
+    flush(&producer);
+    drop(second);
+    for row in 100..200 {
+        send(&producer, &format!("value {row}"));
+    }
+    let third = collector(dir.path(), &endpoint);
+    flush(&producer);
+    assert_eq!(rows(&client(&endpoint)), expected(200));
+    drop(third);
+}
+
+#[test]
+fn a_name_goes_on_with_its_numbers_and_fences_the_former_run() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let collector = collector(dir.path(), "tcp://127.0.0.1:*");
+    let first = Producer::open(config(collector.endpoint())).expect("a producer");
+    send(&first, "value 0");
+    flush(&first);
+    let second = Producer::open(config(collector.endpoint())).expect("a producer");
+    send(&second, "value 1");
+    flush(&second);
+    assert_eq!(rows(&client(collector.endpoint())), expected(2));
+
+    send(&first, "too late");
+    let mark = first.mark();
+    match first.wait_mark(&mark, Instant::now() + PATIENCE) {
+        Err(Failure::Fenced {
+            name,
+            unacknowledged,
+            ..
+        }) => assert_eq!((name.as_str(), unacknowledged), ("p", 1)),
+        other => panic!("{other:?}"),
+    }
+    first.notices().want();
+    first.end();
+    let notices = first.notices().take();
+    assert_eq!((notices[0].rows, notices[0].first_seq), (1, Some(1)));
+    assert!(notices[0].lost.is_some());
+}
+
+#[test]
+fn a_spool_outlives_its_producer() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a folder");
+    let first = collector(dir.path(), "tcp://127.0.0.1:*");
+    let endpoint = first.endpoint().to_owned();
+    let spooling = |name: Option<&str>| ProducerConfig {
+        name: name.map(str::to_owned),
+        spool: Some(spool.path().to_owned()),
+        batch_rows: 10,
+        max_bytes: 1000,
+        ..config(&endpoint)
+    };
+    let producer = Producer::open(spooling(Some("p"))).expect("a producer");
+    for row in 0..55 {
+        send(&producer, &format!("value {row}"));
+    }
+    flush(&producer);
+    drop(first);
+    // More than fits into memory, while nobody is there.
+    for row in 55..500 {
+        send(&producer, &format!("value {row}"));
+    }
+    assert!(
+        matches!(Producer::open(spooling(None)), Err(Failure::Spool(_))),
+        "in use"
+    );
+    producer.end();
+    drop(producer);
+
+    assert!(matches!(
+        Producer::open(spooling(Some("q"))),
+        Err(Failure::Spool(_))
+    ));
+    let producer = Producer::open(spooling(None)).expect("a producer");
+    assert_eq!(producer.name(), "p");
+    for row in 500..600 {
+        send(&producer, &format!("value {row}"));
+    }
+    let _second = collector(dir.path(), &endpoint);
+    flush(&producer);
+    assert_eq!(rows(&client(&endpoint)), expected(600));
+    assert_eq!(producer.stats().collectors[0].next_seq, Some(600));
+}
+
+#[test]
+fn keys_choose_the_collector_and_rows_without_one_take_turns() {
+    let (one, two) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let collectors = [one.path(), two.path()].map(|dir| collector(dir, "tcp://127.0.0.1:*"));
+    let endpoints = collectors
+        .each_ref()
+        .map(|collector| collector.endpoint().to_owned());
+    let producer = Producer::open(ProducerConfig {
+        endpoints: endpoints.to_vec(),
+        batch_rows: 10,
+        ..config("")
+    })
+    .expect("a producer");
+    for row in 0..1000 {
+        let key = format!("key {}", row % 7);
+        let row = Row {
+            value: b"keyed",
+            key: Some(key.as_bytes()),
+            ..Row::default()
+        };
+        let place = producer.push(row).expect("taken").expect("room");
+        let wanted = zeroxide_pipeline::producer::lane_of(key.as_bytes(), 2);
+        assert_eq!(place.collector, wanted);
+    }
+    for _ in 0..1000 {
+        send(&producer, "unkeyed");
+    }
+    flush(&producer);
+    let counts = endpoints.map(|endpoint| rows(&client(&endpoint)).len());
+    assert_eq!(counts.iter().sum::<usize>(), 2000);
+    assert!(counts.iter().all(|count| *count > 700), "{counts:?}");
+}
+
+#[test]
+fn what_the_log_does_not_have_is_an_error_that_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let collector = collector(dir.path(), "tcp://127.0.0.1:*");
+    let producer = Producer::open(config(collector.endpoint())).expect("a producer");
+    for row in 0..10 {
+        send(&producer, &format!("value {row}"));
+    }
+    flush(&producer);
+    let client = client(collector.endpoint());
+    let fetch = |range: std::ops::Range<u64>, log_id| {
+        let config = FetchConfig {
+            range,
+            topics: Vec::new(),
+            max_bytes: 1 << 20,
+            log_id,
+        };
+        let mut fetch = Fetch::new(client.clone(), config);
+        loop {
+            match fetch.advance(None) {
+                Ok(Fetched::Batch(..)) => {}
+                other => return other,
+            }
+        }
+    };
+    assert!(matches!(
+        fetch(3..10, Some(collector.log_id())),
+        Ok(Fetched::End)
+    ));
+    assert!(matches!(fetch(10..10, None), Ok(Fetched::End)));
+    match fetch(5..20, None) {
+        Err(ClientError::DataLoss {
+            asked,
+            earliest,
+            latest,
+            ..
+        }) => assert_eq!((asked, earliest, latest), (10, 0, 10)),
+        other => panic!("{other:?}"),
+    }
+    match fetch(0..10, Some([7; 16])) {
+        Err(ClientError::DataLoss { text, .. }) => assert!(text.contains("replaced"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nobody_there_is_said_in_time() {
+    let producer = Producer::open(ProducerConfig {
+        patience: Some(Duration::from_millis(100)),
+        ..config("tcp://127.0.0.1:9")
+    })
+    .expect("a producer");
+    send(&producer, "value");
+    let mark = producer.mark();
+    match producer.wait_mark(&mark, Instant::now() + PATIENCE) {
+        Err(Failure::Gone { unacknowledged, .. }) => assert_eq!(unacknowledged, 1),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        producer.push(Row::default()),
+        Err(Failure::Gone { .. })
+    ));
+
+    let config = ClientConfig {
+        timeout: Duration::from_millis(30),
+        retries: 2,
+        security: None,
+    };
+    let client = Client::new("tcp://127.0.0.1:9", config).expect("a client");
+    assert!(matches!(client.info(), Err(ClientError::Gone { .. })));
+}

@@ -1,0 +1,266 @@
+//! Clients of a collector.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use zeroxide_log::Batch;
+use zeroxide_pipeline::client::{Client as CoreClient, ClientConfig, ClientError};
+use zeroxide_pipeline::producer::encoded;
+use zeroxide_pipeline::reader::{Fetch as CoreFetch, FetchConfig, Fetched, hex};
+use zeroxide_pipeline::wire::{Attempt, LogId, Reply, Request, Won};
+
+use super::{Own, of_client, security, span, wait};
+use crate::arrow::{self, ArrowTable};
+
+/// The most bytes of a part: more is staged as several parts by the caller.
+const PART_ROWS: usize = 1 << 20;
+
+/// A handle of a client. `python/zeroxide/collector/client.py` makes the class people use of it.
+#[pyclass(subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct Client {
+    open: OnceLock<Own<Arc<CoreClient>>>,
+}
+
+/// Log id, earliest, latest, times of the first and last row, bytes, the address that the collector advertises.
+type InfoRow = (String, u64, u64, Option<(i64, i64)>, u64, String);
+
+impl Client {
+    fn core(&self) -> PyResult<&Arc<CoreClient>> {
+        match self.open.get() {
+            Some(open) => open.get(),
+            None => Err(PyValueError::new_err("the client was never opened")),
+        }
+    }
+
+    /// A whole call, between whose steps signal handlers run.
+    fn call(&self, py: Python<'_>, request: Request) -> PyResult<(&Arc<CoreClient>, Reply)> {
+        let core = self.core()?;
+        let mut call = core.begin(request);
+        let reply = wait(py, None, |until| core.advance(&mut call, Some(until)))?;
+        Ok((
+            core,
+            reply.expect("a wait without a deadline ends with a reply"),
+        ))
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Client {
+        Client {
+            open: OnceLock::new(),
+        }
+    }
+
+    /// Makes the client.
+    #[pyo3(signature = (endpoint, *, timeout, retries, server_key, public_key, secret_key))]
+    fn _open(
+        &self,
+        endpoint: &str,
+        timeout: f64,
+        retries: u32,
+        server_key: Option<&Bound<'_, PyAny>>,
+        public_key: Option<&Bound<'_, PyAny>>,
+        secret_key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let config = ClientConfig {
+            timeout: span(timeout)?.unwrap_or(Duration::from_secs(1 << 32)),
+            retries,
+            security: security(server_key, public_key, secret_key)?,
+        };
+        let core = CoreClient::new(endpoint, config).map_err(of_client)?;
+        let _ = self.open.set(Own::new(Arc::new(core), "client"));
+        Ok(())
+    }
+
+    /// What there is.
+    fn _info(&self, py: Python<'_>) -> PyResult<InfoRow> {
+        let (core, reply) = self.call(py, Request::Info)?;
+        let info = core.read_info(reply).map_err(of_client)?;
+        Ok((
+            hex(&info.log_id),
+            info.earliest,
+            info.latest,
+            info.times,
+            info.bytes,
+            info.advertise,
+        ))
+    }
+
+    /// The first offset received at a time, in microseconds since 1970, or later.
+    fn _offset_at(&self, py: Python<'_>, timestamp: i64) -> PyResult<u64> {
+        let (core, reply) = self.call(py, Request::OffsetAt { timestamp })?;
+        core.read_offset(reply).map_err(of_client)
+    }
+
+    /// Notes that a group of consumers needs nothing below an offset.
+    fn commit(&self, py: Python<'_>, group: &str, offset: u64) -> PyResult<()> {
+        let group = group.to_owned();
+        let (core, reply) = self.call(py, Request::Commit { group, offset })?;
+        core.read_done(reply).map_err(of_client)
+    }
+
+    /// Begins to fetch.
+    #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, partition, headers, frames))]
+    #[allow(clippy::too_many_arguments, reason = "the options of a fetch")]
+    fn _fetch(
+        &self,
+        start: u64,
+        end: u64,
+        topics: Vec<String>,
+        max_bytes: u64,
+        log_id: Option<&str>,
+        partition: i32,
+        headers: bool,
+        frames: bool,
+    ) -> PyResult<Fetch> {
+        let config = FetchConfig {
+            range: start..end.max(start),
+            topics,
+            max_bytes,
+            log_id: log_id.map(parse_log_id).transpose()?,
+        };
+        Ok(Fetch {
+            core: Own::new(
+                Mutex::new(CoreFetch::new(self.core()?.clone(), config)),
+                "fetch",
+            ),
+            partition,
+            headers,
+            frames,
+        })
+    }
+
+    /// Stages rows of a query's batch; returns how many.
+    fn _stage(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        batch: u64,
+        attempt: (u32, u64),
+        part: u32,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let table = arrow::import(rows)?
+            .to_batch()
+            .map_err(arrow::table_error)?;
+        if table.num_rows() > PART_ROWS {
+            return Err(PyValueError::new_err(format!(
+                "a part has at most {PART_ROWS} rows, this one {}: stage it in several",
+                table.num_rows()
+            )));
+        }
+        let rows = py
+            .detach(|| Batch::from_record_batch(&table).map(|batch| encoded(&batch)))
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let request = Request::Stage {
+            query: query.to_owned(),
+            batch,
+            attempt: attempt_of(attempt),
+            part,
+            rows,
+        };
+        let (core, reply) = self.call(py, request)?;
+        core.read_done(reply).map_err(of_client)?;
+        Ok(table.num_rows())
+    }
+
+    /// Publishes attempts (partition, attempt, parts) of a query's batch: first offset, end, whether it was there before.
+    fn _publish(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        batch: u64,
+        won: Vec<(u32, u64, u32)>,
+    ) -> PyResult<(u64, u64, bool)> {
+        let won = won.into_iter().map(|(partition, attempt, parts)| Won {
+            attempt: Attempt { partition, attempt },
+            parts,
+        });
+        let request = Request::Publish {
+            query: query.to_owned(),
+            batch,
+            won: won.collect(),
+        };
+        let (core, reply) = self.call(py, request)?;
+        let published = core.read_published(reply).map_err(of_client)?;
+        Ok((published.first, published.end, published.already))
+    }
+
+    /// Forgets attempts (partition, attempt) of a query's batch; none = all.
+    fn _abort(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        batch: u64,
+        attempts: Vec<(u32, u64)>,
+    ) -> PyResult<()> {
+        let request = Request::Abort {
+            query: query.to_owned(),
+            batch,
+            attempts: attempts.into_iter().map(attempt_of).collect(),
+        };
+        let (core, reply) = self.call(py, request)?;
+        core.read_done(reply).map_err(of_client)
+    }
+
+    /// The collector's counters as JSON.
+    fn _stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let (core, reply) = self.call(py, Request::Stats)?;
+        let json = core.read_stats(reply).map_err(of_client)?;
+        Ok(PyBytes::new(py, &json))
+    }
+}
+
+fn attempt_of((partition, attempt): (u32, u64)) -> Attempt {
+    Attempt { partition, attempt }
+}
+
+fn parse_log_id(text: &str) -> PyResult<LogId> {
+    let number = (text.len() == 32)
+        .then(|| u128::from_str_radix(text, 16).ok())
+        .flatten();
+    match number {
+        Some(number) => Ok(number.to_be_bytes()),
+        None => Err(PyValueError::new_err("a log id is 32 hexadecimal digits")),
+    }
+}
+
+/// A fetch under way: tables with the fetched columns, one after the other.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Fetch {
+    core: Own<Mutex<CoreFetch>>,
+    partition: i32,
+    headers: bool,
+    frames: bool,
+}
+
+#[pymethods]
+impl Fetch {
+    fn __iter__(this: Py<Fetch>) -> Py<Fetch> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowTable>> {
+        let core = self.core.get()?;
+        let table = wait(py, None, |until| {
+            let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok::<_, ClientError>(match core.advance(Some(until))? {
+                Fetched::Waiting => None,
+                Fetched::End => Some(None),
+                Fetched::Batch(stored, range) => Some(Some(stored.to_record_batch(
+                    range,
+                    self.partition,
+                    self.headers,
+                    self.frames,
+                ))),
+            })
+        })?;
+        Ok(table.flatten().map(ArrowTable::of_batch))
+    }
+}

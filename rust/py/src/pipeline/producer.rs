@@ -1,0 +1,514 @@
+//! Producers.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use zeroxide_log::{Batch, BatchBuilder, Row};
+use zeroxide_pipeline::producer::{
+    Failure, Notice, Place, Producer as CoreProducer, ProducerConfig, encoded,
+};
+use zeroxide_pipeline::reader::hex;
+
+use super::rows::{Headers, headers, octets, optional_octets, timestamp};
+use super::{Own, deadline, of_failure, security, span, wait};
+use crate::arrow;
+use crate::buffer::reclaim;
+
+/// So many rows of a table are copied at once.
+const TABLE_ROWS: usize = 1 << 16;
+
+/// A handle of a producer. `python/zeroxide/producer.py` makes the class people use of it.
+#[pyclass(subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct Producer {
+    open: OnceLock<Own<CoreProducer>>,
+}
+
+/// What a row has besides its value.
+#[derive(Default)]
+struct Extras<'a> {
+    key: Option<Cow<'a, [u8]>>,
+    topic: Option<Cow<'a, [u8]>>,
+    headers: Headers<'a>,
+    timestamp: Option<i64>,
+}
+
+impl<'a> Extras<'a> {
+    fn new(
+        key: Option<&'a Bound<'_, PyAny>>,
+        topic: Option<&'a Bound<'_, PyAny>>,
+        given: Option<&Bound<'a, PyAny>>,
+        time: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Extras<'a>> {
+        Ok(Extras {
+            key: optional_octets(key)?,
+            topic: optional_octets(topic)?,
+            headers: given.map_or(Ok(Vec::new()), headers)?,
+            timestamp: time.map(timestamp).transpose()?,
+        })
+    }
+
+    fn topic(&self) -> PyResult<Option<&str>> {
+        let text = self.topic.as_ref().map(|topic| std::str::from_utf8(topic));
+        text.transpose()
+            .map_err(|_| PyValueError::new_err("a topic is text: its bytes are not UTF-8"))
+    }
+
+    /// Calls `push` with the row.
+    fn with<T>(&self, value: &[u8], push: impl FnOnce(Row<'_>) -> T) -> PyResult<T> {
+        let headers: Vec<(&str, &[u8])> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_ref()))
+            .collect();
+        Ok(push(Row {
+            value,
+            key: self.key.as_deref(),
+            topic: self.topic()?,
+            timestamp: self.timestamp,
+            headers: &headers,
+            frames: None,
+        }))
+    }
+}
+
+impl Producer {
+    #[inline]
+    fn core(&self) -> PyResult<&CoreProducer> {
+        match self.open.get() {
+            Some(open) => open.get(),
+            None => Err(of_failure(&Failure::Closed)),
+        }
+    }
+
+    /// Waits until there is room.
+    fn wait_room(&self, py: Python<'_>, core: &CoreProducer) -> PyResult<()> {
+        wait(py, None, |until| {
+            core.wait_room(until).map(|room| room.then_some(()))
+        })?;
+        Ok(())
+    }
+
+    /// Waits until what came in before is acknowledged; whether it is.
+    fn wait_mark(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
+        let core = self.core()?;
+        let mark = core.mark();
+        let done = wait(py, until, |slice| {
+            core.wait_mark(&mark, slice).map(|done| done.then_some(()))
+        })?;
+        Ok(done.is_some())
+    }
+}
+
+#[pymethods]
+impl Producer {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Producer {
+        Producer {
+            open: OnceLock::new(),
+        }
+    }
+
+    /// Makes the producer.
+    #[pyo3(signature = (endpoints, *, name, spool, spool_bytes, max_unacked_rows, max_unacked_bytes, linger_ms,
+        batch_rows, batch_bytes, timeout, server_key, public_key, secret_key, notices))]
+    #[allow(clippy::too_many_arguments, reason = "the options of a producer")]
+    fn _open(
+        &self,
+        py: Python<'_>,
+        endpoints: Vec<String>,
+        name: Option<String>,
+        spool: Option<PathBuf>,
+        spool_bytes: u64,
+        max_unacked_rows: u64,
+        max_unacked_bytes: u64,
+        linger_ms: f64,
+        batch_rows: usize,
+        batch_bytes: usize,
+        timeout: Option<f64>,
+        server_key: Option<&Bound<'_, PyAny>>,
+        public_key: Option<&Bound<'_, PyAny>>,
+        secret_key: Option<&Bound<'_, PyAny>>,
+        notices: bool,
+    ) -> PyResult<()> {
+        let linger = span(linger_ms / 1e3)?.unwrap_or(Duration::from_secs(3600));
+        let config = ProducerConfig {
+            endpoints,
+            name,
+            spool,
+            max_rows: max_unacked_rows,
+            max_bytes: max_unacked_bytes,
+            spool_bytes,
+            linger: linger.min(Duration::from_secs(3600)),
+            batch_rows,
+            batch_bytes,
+            patience: timeout.map(span).transpose()?.flatten(),
+            security: security(server_key, public_key, secret_key)?,
+        };
+        let core = py
+            .detach(|| CoreProducer::open(config))
+            .map_err(|failure| of_failure(&failure))?;
+        if notices {
+            core.notices().want();
+        }
+        let _ = self.open.set(Own::new(core, "producer"));
+        Ok(())
+    }
+
+    /// Takes a row; waits while there is no room for it.
+    #[pyo3(signature = (value, key=None, topic=None, headers=None, timestamp=None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        while self
+            ._try_send(value, key, topic, headers, timestamp)?
+            .is_none()
+        {
+            self.wait_room(py, self.core()?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row if there is room for it; returns the collector's number and the row's.
+    #[pyo3(signature = (value, key=None, topic=None, headers=None, timestamp=None))]
+    fn _try_send(
+        &self,
+        value: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<(usize, u64)>> {
+        let core = self.core()?;
+        let body = octets(value)?;
+        let taken = if key.is_none() && topic.is_none() && headers.is_none() && timestamp.is_none()
+        {
+            core.push(Row {
+                value: &body,
+                ..Row::default()
+            })
+        } else {
+            Extras::new(key, topic, headers, timestamp)?.with(&body, |row| core.push(row))?
+        };
+        let place = taken.map_err(|failure| of_failure(&failure))?;
+        Ok(place.map(|Place { collector, row }| (collector, row)))
+    }
+
+    /// Takes many rows; waits while there is no room for them. Returns how many there were.
+    #[pyo3(signature = (values, key=None, topic=None, headers=None, timestamp=None))]
+    fn send_batch(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        let common = Extras::new(key, topic, headers, timestamp)?;
+        if values.is_instance_of::<pyo3::types::PyString>()
+            || values.is_instance_of::<pyo3::types::PyBytes>()
+        {
+            return Err(PyTypeError::new_err(
+                "send_batch takes many values; send takes one",
+            ));
+        }
+        let mut count = 0;
+        // Batches of its own, as long as all rows have the same of everything but their values.
+        let mut run = Run::new(&common)?;
+        for item in values.try_iter()? {
+            let item = item?;
+            if let Ok(row) = item.cast::<PyDict>() {
+                self.push_run(py, core, &mut run)?;
+                self.push_dict(py, core, row, &common)?;
+            } else {
+                run.push(&octets(&item)?)?;
+                if core.is_full_batch(run.builder.rows(), run.builder.size()) {
+                    self.push_run(py, core, &mut run)?;
+                }
+            }
+            count += 1;
+        }
+        self.push_run(py, core, &mut run)?;
+        Ok(count)
+    }
+
+    /// Takes the rows of a table; waits while there is no room for them. Returns how many there were.
+    fn send_arrow(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let core = self.core()?;
+        let table = arrow::import(data)?;
+        let mut count = 0;
+        for whole in &table.batches {
+            let mut from = 0;
+            while from < whole.num_rows() {
+                let rows = TABLE_ROWS.min(whole.num_rows() - from);
+                let piece = whole.slice(from, rows);
+                let batch = py
+                    .detach(|| Batch::from_record_batch(&piece))
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+                let mut at = 0;
+                while at < rows {
+                    let taken = py.detach(|| core.push_batch(&batch, at));
+                    at += taken.map_err(|failure| of_failure(&failure))?;
+                    if at < rows {
+                        self.wait_room(py, core)?;
+                    }
+                }
+                from += rows;
+                count += rows;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Sends open batches and waits until everything is acknowledged; whether it is. Returns what is not, by endpoint.
+    #[pyo3(signature = (timeout=None))]
+    fn _flush<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyDict>> {
+        reclaim();
+        let until = deadline(timeout)?;
+        let left = PyDict::new(py);
+        if !self.wait_mark(py, until)? {
+            for (endpoint, rows) in self.core()?.unacknowledged() {
+                left.set_item(endpoint, rows)?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Sends open batches; returns for each collector how many rows came in.
+    fn _mark(&self) -> PyResult<Vec<u64>> {
+        Ok(self.core()?.mark().rows().to_vec())
+    }
+
+    /// Raises if nothing can be sent any more, or the collector is gone for too long.
+    fn _check(&self) -> PyResult<()> {
+        self.core()?
+            .check_now()
+            .map_err(|failure| of_failure(&failure))
+    }
+
+    /// Raises if what came in is not acknowledged any more, or not for too long.
+    fn _check_pending(&self) -> PyResult<()> {
+        let result = self.core()?.check_pending();
+        result.map_err(|failure| of_failure(&failure))
+    }
+
+    /// Takes no more rows.
+    fn _shut(&self) -> PyResult<()> {
+        self.core()?.shut();
+        Ok(())
+    }
+
+    /// Ends it.
+    fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        let core = self.core()?;
+        py.detach(|| core.end());
+        Ok(())
+    }
+
+    /// Whether it was never opened, has ended, or is of another process.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.open
+            .get()
+            .is_none_or(|open| !open.is_own() || open.get().is_ok_and(CoreProducer::is_shut))
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        Ok(self.core()?.name().to_owned())
+    }
+
+    /// Waits for notices up to so many seconds: True if there are some, False if not, None when no more will come.
+    fn _await_notices(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<bool>> {
+        let core = self.core()?;
+        let until = deadline(Some(timeout))?.unwrap_or_else(Instant::now);
+        Ok(py.detach(|| core.notices().wait(until)))
+    }
+
+    /// The notices there are: collector, first row, rows, first sequence number, first offset, why they are lost.
+    fn _take_notices(&self) -> PyResult<Vec<NoticeRow>> {
+        let notices = self.core()?.notices().take();
+        Ok(notices.into_iter().map(notice_row).collect())
+    }
+
+    /// A descriptor that is readable when there are notices.
+    fn _notices_fd(&self) -> PyResult<i32> {
+        Ok(self.core()?.notices().fd()?)
+    }
+
+    /// How it stands.
+    fn _stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.core()?.stats();
+        let all = PyDict::new(py);
+        all.set_item("rows", stats.rows)?;
+        all.set_item("acknowledged", stats.acknowledged)?;
+        all.set_item("unacknowledged", stats.unacknowledged)?;
+        all.set_item("unacknowledged_bytes", stats.unacknowledged_bytes)?;
+        all.set_item("batches", stats.batches)?;
+        all.set_item("bytes", stats.bytes)?;
+        all.set_item("resent", stats.resent)?;
+        all.set_item("reconnects", stats.reconnects)?;
+        let collectors = PyDict::new(py);
+        for collector in stats.collectors {
+            let one = PyDict::new(py);
+            one.set_item("connected", collector.is_connected)?;
+            one.set_item("reason", collector.reason)?;
+            one.set_item("obstacle", collector.obstacle.map(|code| code.name()))?;
+            one.set_item("log_id", collector.log_id.as_ref().map(hex))?;
+            one.set_item("epoch", collector.epoch)?;
+            one.set_item("next_seq", collector.next_seq)?;
+            one.set_item("acknowledged_seq", collector.acknowledged_seq)?;
+            one.set_item("credit_rows", collector.credit.rows)?;
+            one.set_item("credit_bytes", collector.credit.bytes)?;
+            one.set_item("flying_rows", collector.flying.rows)?;
+            one.set_item("flying_bytes", collector.flying.bytes)?;
+            collectors.set_item(collector.endpoint, one)?;
+        }
+        all.set_item("collectors", collectors)?;
+        Ok(all)
+    }
+}
+
+/// See `_take_notices`.
+type NoticeRow = (usize, u64, u64, Option<u64>, Option<u64>, Option<String>);
+
+fn notice_row(notice: Notice) -> NoticeRow {
+    (
+        notice.collector,
+        notice.first_row,
+        notice.rows,
+        notice.first_seq,
+        notice.offset,
+        notice.lost.map(|why| why.to_string()),
+    )
+}
+
+/// Runs shorter than this join the open batch instead of becoming one.
+const SHORT_RUN: usize = 256;
+
+/// Rows that differ in their values only.
+struct Run<'a> {
+    builder: BatchBuilder,
+    common: &'a Extras<'a>,
+    topic: Option<&'a str>,
+    headers: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Run<'a> {
+    fn new(common: &'a Extras<'a>) -> PyResult<Run<'a>> {
+        let headers = common.headers.iter();
+        Ok(Run {
+            builder: BatchBuilder::new(),
+            common,
+            topic: common.topic()?,
+            headers: headers
+                .map(|(name, value)| (name.as_str(), value.as_ref()))
+                .collect(),
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, value: &[u8]) -> PyResult<()> {
+        let row = Row {
+            value,
+            key: self.common.key.as_deref(),
+            topic: self.topic,
+            timestamp: self.common.timestamp,
+            headers: &self.headers,
+            frames: None,
+        };
+        let taken = self.builder.push(row);
+        taken.map_err(|error| of_failure(&error.into()))
+    }
+}
+
+impl Producer {
+    /// Hands a run over and waits until there is room for it.
+    fn push_run(&self, py: Python<'_>, core: &CoreProducer, run: &mut Run<'_>) -> PyResult<()> {
+        if run.builder.is_empty() {
+            return Ok(());
+        }
+        let batch = run.builder.finish();
+        if batch.rows() < SHORT_RUN && !core.is_full_batch(batch.rows(), batch.size()) {
+            let mut at = 0;
+            loop {
+                let taken = core.push_rows(&batch, at);
+                at += taken.map_err(|failure| of_failure(&failure))?;
+                if at == batch.rows() {
+                    return Ok(());
+                }
+                self.wait_room(py, core)?;
+            }
+        }
+        let (rows, bytes) = (batch.rows() as u64, encoded(&batch));
+        let key = run.common.key.as_deref();
+        loop {
+            let taken = core.push_encoded(rows, bytes.clone(), key);
+            if taken.map_err(|failure| of_failure(&failure))? {
+                return Ok(());
+            }
+            self.wait_room(py, core)?;
+        }
+    }
+
+    /// Takes a row given as a dict; what it does not say is as `common` has it.
+    fn push_dict(
+        &self,
+        py: Python<'_>,
+        core: &CoreProducer,
+        row: &Bound<'_, PyDict>,
+        common: &Extras<'_>,
+    ) -> PyResult<()> {
+        let given = |name| PyResult::Ok(row.get_item(name)?.filter(|item| !item.is_none()));
+        let known = ["value", "key", "topic", "headers", "timestamp"];
+        for name in row.keys() {
+            if !known.iter().any(|known| name.eq(*known).unwrap_or(false)) {
+                return Err(PyValueError::new_err(format!(
+                    "a row has value, key, topic, headers and timestamp, not {}",
+                    name.repr()?
+                )));
+            }
+        }
+        let value = given(intern!(py, "value"))?
+            .ok_or_else(|| PyValueError::new_err("a row without a value"))?;
+        let (key, topic) = (given(intern!(py, "key"))?, given(intern!(py, "topic"))?);
+        let (list, time) = (
+            given(intern!(py, "headers"))?,
+            given(intern!(py, "timestamp"))?,
+        );
+        let own = Extras::new(key.as_ref(), topic.as_ref(), list.as_ref(), time.as_ref())?;
+        let merged = Extras {
+            key: own.key.or_else(|| common.key.clone()),
+            topic: own.topic.or_else(|| common.topic.clone()),
+            headers: if list.is_some() {
+                own.headers
+            } else {
+                common.headers.clone()
+            },
+            timestamp: own.timestamp.or(common.timestamp),
+        };
+        let value = octets(&value)?;
+        loop {
+            let taken = merged.with(&value, |row| core.push(row))?;
+            if taken.map_err(|failure| of_failure(&failure))?.is_some() {
+                return Ok(());
+            }
+            self.wait_room(py, core)?;
+        }
+    }
+}

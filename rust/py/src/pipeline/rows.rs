@@ -1,0 +1,87 @@
+//! Rows as Python gives them.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyString};
+
+use crate::buffer::with_contiguous;
+
+/// Names and values.
+pub(super) type Headers<'a> = Vec<(String, Cow<'a, [u8]>)>;
+
+/// Text or bytes; other buffers are copied.
+#[inline]
+pub(super) fn octets<'a>(data: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    if let Ok(text) = data.cast::<PyString>() {
+        return Ok(Cow::Borrowed(text.to_str()?.as_bytes()));
+    }
+    with_contiguous(data, |bytes| Cow::Owned(bytes.to_vec()))
+}
+
+/// The same, or nothing.
+#[inline]
+pub(super) fn optional_octets<'a>(
+    data: Option<&'a Bound<'_, PyAny>>,
+) -> PyResult<Option<Cow<'a, [u8]>>> {
+    data.map(octets).transpose()
+}
+
+/// Headers: a mapping, or pairs.
+pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
+    let pairs = match given.cast::<PyDict>() {
+        Ok(mapping) => mapping.items().into_any(),
+        Err(_) if given.hasattr(intern!(given.py(), "items"))? => {
+            given.call_method0(intern!(given.py(), "items"))?
+        }
+        Err(_) => given.clone(),
+    };
+    let mut headers = Vec::new();
+    for pair in pairs.try_iter()? {
+        let (name, value) = pair?
+            .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
+            .map_err(|_| {
+                PyTypeError::new_err("headers are a dict, or a list of pairs of name and value")
+            })?;
+        let name: String = name
+            .extract()
+            .map_err(|_| PyTypeError::new_err("the name of a header is a str"))?;
+        headers.push((name, Cow::Owned(octets(&value)?.into_owned())));
+    }
+    Ok(headers)
+}
+
+/// A timestamp in microseconds since 1970: a datetime, seconds as a float, microseconds as an int.
+pub(super) fn timestamp(given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if given.is_instance_of::<PyInt>() && !given.is_instance_of::<pyo3::types::PyBool>() {
+        return given.extract();
+    }
+    let seconds: f64 = if given.is_instance_of::<PyFloat>() {
+        given.extract()?
+    } else if given.hasattr(intern!(given.py(), "timestamp"))? {
+        given
+            .call_method0(intern!(given.py(), "timestamp"))?
+            .extract()?
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "a timestamp is a datetime, a float of seconds or an int of microseconds since 1970, not {}",
+            given.get_type().qualname()?
+        )));
+    };
+    let micros = (seconds * 1e6).round();
+    if micros.is_nan() {
+        return Err(PyValueError::new_err("a timestamp is not a number"));
+    }
+    // Exact: 2^63 is a float.
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros) {
+        return Err(PyOverflowError::new_err(format!(
+            "{seconds} seconds since 1970 are not a timestamp"
+        )));
+    }
+    Ok(micros as i64)
+}

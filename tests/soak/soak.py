@@ -1,0 +1,413 @@
+"""Messages through producers, a collector and a Spark query while all of them are killed, and the count afterwards.
+
+    python tests/soak/soak.py                                  # a million messages, a few minutes
+    python tests/soak/soak.py --messages 60000 --master 'local[2]' --kill producer,collector,driver
+    python tests/soak/soak.py --master standalone
+
+Two producers, one of them with a spool, send numbers to a collector; a query in `local-cluster`, or on a standalone master
+with two workers, copies what it reads into files, one folder per batch. In between, parts of it are ended with SIGKILL, one
+after the other, each once the query has got on since the last. At the end the files must hold every number of each producer
+exactly once, the offsets must have no gap, and in their order each producer's numbers must rise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# In the environment of everything that is started here, to find it again, and to end it.
+MARK = "ZEROXIDE_SOAK"
+
+KILLS = "producer,executor,collector,driver,driver,executor,collector,driver,driver"
+PRODUCERS = ("spooled", "plain")
+PROGRESS_S = 180
+LOOK_S = 0.05
+PACE_S = 0.02
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=int, help="messages per second; else it takes 200 s")
+    parser.add_argument("--per-trigger", type=int, help="else a fortieth of the messages")
+    parser.add_argument("--kill", default=KILLS, help="what is killed, in this order")
+    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="or: standalone")
+    parser.add_argument("--folder", type=Path, help="kept afterwards; else a temporary one")
+    given = parser.parse_args(arguments)
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="zeroxide-soak-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    soak = Soak(folder, given)
+    started = time.monotonic()
+    try:
+        soak.run()
+        problems = soak.problems()
+    finally:
+        soak.end()
+        if given.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    seconds = time.monotonic() - started
+    for problem in problems:
+        print("WRONG:", problem)
+    if not problems:
+        kills = ", ".join(soak.killed) or "nothing"
+        print(f"exact: {given.messages} messages, each once, in {seconds:.0f} s; killed: {kills}")
+    return 1 if problems else 0
+
+
+class Soak:
+    """One run: the processes, what is done to them, and what came out."""
+
+    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+        self.folder = folder
+        self.given = given
+        self.mark = uuid.uuid4().hex
+        self.endpoint = f"tcp://127.0.0.1:{free_port()}"
+        self.master = given.master
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.killed: list[str] = []
+        self.executors = 0
+        share = given.messages // len(PRODUCERS)
+        self.counts = dict.fromkeys(PRODUCERS, share)
+        self.counts[PRODUCERS[0]] += given.messages - share * len(PRODUCERS)
+
+    def run(self) -> None:
+        if self.given.master == "standalone":
+            self.start_cluster()
+        self.start("collector")
+        self.start("query")
+        self.wait_for_batches(1, producing=True)
+        for what in filter(None, self.given.kill.split(",")):
+            self.kill(what)
+            self.wait_for_batches(2)
+        self.wait_until(
+            lambda: all(self.processes[f"producer {name}"].poll() == 0 for name in PRODUCERS),
+            "the producers have not ended",
+        )
+        self.wait_until(lambda: self.rows() >= self.given.messages, "rows are missing")
+        # Nothing may come after the last.
+        self.wait_until(lambda: self.batches() >= self.offsets(), "the last batch is not done")
+
+    def kill(self, what: str) -> None:
+        self.say(f"killing the {what}")
+        self.killed.append(what)
+        if what == "executor":
+            self.kill_executor()
+            return
+        name = {"driver": "query", "producer": f"producer {PRODUCERS[0]}"}.get(what, what)
+        process = self.processes[name]
+        if process.poll() is not None:
+            raise SystemExit(
+                f"the {what} had ended before it was to be killed: see {self.log(name)}"
+            )
+        victims = [process.pid]
+        if what == "driver":
+            victims += [pid for pid in self.own() if "SparkSubmit" in command_of(pid)]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        if what == "driver":
+            self.wait_until(lambda: not self.workers(), "Python workers outlived their driver")
+        self.start(name)
+
+    def kill_executor(self) -> None:
+        """Each time the one that has not been killed before."""
+        number = str(self.executors)
+        self.executors += 1
+
+        def alive() -> list[int]:
+            return [pid for pid in self.own() if executor_of(command_of(pid)) is not None]
+
+        self.wait_until(alive, "there is no executor")
+        found = {executor_of(command_of(pid)): pid for pid in alive()}
+        os.kill(found.get(number) or found[max(found, key=str)], signal.SIGKILL)
+
+    # What runs
+
+    def start(self, name: str) -> None:
+        role, *rest = name.split()
+        program = [sys.executable, str(Path(__file__).resolve()), f"--as={role}"]
+        told = {
+            "endpoint": self.endpoint,
+            "folder": str(self.folder),
+            "master": self.master,
+            "per_trigger": self.given.per_trigger or max(self.given.messages // 40, 1),
+            "rate": (self.given.rate or max(self.given.messages // 200, 1)) / len(PRODUCERS),
+        }
+        if rest:
+            told |= {"name": rest[0], "count": self.counts[rest[0]]}
+        self.launch(name, [*program, json.dumps(told)])
+
+    def start_cluster(self) -> None:
+        import pyspark
+
+        from zeroxide.spark import ensure_java
+
+        ensure_java()
+        home = Path(pyspark.__file__).parent
+        ports = free_port(), free_port()
+        self.master = f"spark://127.0.0.1:{ports[0]}"
+        java_class = [str(home / "bin" / "spark-class")]
+        deploy = "org.apache.spark.deploy"
+        settings = {"SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
+        where = ["--host", "127.0.0.1", "--port", str(ports[0]), "--webui-port", str(ports[1])]
+        self.launch("master", [*java_class, f"{deploy}.master.Master", *where], settings)
+        for number in range(2):
+            room = ["-c", "1", "-m", "1g", "-d", str(self.folder / f"worker{number}")]
+            where = ["--host", "127.0.0.1", "--webui-port", str(free_port())]
+            worker = [*java_class, f"{deploy}.worker.Worker", *where, *room, self.master]
+            self.launch(f"worker{number}", worker, settings)
+
+    def launch(self, name: str, command: list[str], more: dict[str, str] | None = None) -> None:
+        environment = (
+            os.environ | {MARK: self.mark, "PYSPARK_PYTHON": sys.executable} | (more or {})
+        )
+        with self.log(name).open("ab") as output:
+            self.processes[name] = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '-')}.log"
+
+    def end(self) -> None:
+        """Ends everything that was started, also what lost its parent."""
+        while pids := list(self.own()):
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            for process in self.processes.values():
+                process.poll()
+            time.sleep(LOOK_S)
+        clean_work_folder()
+
+    def own(self) -> Iterator[int]:
+        """The processes of this run that are alive."""
+        wanted = f"{MARK}={self.mark}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    yield int(folder.name)
+            except OSError:
+                continue  # it ended, or is somebody else's
+
+    def workers(self) -> list[int]:
+        return [pid for pid in self.own() if "pyspark.daemon" in command_of(pid)]
+
+    # How far it is
+
+    def batches(self) -> int:
+        return newest(self.folder / "checkpoint" / "commits") + 1
+
+    def offsets(self) -> int:
+        return newest(self.folder / "checkpoint" / "offsets") + 1
+
+    def rows(self) -> int:
+        """Rows of the batches that are done, by where the newest of them ended."""
+        try:
+            text = (self.folder / "checkpoint" / "offsets" / str(self.batches() - 1)).read_text()
+        except OSError:
+            return 0
+        collectors = json.loads(text.splitlines()[-1])["collectors"]
+        return sum(entry["offset"] for entry in collectors.values())
+
+    def wait_for_batches(self, number: int, *, producing: bool = False) -> None:
+        """Waits until so many more batches are done."""
+        if producing:
+            for name in PRODUCERS:
+                self.start(f"producer {name}")
+        wanted = self.batches() + number
+        self.wait_until(
+            lambda: self.batches() >= wanted or self.rows() >= self.given.messages,
+            f"the query has not got on to batch {wanted}",
+        )
+
+    def wait_until(self, is_so: Callable[[], object], otherwise: str) -> None:
+        deadline = time.monotonic() + PROGRESS_S
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{otherwise} after {PROGRESS_S} s\n{self.last_words()}")
+            for name, process in self.processes.items():
+                if process.poll() not in (None, 0):
+                    raise SystemExit(f"the {name} has failed\n{tail(self.log(name))}")
+            time.sleep(LOOK_S)
+
+    def last_words(self) -> str:
+        return "\n".join(f"--- {name}\n{tail(self.log(name))}" for name in self.processes)
+
+    def say(self, what: str) -> None:
+        print(f"{self.rows():>9} rows, {self.batches():>3} batches: {what}", flush=True)
+
+    # What came of it
+
+    def problems(self) -> list[str]:
+        import pyarrow.compute as pc
+        import pyarrow.dataset as ds
+
+        table = ds.dataset(self.folder / "out", format="parquet").to_table().sort_by("offset")
+        found = []
+        if table.num_rows != self.given.messages:
+            found.append(f"{table.num_rows} rows for {self.given.messages} messages")
+        if table["offset"].to_pylist() != list(range(table.num_rows)):
+            found.append("the offsets are not dense, or some came twice")
+        for name, count in self.counts.items():
+            own = table.filter(pc.equal(table["producer"], name))
+            for column in ("seq", "number"):
+                if own[column].to_pylist() != list(range(count)):
+                    distinct = len(set(own[column].to_pylist()))
+                    found.append(
+                        f"producer {name}: {column} is not 0 to {count} in the order of offsets"
+                        f" ({own.num_rows} rows, {distinct} of them distinct)"
+                    )
+        return found
+
+
+# The parts, each a process
+
+
+def as_collector(told: dict[str, str]) -> None:
+    from zeroxide.collector import Collector
+
+    with Collector(f"{told['folder']}/log", told["endpoint"]):
+        signal.pause()
+
+
+def as_producer(told: dict[str, str]) -> None:
+    from zeroxide import Producer
+
+    name, count, rate = told["name"], int(told["count"]), float(told["rate"])
+    spool = f"{told['folder']}/spool" if name == PRODUCERS[0] else None
+    with Producer(told["endpoint"], name=name, spool=spool, timeout=None) as producer:
+        number = first = next_number(producer, spool is not None)
+        print(f"{name} begins at {first}", flush=True)
+        started = time.monotonic()
+        while number < count:
+            due = first + int((time.monotonic() - started) * rate)
+            until = min(due, count, number + 10_000)
+            if until > number:
+                producer.send_batch([b"%d" % n for n in range(number, until)])
+                number = until
+            else:
+                time.sleep(PACE_S)
+        producer.flush()
+        print(f"{name} is done: {producer.stats()}", flush=True)
+
+
+def next_number(producer: object, spooled: bool) -> int:
+    """How many rows of this name the spool and the collector have between them."""
+    while spooled:
+        (collector,) = producer.stats()["collectors"]  # type: ignore[attr-defined]
+        if collector["next_seq"] is not None:
+            return collector["next_seq"]
+        time.sleep(LOOK_S)
+    return 0
+
+
+def as_query(told: dict[str, str]) -> None:
+    from pyspark.sql import functions as f
+
+    from zeroxide.spark import session
+
+    folder = told["folder"]
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executor.memory": "1024m",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    spark = session("soak", told["master"], settings)
+    spark.sparkContext.setLogLevel("WARN")
+    rows = (
+        spark.readStream.format("zeromq")
+        .option("endpoint", told["endpoint"])
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", told["per_trigger"])
+        .option("minPartitions", 2)
+        .load()
+    )
+    number = f.col("value").cast("string").cast("bigint").alias("number")
+
+    def write(frame: object, batch: int) -> None:
+        # The whole folder anew: a batch that is repeated takes the place of what it had written.
+        chosen = frame.select("producer", "seq", "offset", number)  # type: ignore[attr-defined]
+        chosen.write.mode("overwrite").parquet(f"{folder}/out/batch-{batch}")
+
+    query = (
+        rows.writeStream.foreachBatch(write)
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+    query.awaitTermination()
+
+
+# Small things
+
+
+def executor_of(command: str) -> str | None:
+    """The number of the executor that this command line is, if it is one."""
+    words = command.split("\0")
+    if not any(word.endswith("CoarseGrainedExecutorBackend") for word in words):
+        return None
+    return words[words.index("--executor-id") + 1] if "--executor-id" in words else None
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def newest(folder: Path) -> int:
+    return max((int(file.name) for file in folder.glob("[0-9]*")), default=-1)
+
+
+def tail(file: Path, size: int = 3000) -> str:
+    return file.read_text(errors="replace")[-size:] if file.exists() else ""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean_work_folder() -> None:
+    """`local-cluster` leaves its executors' folders in the installed package."""
+    import pyspark
+
+    work = Path(pyspark.__file__).parent / "work"
+    for folder in work.glob("app-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    if work.is_dir() and not any(work.iterdir()):
+        work.rmdir()
+
+
+ROLES = {"collector": as_collector, "producer": as_producer, "query": as_query}
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].startswith("--as="):
+        ROLES[sys.argv[1].removeprefix("--as=")](json.loads(sys.argv[2]))
+    else:
+        sys.exit(main())
