@@ -696,6 +696,64 @@ class Release:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits up to `timeout` seconds; returns `done`."""
 
+class Collector:
+    """A durable log that serves producers and readers; see `zeroxide.collector.Collector`."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _open(
+        self,
+        directory: str | PathLike[str],
+        bind: str,
+        *,
+        pull: list[str],
+        subscribe: list[tuple[str, list[str]]],
+        dealer: list[str],
+        framing: str,
+        keep_frames: bool,
+        retention_bytes: int | None,
+        retention_seconds: float | None,
+        flush_seconds: float,
+        flush_rows: int,
+        segment_bytes: int,
+        max_batch_bytes: int,
+        max_producers: int,
+        max_staged_bytes: int,
+        staged_seconds: float,
+        credit_rows: int,
+        credit_bytes: int,
+        advertise: str | None,
+        secret_key: bytes | str | None,
+        allow: Any,
+    ) -> None: ...
+    def _append(
+        self, rows: Iterable[Buffer | str | Mapping[str, Any]], timeout: float | None
+    ) -> tuple[int, int]: ...
+    def _append_arrow(self, data: ArrowData, timeout: float | None) -> tuple[int, int]: ...
+    def _stats(self) -> str: ...
+    @property
+    def _recovery(self) -> tuple[int, list[tuple[int, int]], list[str]]: ...
+    @property
+    def endpoint(self) -> str:
+        """The address that was bound."""
+
+    @property
+    def plain_endpoints(self) -> list[str]:
+        """The addresses of plain peers' sockets: `pull`, `subscribe`, then `dealer`."""
+
+    @property
+    def log_id(self) -> str:
+        """The log's id, 32 hexadecimal digits: the same for as long as its files live."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it serves."""
+
+    def close(self) -> None:
+        """Takes what is on its way, brings it to the disk, answers, and ends.
+
+        What went wrong before is raised. Closing again does nothing.
+        """
+
 class ArrowTable:
     """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
 

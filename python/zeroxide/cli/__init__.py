@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 
 from ..error import ZMQBaseError
-from . import keygen, proxy, version
+from . import collector, keygen, proxy, version
 
 __all__ = ["main"]
 
-COMMANDS = (version, keygen, proxy)
+COMMANDS = (version, keygen, proxy, collector)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,7 +27,7 @@ mod wake;
 mod writer;
 
 use std::ops::Range;
-use std::sync::mpsc::{self, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
 use crate::collector::fetch::Fetcher;
-use crate::collector::line::{Event, Line};
+use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Outbox;
 use crate::collector::plain::Gatherer;
 use crate::collector::serve::Server;
@@ -204,23 +204,22 @@ impl Collector {
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
+    /// Appends rows, one batch behind the other with nothing in between; [`Appending::wait`] says when they are on disk.
+    pub fn begin_append(&self, batches: Vec<Batch>) -> Appending {
+        let (answer, answers) = sync_channel(1);
+        self.line.tell(Event::Append { batches, answer });
+        Appending { answers }
+    }
+
     /// Appends rows and waits until they are on disk. Gives their offsets.
     ///
     /// # Errors
     /// `Refused` when they cannot be written, `Timeout`, `Closed`.
     pub fn append(&self, batch: Batch, timeout: Duration) -> Result<Range<u64>, CollectorError> {
-        let (answer, answers) = sync_channel(1);
-        let batch = Box::new(batch);
-        self.line.tell(Event::Append { batch, answer });
-        match answers.recv_timeout(timeout) {
-            Ok(Ok(range)) => Ok(range),
-            Ok(Err(refusal)) => Err(CollectorError::Refused {
-                code: refusal.code,
-                text: refusal.text,
-            }),
-            Err(RecvTimeoutError::Timeout) => Err(CollectorError::Timeout(timeout)),
-            Err(RecvTimeoutError::Disconnected) => Err(CollectorError::Closed),
-        }
+        let mut appending = self.begin_append(vec![batch]);
+        appending
+            .wait(timeout)?
+            .ok_or(CollectorError::Timeout(timeout))
     }
 
     /// Everything that can be counted, as a JSON object.
@@ -254,6 +253,30 @@ impl Collector {
             .context
             .term_until(Some(Instant::now() + Duration::from_secs(5)));
         result.map_err(CollectorError::Ended)
+    }
+}
+
+/// Rows on their way to the disk.
+#[derive(Debug)]
+pub struct Appending {
+    answers: Receiver<Appended>,
+}
+
+impl Appending {
+    /// The offsets of the rows once they are on disk; None when that takes longer.
+    ///
+    /// # Errors
+    /// `Refused` when they cannot be written: then some batches may be in the log, and later ones not. `Closed`.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Range<u64>>, CollectorError> {
+        match self.answers.recv_timeout(timeout) {
+            Ok(Ok(range)) => Ok(Some(range)),
+            Ok(Err(refusal)) => Err(CollectorError::Refused {
+                code: refusal.code,
+                text: refusal.text,
+            }),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(CollectorError::Closed),
+        }
     }
 }
 

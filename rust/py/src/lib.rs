@@ -54,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use super::pipeline::client::{Client, Fetch};
     #[pymodule_export]
+    use super::pipeline::collector::Collector;
+    #[pymodule_export]
     use super::pipeline::producer::Producer;
     #[pymodule_export]
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};

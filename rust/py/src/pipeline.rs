@@ -1,6 +1,7 @@
 //! The pipeline for Python: producers, clients and collectors. Their classes in `python/zeroxide` add names and defaults.
 
 pub(crate) mod client;
+pub(crate) mod collector;
 pub(crate) mod producer;
 mod rows;
 

@@ -59,11 +59,11 @@ pub struct Security {
 /// Sockets for peers that only know ZeroMQ.
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
-    /// PULL sockets: an address to bind, or one to connect to behind a `>`.
+    /// PULL sockets: an address to bind, or one to connect to behind `connect:`.
     pub pull: Vec<String>,
-    /// SUB sockets: an address to connect to, or one to bind behind an `@`; then topics, none = all.
+    /// SUB sockets: an address to connect to, or one to bind behind `bind:`; then topics, none = all.
     pub subscribe: Vec<(String, Vec<String>)>,
-    /// ROUTER sockets for DEALERs: an address to bind, or one to connect to behind a `>`.
+    /// ROUTER sockets for DEALERs: an address to bind, or one to connect to behind `connect:`.
     pub dealer: Vec<String>,
     /// What the frames of a message are.
     pub framing: Framing,

@@ -19,9 +19,9 @@ pub(super) enum Event {
         result: Result<u64, LogError>,
         took: Duration,
     },
-    /// Rows of this process.
+    /// Rows of this process, one batch behind the other.
     Append {
-        batch: Box<Batch>,
+        batches: Vec<Batch>,
         answer: SyncSender<Appended>,
     },
     /// Staged rows were found, and shall be published.

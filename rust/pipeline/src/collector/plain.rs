@@ -134,7 +134,7 @@ enum Side {
     Connect,
 }
 
-/// An address and what to do with it: `@` in front of it binds, `>` connects.
+/// An address and what to do with it: `bind:` or `connect:` in front of it says so.
 #[derive(Debug)]
 struct Address<'a> {
     endpoint: &'a str,
@@ -144,7 +144,7 @@ struct Address<'a> {
 impl Address<'_> {
     fn parse(text: &str, default: Side) -> Address<'_> {
         let text = text.trim();
-        let (endpoint, side) = match (text.strip_prefix('@'), text.strip_prefix('>')) {
+        let (endpoint, side) = match (text.strip_prefix("bind:"), text.strip_prefix("connect:")) {
             (Some(endpoint), _) => (endpoint, Side::Bind),
             (_, Some(endpoint)) => (endpoint, Side::Connect),
             _ => (text, default),
@@ -414,8 +414,8 @@ mod tests {
     fn an_address_says_what_to_do_with_it() {
         let side = |text| Address::parse(text, Side::Bind).side;
         assert_eq!(side("tcp://*:1"), Side::Bind);
-        assert_eq!(side(" >tcp://h:1"), Side::Connect);
-        let address = Address::parse("@tcp://*:1", Side::Connect);
+        assert_eq!(side(" connect:tcp://h:1"), Side::Connect);
+        let address = Address::parse("bind:tcp://*:1", Side::Connect);
         assert_eq!((address.side, address.endpoint), (Side::Bind, "tcp://*:1"));
     }
 }

@@ -157,7 +157,7 @@ impl Server {
             told = true;
             match event {
                 Event::Synced { result, took } => self.writer.on_synced(result, took),
-                Event::Append { batch, answer } => self.writer.handle_local(&batch, answer),
+                Event::Append { batches, answer } => self.writer.handle_local(&batches, answer),
                 Event::Publish { asked, of, parts } => {
                     self.writer.handle_publish(asked, of, &parts)
                 }

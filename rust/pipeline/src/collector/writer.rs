@@ -280,28 +280,33 @@ impl Writer {
         self.stuck.is_none()
     }
 
-    /// Appends rows of this process.
-    pub fn handle_local(&mut self, batch: &Batch, answer: SyncSender<Appended>) {
-        let now = Instant::now();
-        let written = match self.stuck {
-            Some(_) => Err(self.refusal()),
-            None => {
-                let origin = Origin::plain(self.receive_time());
-                let written = self.write(&origin, batch, batch.size(), now);
-                written.map_err(|error| self.refuse_for(&error, now))
-            }
-        };
-        match written {
-            Ok(range) => {
-                self.stats.local_rows.add(batch.rows() as u64);
-                self.tell_when_durable(range.end, Waiting::Local { answer, range });
-            }
+    /// Appends rows of this process, one batch behind the other. When one cannot be written, those before it are in the
+    /// log all the same.
+    pub fn handle_local(&mut self, batches: &[Batch], answer: SyncSender<Appended>) {
+        match self.write_local(batches) {
+            Ok(range) => self.tell_when_durable(range.end, Waiting::Local { answer, range }),
             Err(refusal) => {
                 self.stats.refuse(refusal.code);
                 // Who does not wait any more does not want to know.
                 let _ = answer.try_send(Err(refusal));
             }
         }
+    }
+
+    fn write_local(&mut self, batches: &[Batch]) -> Appended {
+        if self.stuck.is_some() {
+            return Err(self.refusal());
+        }
+        let now = Instant::now();
+        let origin = Origin::plain(self.receive_time());
+        let first = self.log.as_ref().map_or(0, Log::next);
+        let mut end = first;
+        for batch in batches {
+            let written = self.write(&origin, batch, batch.size(), now);
+            end = written.map_err(|error| self.refuse_for(&error, now))?.end;
+            self.stats.local_rows.add(batch.rows() as u64);
+        }
+        Ok(first..end)
     }
 
     /// Publishes a batch of a query: all rows, or none.

@@ -1,0 +1,111 @@
+"""The counters of a collector in Prometheus' text format."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["CONTENT_TYPE", "render"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_PREFIX = "zeroxide_collector_"
+
+# What only grows.
+_COUNTERS = {
+    "rows": "Rows appended to the log",
+    "bytes": "Encoded bytes of these rows",
+    "batches": "Batches of producers appended",
+    "duplicates": "Batches that were in the log already, acknowledged and dropped",
+    "turned_back": "Batches dropped because nothing could be written; producers send them again",
+    "plain_rows": "Rows of peers that only know ZeroMQ",
+    "plain_unframed": "Messages of these that did not look as the framing says",
+    "plain_lost": "Rows of these that were received and not written",
+    "local_rows": "Rows over HTTP and from the collector's own process",
+    "hellos": "Introductions of producers",
+    "fetches": "Fetches answered",
+    "fetched_frames": "Stored batches sent to readers",
+    "fetched_bytes": "Bytes sent to readers",
+    "fetch_waits": "Times that a reader did not take what it had asked for",
+    "staged_parts": "Parts that sinks staged",
+    "staged_expired": "Staged batches that nobody published in time",
+    "published": "Batches of sinks published",
+    "published_rows": "Rows of these",
+    "published_again": "Batches of sinks that came again, and were not published twice",
+    "undelivered": "Answers whose client was gone",
+    "malformed": "Messages that were not of the protocol",
+    "failures": "Times that writing, syncing or reading failed",
+    "recoveries": "Times that the log was opened anew after that",
+    "forgotten_producers": "Producers whose last sequence number was forgotten: too many of them",
+}
+
+# What goes up and down, or is a position.
+_GAUGES = {
+    "earliest": "First offset that can be fetched",
+    "durable": "Offset behind the last row on disk",
+    "next": "Offset of the next row",
+    "log_bytes": "Size of the log",
+    "segments": "Files of the log",
+    "connected_producers": "Producers that are served",
+    "known_producers": "Producers whose last sequence number is known",
+    "waiting_for_sync": "Batches that wait for being on disk",
+    "waiting_fetches": "Requests of readers that wait",
+    "credit_rows": "Rows that each producer may have unacknowledged",
+    "credit_bytes": "Bytes that each producer may have unacknowledged",
+    "staged_bytes": "Bytes staged and not published",
+    "staged_batches": "Batches staged and not published",
+    "uptime_seconds": "How long it has been running",
+}
+
+
+def render(stats: Mapping[str, Any]) -> str:
+    """The page for ``GET /metrics``."""
+    return "\n".join(_lines(stats)) + "\n"
+
+
+def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
+    for name, text in _COUNTERS.items():
+        yield from _family(f"{name}_total", "counter", text, [({}, stats[name])])
+    for name, text in _GAUGES.items():
+        yield from _family(name, "gauge", text, [({}, stats[name])])
+    is_fine = int(stats["state"] == "fine")
+    yield from _family("writable", "gauge", "Whether rows can be written", [({}, is_fine)])
+    labels = {"log_id": stats["log_id"], "endpoint": stats["advertise"]}
+    yield from _family("info", "gauge", "Which log this is", [(labels, 1)])
+    refused = [({"code": code}, count) for code, count in stats["refused"].items()]
+    yield from _family("refused_total", "counter", "Requests refused, by reason", refused)
+    groups: dict[str, int] = stats["groups"]
+    offsets = [({"group": group}, offset) for group, offset in groups.items()]
+    yield from _family("group_offset", "gauge", "How far a group has read", offsets)
+    durable = stats["durable"]
+    lags = [({"group": group}, max(durable - offset, 0)) for group, offset in groups.items()]
+    yield from _family("group_lag_rows", "gauge", "Rows that a group has not read", lags)
+    yield from _sync_times(stats["sync_seconds"])
+
+
+def _sync_times(times: Mapping[str, Any]) -> Iterator[str]:
+    name = f"{_PREFIX}sync_seconds"
+    yield f"# HELP {name} How long syncs to the disk took"
+    yield f"# TYPE {name} histogram"
+    for end, count in times["buckets"].items():
+        yield f"{name}_bucket{_labels({'le': str(float(end))})} {count}"
+    yield f"{name}_bucket{_labels({'le': '+Inf'})} {times['count']}"
+    yield f"{name}_sum {times['sum']}"
+    yield f"{name}_count {times['count']}"
+
+
+def _family(
+    name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], int]]
+) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}{name} {text}"
+    yield f"# TYPE {_PREFIX}{name} {kind}"
+    for labels, value in samples:
+        yield f"{_PREFIX}{name}{_labels(labels)} {value}"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    escaped = {
+        name: value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+        for name, value in labels.items()
+    }
+    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"

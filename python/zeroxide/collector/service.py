@@ -1,0 +1,164 @@
+"""A collector in this process."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from .. import _native
+from .._typing import ArrowData
+
+if TYPE_CHECKING:
+    import os
+
+    from typing_extensions import Buffer
+
+__all__ = ["Collector", "Recovery"]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What was found when the log was opened."""
+
+    #: Bytes at its end that were never acknowledged: a crash came while they were written.
+    dropped_bytes: int
+    #: Offsets, first and behind the last, of rows that are damaged: fetching them is an error.
+    damaged: tuple[tuple[int, int], ...]
+    #: What else was odd.
+    notes: tuple[str, ...]
+
+
+class Collector(_native.Collector):
+    """A durable log that producers write to and readers read from, by native threads.
+
+    It listens at `bind` for `zeroxide.Producer`, `Client`, and Spark, and keeps its log in
+    `directory`, which belongs to one collector at a time. `close` it, or use it as a
+    context manager; without either, the next start finds out what the last one left.
+
+    `pull`, `subscribe` and `dealer` are addresses for peers that know nothing but ZeroMQ:
+    PUSH, PUB and DEALER. They are bound, those of `subscribe` connected to; ``connect:`` or
+    ``bind:`` in front of an address says otherwise. What follows an address of `subscribe`
+    after a space are topics. `framing` says what their messages look like: ``single``,
+    ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per header).
+
+    Rows are synced to the disk `flush_ms` after the first of them came, or when `flush_rows`
+    of them wait, and acknowledged after that. Whole segments are deleted when there are more
+    than `retention_bytes`, when they are older than `retention_hours`, or when every group
+    of consumers has read them.
+
+    With a `secret_key` everything that is bound is encrypted by CURVE, and lets those in
+    whose public keys are in `allow`: see `zeroxide.Socket.secure_server`.
+    """
+
+    def __init__(
+        self,
+        directory: "str | os.PathLike[str]",
+        bind: str = "tcp://127.0.0.1:*",
+        *,
+        pull: Iterable[str] = (),
+        subscribe: Iterable[str | tuple[str, Iterable[str]]] = (),
+        dealer: Iterable[str] = (),
+        framing: str = "single",
+        keep_frames: bool = False,
+        retention_bytes: int | None = None,
+        retention_hours: float | None = None,
+        flush_ms: float = 10,
+        flush_rows: int = 20_000,
+        segment_bytes: int = 128 << 20,
+        max_batch_bytes: int = 16 << 20,
+        max_producers: int = 100_000,
+        max_staged_bytes: int = 16 << 30,
+        staged_hours: float = 1.0,
+        credit_rows: int = 8 << 20,
+        credit_bytes: int = 256 << 20,
+        advertise: str | None = None,
+        secret_key: bytes | str | None = None,
+        allow: Any = None,
+    ) -> None:
+        self._open(
+            directory,
+            bind,
+            pull=_listed("pull", pull),
+            subscribe=[_subscription(one) for one in _listed("subscribe", subscribe)],
+            dealer=_listed("dealer", dealer),
+            framing=framing,
+            keep_frames=keep_frames,
+            retention_bytes=retention_bytes,
+            retention_seconds=None if retention_hours is None else retention_hours * 3600,
+            flush_seconds=flush_ms / 1000,
+            flush_rows=flush_rows,
+            segment_bytes=segment_bytes,
+            max_batch_bytes=max_batch_bytes,
+            max_producers=max_producers,
+            max_staged_bytes=max_staged_bytes,
+            staged_seconds=staged_hours * 3600,
+            credit_rows=credit_rows,
+            credit_bytes=credit_bytes,
+            advertise=advertise,
+            secret_key=secret_key,
+            allow=allow,
+        )
+
+    def append(
+        self,
+        rows: "Iterable[Buffer | str | Mapping[str, Any]] | ArrowData",
+        *,
+        timeout: float | None = 30.0,
+    ) -> tuple[int, int]:
+        """Appends rows and waits until they are on disk.
+
+        A row is a value, or a mapping with ``value`` and any of ``key``, ``topic``,
+        ``headers`` and ``timestamp``; or `rows` is something with Arrow columns of these
+        names. Returns the offset of the first one and that behind the last; nothing comes
+        in between.
+
+        Raises `Refused` when they cannot be written: some may be in the log then.
+        """
+        if hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__"):
+            return self._append_arrow(cast(ArrowData, rows), timeout)
+        if isinstance(rows, (bytes, bytearray, memoryview, str, Mapping)):
+            raise TypeError("append takes many rows; for one: append([row])")
+        return self._append(cast("Iterable[Buffer]", rows), timeout)
+
+    def stats(self) -> dict[str, Any]:
+        """The counters, and where the log and its groups are."""
+        stats: dict[str, Any] = json.loads(self._stats())
+        return stats
+
+    @property
+    def recovery(self) -> Recovery:
+        """What was found when the log was opened."""
+        dropped_bytes, damaged, notes = self._recovery
+        return Recovery(dropped_bytes, tuple(damaged), tuple(notes))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = self.endpoint if self.running else "closed"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {where}>"
+
+
+def _listed(name: str, values: Iterable[Any]) -> list[Any]:
+    """The values; one alone is a mistake that would be taken apart into characters."""
+    if isinstance(values, str):
+        raise TypeError(f"{name} is a list of addresses, not one: [{values!r}]")
+    return list(values)
+
+
+def _subscription(one: str | tuple[str, Iterable[str]]) -> tuple[str, list[str]]:
+    """An address and topics, from both or from a text with spaces in between."""
+    if isinstance(one, str):
+        address, *topics = one.split() or [""]
+        return address, topics
+    address, given = one
+    return address, _listed("topics", given)

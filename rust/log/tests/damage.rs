@@ -1,0 +1,290 @@
+//! Flipped bits, cut files, lost files: what was acknowledged is there or missed aloud, never silently, and never wrong.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, LogError, Origin, Row};
+
+const ROWS: usize = 5;
+const FRAMES: u64 = 12;
+const TOTAL: u64 = ROWS as u64 * FRAMES;
+
+fn value(offset: u64) -> Vec<u8> {
+    format!("the value of row {offset}").into_bytes()
+}
+
+fn batch(first: u64) -> Batch {
+    let mut builder = BatchBuilder::new();
+    for at in 0..ROWS as u64 {
+        builder
+            .push(Row {
+                value: &value(first + at),
+                topic: Some("t"),
+                ..Row::default()
+            })
+            .unwrap();
+    }
+    builder.finish()
+}
+
+fn origin(first_seq: u64) -> Origin {
+    Origin {
+        producer: "p".into(),
+        epoch: 1,
+        first_seq,
+        receive_time: 1000 + first_seq.cast_signed(),
+    }
+}
+
+/// In memory where that is possible: thousands of copies are made.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
+fn config(segment_bytes: u64) -> LogConfig {
+    LogConfig {
+        segment_bytes,
+        ..LogConfig::default()
+    }
+}
+
+/// A log of several frames, all of them synced.
+fn written(segment_bytes: u64) -> (TempDir, Log) {
+    let folder = folder();
+    let mut log = Log::open(folder.path(), config(segment_bytes)).unwrap();
+    for frame in 0..FRAMES {
+        let first = frame * ROWS as u64;
+        log.append(&origin(first), &batch(first)).unwrap();
+        log.sync().unwrap();
+    }
+    (folder, log)
+}
+
+fn copy(from: &Path) -> TempDir {
+    let to = folder();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
+    }
+    to
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ext| ext == "zlog"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Reads everything, steps over what is damaged, and gives what that was. What can be read must be right.
+fn damaged(log: &Log) -> Vec<Range<u64>> {
+    let (reader, mut missing) = (log.reader(), Vec::new());
+    let (mut at, end) = reader.bounds();
+    while at < end {
+        match reader.fetch(at, end, 700) {
+            Ok(frames) => {
+                assert!(!frames.is_empty(), "nothing at {at} of {end}");
+                for frame in frames {
+                    for row in frame.rows_within(&(at..end)) {
+                        assert_eq!(frame.offset(row), at);
+                        assert_eq!(frame.batch.value(row), value(at), "row {at}");
+                        at += 1;
+                    }
+                }
+            }
+            Err(LogError::Corrupt {
+                first,
+                end: behind,
+                segment,
+                ..
+            }) => {
+                assert_eq!(first, at);
+                assert!(
+                    behind > first && behind <= end,
+                    "{first} to {behind} of {end}"
+                );
+                assert!(segment.exists());
+                missing.push(first..behind);
+                at = behind;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    missing
+}
+
+#[test]
+fn a_flipped_bit_costs_the_rows_of_its_frame_at_most() {
+    for segment_bytes in [1 << 20, 3000] {
+        let (folder, log) = written(segment_bytes);
+        log.close().unwrap();
+        for file in segments(folder.path()) {
+            let bytes = fs::read(&file).unwrap();
+            for at in (0..bytes.len()).step_by(7) {
+                let copy = copy(folder.path());
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 1 << (at % 8);
+                fs::write(copy.path().join(file.file_name().unwrap()), bytes).unwrap();
+                let mut log = match Log::open(copy.path(), config(segment_bytes)) {
+                    Ok(log) => log,
+                    // The beginning of a segment says whose it is.
+                    Err(LogError::Foreign { .. }) if at < 48 => continue,
+                    Err(other) => panic!("{at}: {other}"),
+                };
+                assert_eq!(
+                    log.next(),
+                    TOTAL,
+                    "byte {at}: offsets are not given away twice"
+                );
+                let missing = damaged(&log);
+                let rows: u64 = missing.iter().map(|range| range.end - range.start).sum();
+                assert!(rows <= ROWS as u64, "byte {at}: {missing:?}");
+                assert_eq!(
+                    log.append(&origin(TOTAL), &batch(TOTAL)).unwrap().start,
+                    TOTAL
+                );
+                log.sync().unwrap();
+                assert_eq!(damaged(&log), missing);
+                assert_eq!(log.last_seq("p"), Some((1, TOTAL + ROWS as u64 - 1)));
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_cut_off_a_file_that_were_acknowledged_are_missed_and_their_offsets_not_reused() {
+    let (folder, log) = written(1 << 20);
+    // As a kill leaves it: without a snapshot of the end, with the mark of what was synced.
+    let killed = copy(folder.path());
+    drop(log);
+    let file = segments(killed.path()).pop().unwrap();
+    let whole = fs::read(&file).unwrap();
+    for length in (0..whole.len()).step_by(11) {
+        let copy = copy(killed.path());
+        fs::write(segments(copy.path()).pop().unwrap(), &whole[..length]).unwrap();
+        let mut log = Log::open(copy.path(), config(1 << 20)).unwrap();
+        assert_eq!(log.next(), TOTAL, "cut at {length}");
+        let missing = damaged(&log);
+        if let [missing] = missing.as_slice() {
+            assert_eq!(log.recovery().damaged, std::slice::from_ref(missing));
+            assert_eq!(missing.end, TOTAL);
+        } else {
+            assert!(
+                log.earliest() == TOTAL && missing.is_empty(),
+                "cut at {length}: {missing:?}"
+            );
+        }
+        assert_eq!(
+            log.append(&origin(TOTAL), &batch(TOTAL)).unwrap().start,
+            TOTAL
+        );
+        log.close().unwrap();
+        let log = Log::open(copy.path(), config(1 << 20)).unwrap();
+        assert_eq!(damaged(&log), missing, "a restart changes nothing");
+    }
+}
+
+#[test]
+fn a_torn_tail_that_nobody_was_told_of_is_dropped_and_reported() {
+    let (folder, mut log) = written(1 << 20);
+    let synced = fs::metadata(segments(folder.path()).pop().unwrap())
+        .unwrap()
+        .len();
+    log.append(&origin(TOTAL), &batch(TOTAL)).unwrap();
+    let killed = copy(folder.path());
+    drop(log);
+    let file = segments(killed.path()).pop().unwrap();
+    let whole = fs::read(&file).unwrap();
+    for length in usize::try_from(synced).unwrap()..=whole.len() {
+        let copy = copy(killed.path());
+        fs::write(segments(copy.path()).pop().unwrap(), &whole[..length]).unwrap();
+        let mut log = Log::open(copy.path(), config(1 << 20)).unwrap();
+        let is_whole = length == whole.len();
+        assert_eq!(
+            log.next(),
+            if is_whole { TOTAL + ROWS as u64 } else { TOTAL }
+        );
+        assert_eq!(
+            log.recovery().dropped_bytes,
+            if is_whole { 0 } else { length as u64 - synced }
+        );
+        assert!(log.recovery().damaged.is_empty() && damaged(&log).is_empty());
+        let next = log.next();
+        assert_eq!(log.append(&origin(next), &batch(next)).unwrap().start, next);
+    }
+}
+
+#[test]
+fn a_lost_segment_is_a_gap_that_is_told() {
+    let (folder, log) = written(1500);
+    log.close().unwrap();
+    let files = segments(folder.path());
+    assert!(files.len() > 3);
+    let firsts: Vec<u64> = files
+        .iter()
+        .map(|file| file.file_stem().unwrap().to_str().unwrap().parse().unwrap())
+        .collect();
+    fs::remove_file(&files[1]).unwrap();
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    assert_eq!(damaged(&log), std::slice::from_ref(&(firsts[1]..firsts[2])));
+    drop(log);
+    // The first one looks as if retention had removed it, and the last leaves its offsets behind.
+    fs::remove_file(&files[0]).unwrap();
+    fs::remove_file(files.last().unwrap()).unwrap();
+    let log = Log::open(folder.path(), config(1500)).unwrap();
+    assert_eq!(log.next(), TOTAL);
+    assert_eq!(log.earliest(), firsts[2]);
+    assert_eq!(damaged(&log).last().unwrap().end, TOTAL);
+}
+
+#[test]
+fn a_damaged_snapshot_is_noted_and_done_without() {
+    let (folder, mut log) = written(1500);
+    log.commit_group("g", 7).unwrap();
+    log.close().unwrap();
+    let path = folder.path().join("snapshot");
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        for damage in [None, Some(at)] {
+            let mut bytes = whole.clone();
+            match damage {
+                None => bytes.truncate(at),
+                Some(at) => bytes[at] ^= 0x10,
+            }
+            fs::write(&path, bytes).unwrap();
+            let copy = copy(folder.path());
+            let log = Log::open(copy.path(), config(1500)).unwrap();
+            assert_eq!(log.recovery().notes.len(), 1, "{at}");
+            assert_eq!(
+                (log.next(), log.last_seq("p")),
+                (TOTAL, Some((1, TOTAL - 1)))
+            );
+            assert!(damaged(&log).is_empty());
+        }
+    }
+}
+
+#[test]
+fn segments_of_two_logs_are_not_mixed() {
+    let (one, log) = written(1500);
+    log.close().unwrap();
+    let (other, log) = written(1500);
+    log.close().unwrap();
+    let file = segments(other.path()).pop().unwrap();
+    fs::copy(&file, one.path().join(file.file_name().unwrap())).unwrap();
+    let error = Log::open(one.path(), config(1500)).unwrap_err().to_string();
+    assert!(error.contains("another log"), "{error}");
+    fs::write(one.path().join("00000000000000000099.zlog"), [7; 100]).unwrap();
+    assert!(matches!(
+        Log::open(one.path(), config(1500)),
+        Err(LogError::Foreign { .. })
+    ));
+}

@@ -1,0 +1,222 @@
+//! Disks that are full, folders that cannot be written to, folders in use.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use tempfile::TempDir;
+use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, LogError, Origin, Row};
+
+fn batch(rows: usize, size: usize) -> Batch {
+    let mut builder = BatchBuilder::new();
+    for _ in 0..rows {
+        builder
+            .push(Row {
+                value: &vec![7; size],
+                ..Row::default()
+            })
+            .unwrap();
+    }
+    builder.finish()
+}
+
+/// A file system of its own; None where this user may not make one.
+struct Mount(TempDir);
+
+impl Mount {
+    fn new(options: &str) -> Option<Mount> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(folder.path());
+        let is_done = mount
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !is_done {
+            eprintln!("skipped: mounting a tmpfs needs root");
+        }
+        is_done.then_some(Mount(folder))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("log")
+    }
+
+    fn remount(&self, options: &str) {
+        let status = Command::new("mount")
+            .args(["-o", options])
+            .arg(self.0.path())
+            .status();
+        assert!(status.unwrap().success());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+/// Appends until the disk is full; gives how many rows went in.
+fn fill(log: &mut Log) -> u64 {
+    let batch = batch(10, 1000);
+    loop {
+        match log.append(&Origin::plain(1), &batch) {
+            Ok(_) => {}
+            Err(LogError::Full { path, .. }) => {
+                assert!(path.exists() || path.parent().is_some_and(Path::exists));
+                return log.next();
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+fn check_rows(log: &Log, rows: u64) {
+    log.sync().unwrap();
+    let (mut at, end) = log.reader().bounds();
+    assert_eq!(end, rows);
+    while at < end {
+        at = log
+            .reader()
+            .fetch(at, end, 1 << 20)
+            .unwrap()
+            .last()
+            .unwrap()
+            .end;
+    }
+}
+
+#[test]
+fn a_full_disk_clears_when_there_is_room() {
+    for segment_bytes in [1 << 30, 50_000] {
+        let Some(mount) = Mount::new("size=600k") else {
+            return;
+        };
+        let ballast = mount.0.path().join("ballast");
+        fs::write(&ballast, vec![1; 200_000]).unwrap();
+        let config = LogConfig {
+            segment_bytes,
+            ..LogConfig::default()
+        };
+        let mut log = Log::open(&mount.path(), config.clone()).unwrap();
+        let rows = fill(&mut log);
+        assert!(rows > 100);
+        assert!(matches!(
+            log.append(&Origin::plain(1), &batch(10, 1000)),
+            Err(LogError::Full { .. })
+        ));
+        check_rows(&log, rows);
+        // A transaction that does not fit as a whole is not there at all.
+        let parts = [batch(1, 10), batch(1000, 1000)];
+        assert!(matches!(
+            log.append_published("q", 1, 1, &parts),
+            Err(LogError::Full { .. })
+        ));
+        assert_eq!((log.next(), log.published("q")), (rows, None));
+
+        fs::remove_file(&ballast).unwrap();
+        assert_eq!(
+            log.append(&Origin::plain(1), &batch(10, 1000)).unwrap(),
+            rows..rows + 10
+        );
+        let rows = fill(&mut log);
+        check_rows(&log, rows);
+        // A full disk is no reason not to start, or to serve what is there.
+        drop(log);
+        let mut log = Log::open(&mount.path(), config).unwrap();
+        check_rows(&log, rows);
+        assert!(log.recovery().damaged.is_empty());
+        if segment_bytes < 1 << 20 {
+            assert!(
+                log.trim(rows / 2).unwrap().segments > 0,
+                "trimming needs no room"
+            );
+            log.append(&Origin::plain(1), &batch(10, 1000)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_says_so() {
+    let Some(mount) = Mount::new("size=600k") else {
+        return;
+    };
+    let mut log = Log::open(&mount.path(), LogConfig::default()).unwrap();
+    log.append(&Origin::plain(1), &batch(10, 1000)).unwrap();
+    log.close().unwrap();
+    mount.remount("remount,ro");
+    let error = Log::open(&mount.path(), LogConfig::default()).unwrap_err();
+    assert!(matches!(error, LogError::ReadOnly { .. }), "{error}");
+    assert!(
+        error.to_string().contains("cannot be written to"),
+        "{error}"
+    );
+    mount.remount("remount,rw");
+    assert_eq!(
+        Log::open(&mount.path(), LogConfig::default())
+            .unwrap()
+            .next(),
+        10
+    );
+}
+
+const CHILD: &str = "ZEROXIDE_LOG_CHILD";
+
+/// The same without root: a limit on the size of files, in a process of its own. The shell ignores the signal that
+/// would come with it.
+#[test]
+fn a_file_that_may_not_grow_is_a_full_disk() {
+    if let Some(folder) = env::var_os(CHILD) {
+        let mut log = Log::open(Path::new(&folder), LogConfig::default()).unwrap();
+        let rows = fill(&mut log);
+        assert!(rows > 0);
+        check_rows(&log, rows);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        "trap '' XFSZ; ulimit -f 200; exec \"$0\" a_file_that_may_not_grow_is_a_full_disk --exact";
+    let mut child = Command::new("sh");
+    child
+        .args(["-c", script])
+        .arg(env::current_exe().unwrap())
+        .env(CHILD, folder.path());
+    let output = child.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let rows = log.next();
+    assert!(rows > 0);
+    log.append(&Origin::plain(1), &batch(1, 1)).unwrap();
+    check_rows(&log, rows + 1);
+}
+
+#[test]
+fn a_folder_in_use_names_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let error = Log::open(folder.path(), LogConfig::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("process {}", std::process::id())),
+        "{error}"
+    );
+    drop(log);
+    Log::open(folder.path(), LogConfig::default()).unwrap();
+}
+
+#[test]
+fn a_folder_that_is_none_says_so() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    assert!(matches!(
+        Log::open(file.path(), LogConfig::default()),
+        Err(LogError::Io { .. })
+    ));
+}

@@ -1,0 +1,354 @@
+//! Collectors in this process.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyTuple};
+use zeroxide_log::{Batch, BatchBuilder, LogError, Row};
+use zeroxide_pipeline::collector::{
+    Collector as CoreCollector, CollectorError, Config, Framing, Plain, Security,
+};
+use zeroxide_pipeline::reader::hex;
+
+use super::rows::{Headers, headers, octets, optional_octets, timestamp};
+use super::{Own, Raised, deadline, exception, span, wait};
+use crate::access::{AllowList, key};
+use crate::arrow;
+use crate::error::raise;
+
+/// A batch of this process has about so many bytes: readers get whole batches.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Rows of a table that are looked at together.
+const TABLE_ROWS: usize = 1 << 16;
+
+/// How long closing may be asked for counters.
+const STATS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A handle of a collector. `python/zeroxide/collector` makes the class people use of it.
+#[pyclass(subclass, frozen, module = "zeroxide._native")]
+pub(crate) struct Collector {
+    open: OnceLock<Own<CoreCollector>>,
+}
+
+impl Collector {
+    fn core(&self) -> PyResult<&CoreCollector> {
+        match self.open.get() {
+            Some(open) => open.get(),
+            None => Err(of_collector(CollectorError::Closed)),
+        }
+    }
+
+    /// Waits until rows are on disk.
+    fn append(
+        &self,
+        py: Python<'_>,
+        batches: Vec<Batch>,
+        timeout: Option<f64>,
+    ) -> PyResult<(u64, u64)> {
+        let until = deadline(timeout)?;
+        let mut appending = self.core()?.begin_append(batches);
+        let range = wait(py, until, |slice| {
+            appending.wait(slice.saturating_duration_since(Instant::now()))
+        })?;
+        match range {
+            Some(range) => Ok((range.start, range.end)),
+            None => {
+                let span = timeout.map(span).transpose()?.flatten().unwrap_or_default();
+                Err(of_collector(CollectorError::Timeout(span)))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Collector {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Collector {
+        Collector {
+            open: OnceLock::new(),
+        }
+    }
+
+    /// Opens the log, binds, and serves.
+    #[pyo3(signature = (directory, bind, *, pull, subscribe, dealer, framing, keep_frames, retention_bytes,
+        retention_seconds, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
+        staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow))]
+    #[allow(clippy::too_many_arguments, reason = "the options of a collector")]
+    fn _open(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        bind: String,
+        pull: Vec<String>,
+        subscribe: Vec<(String, Vec<String>)>,
+        dealer: Vec<String>,
+        framing: &str,
+        keep_frames: bool,
+        retention_bytes: Option<u64>,
+        retention_seconds: Option<f64>,
+        flush_seconds: f64,
+        flush_rows: u64,
+        segment_bytes: u64,
+        max_batch_bytes: usize,
+        max_producers: usize,
+        max_staged_bytes: u64,
+        staged_seconds: f64,
+        credit_rows: u64,
+        credit_bytes: u64,
+        advertise: Option<String>,
+        secret_key: Option<&Bound<'_, PyAny>>,
+        allow: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let mut config = Config::new(directory);
+        config.bind = bind;
+        config.advertise = advertise;
+        config.plain = Plain {
+            pull,
+            subscribe,
+            dealer,
+            framing: Framing::parse(framing).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "framing is \"single\", \"topic-first\" or \"envelope\", not {framing:?}"
+                ))
+            })?,
+            keep_frames,
+        };
+        config.log.retention_bytes = retention_bytes;
+        config.log.retention_time = retention_seconds.map(span).transpose()?.flatten();
+        config.log.segment_bytes = segment_bytes;
+        config.flush_after = span(flush_seconds)?.unwrap_or_default();
+        config.flush_rows = flush_rows;
+        config.max_batch_bytes = max_batch_bytes;
+        config.max_producers = max_producers;
+        config.max_staged_bytes = max_staged_bytes;
+        config.staged_for = span(staged_seconds)?.unwrap_or(Duration::MAX);
+        config.credit.rows = credit_rows;
+        config.credit.bytes = credit_bytes;
+        config.security = match secret_key {
+            Some(secret_key) => Some(Security {
+                secret_key: key(secret_key)?,
+                allow: AllowList::from_any(allow)?,
+            }),
+            None if allow.is_some_and(|allow| !allow.is_none()) => {
+                return Err(PyValueError::new_err(
+                    "allow is of use with secret_key only: without it nobody proves who they are",
+                ));
+            }
+            None => None,
+        };
+        let core = py
+            .detach(|| CoreCollector::start(config))
+            .map_err(of_collector)?;
+        // A second call changes nothing: the object stands for one collector.
+        let _ = self.open.set(Own::new(core, "collector"));
+        Ok(())
+    }
+
+    /// Appends values, or mappings with `value`, `key`, `topic`, `headers`, `timestamp`, and waits until they are on
+    /// disk; their first offset, and the one behind the last.
+    fn _append(
+        &self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<(u64, u64)> {
+        let mut batches = Vec::new();
+        let mut builder = BatchBuilder::new();
+        for row in rows.try_iter()? {
+            push(&mut builder, &row?)?;
+            if builder.size() >= BATCH_BYTES {
+                batches.push(builder.finish());
+            }
+        }
+        if !builder.is_empty() {
+            batches.push(builder.finish());
+        }
+        self.append(py, batches, timeout)
+    }
+
+    /// The same for anything with Arrow's columns.
+    fn _append_arrow(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<(u64, u64)> {
+        let table = arrow::import(data)?;
+        let mut batches = Vec::new();
+        for whole in &table.batches {
+            let mut from = 0;
+            while from < whole.num_rows() {
+                let rows = TABLE_ROWS.min(whole.num_rows() - from);
+                let piece = whole.slice(from, rows);
+                let batch = Batch::from_record_batch(&piece)
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+                split(batch, &mut batches);
+                from += rows;
+            }
+        }
+        self.append(py, batches, timeout)
+    }
+
+    /// The counters, as JSON.
+    fn _stats(&self, py: Python<'_>) -> PyResult<String> {
+        let core = self.core()?;
+        py.detach(|| core.stats(STATS_PATIENCE))
+            .map_err(of_collector)
+    }
+
+    /// The address that was bound.
+    #[getter]
+    fn endpoint(&self) -> PyResult<String> {
+        Ok(self.core()?.endpoint().to_owned())
+    }
+
+    /// The addresses of plain peers' sockets: `pull`, `subscribe`, then `dealer`.
+    #[getter]
+    fn plain_endpoints(&self) -> PyResult<Vec<String>> {
+        Ok(self.core()?.plain_endpoints().to_vec())
+    }
+
+    /// The log's id, 32 hexadecimal digits.
+    #[getter]
+    fn log_id(&self) -> PyResult<String> {
+        Ok(hex(&self.core()?.log_id()))
+    }
+
+    /// Whether it serves: not before it was opened, not after it was closed or has failed, and not in another process.
+    #[getter]
+    fn running(&self) -> bool {
+        self.open
+            .get()
+            .is_some_and(|open| open.is_own() && open.get().is_ok_and(CoreCollector::is_running))
+    }
+
+    /// What a crash left half-written: bytes that were dropped, damaged ranges of offsets, and notes.
+    #[getter]
+    fn _recovery(&self) -> PyResult<Found> {
+        let recovery = self.core()?.recovery();
+        let damaged = recovery.damaged.iter();
+        Ok((
+            recovery.dropped_bytes,
+            damaged.map(|range| (range.start, range.end)).collect(),
+            recovery.notes.clone(),
+        ))
+    }
+
+    /// Takes what is on its way, brings everything to the disk, answers, and ends. What failed before is raised.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(open) = self.open.get().filter(|open| open.is_own()) else {
+            return Ok(());
+        };
+        let core = open.get()?;
+        py.detach(|| core.close()).map_err(of_collector)
+    }
+}
+
+/// Bytes that were dropped, ranges of offsets that are damaged, notes.
+type Found = (u64, Vec<(u64, u64)>, Vec<String>);
+
+/// Adds a row.
+fn push(builder: &mut BatchBuilder, row: &Bound<'_, PyAny>) -> PyResult<()> {
+    // Bytes first: whether something is a mapping is a long question.
+    let columns = match row.is_instance_of::<PyBytes>() {
+        true => None,
+        false => row.cast::<PyMapping>().ok(),
+    };
+    let Some(columns) = columns else {
+        let value = octets(row)?;
+        let row = Row {
+            value: &value,
+            ..Row::default()
+        };
+        return builder.push(row).map_err(refused_row);
+    };
+    let py = row.py();
+    let value = given(columns, intern!(py, "value"))?.ok_or_else(|| {
+        PyTypeError::new_err("a row is a value, or a mapping with a value, and with key, topic, headers and timestamp if it has them")
+    })?;
+    let (key, topic) = (
+        given(columns, intern!(py, "key"))?,
+        given(columns, intern!(py, "topic"))?,
+    );
+    let own_headers = given(columns, intern!(py, "headers"))?;
+    let time = given(columns, intern!(py, "timestamp"))?;
+    let named: Headers<'_> = own_headers.as_ref().map_or(Ok(Vec::new()), headers)?;
+    let named: Vec<(&str, &[u8])> = named
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_ref()))
+        .collect();
+    let (value, key, topic) = (
+        octets(&value)?,
+        optional_octets(key.as_ref())?,
+        optional_octets(topic.as_ref())?,
+    );
+    let topic = topic
+        .as_deref()
+        .map(str::from_utf8)
+        .transpose()
+        .map_err(|_| PyValueError::new_err("a topic is text: its bytes are not UTF-8"))?;
+    let row = Row {
+        value: &value,
+        key: key.as_deref(),
+        topic,
+        timestamp: time.as_ref().map(timestamp).transpose()?,
+        headers: &named,
+        frames: None,
+    };
+    builder.push(row).map_err(refused_row)
+}
+
+/// What a row has under that name, if it has something.
+fn given<'py>(
+    row: &Bound<'py, PyMapping>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match row.contains(name)? {
+        true => Ok(Some(row.get_item(name)?).filter(|given| !given.is_none())),
+        false => Ok(None),
+    }
+}
+
+fn refused_row(error: zeroxide_log::BatchError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Cuts a batch into pieces that readers can take.
+fn split(batch: Batch, pieces: &mut Vec<Batch>) {
+    let rows = batch.rows();
+    if rows < 2 || batch.size() <= BATCH_BYTES {
+        pieces.push(batch);
+        return;
+    }
+    // Each half is about half as large; a row is not cut.
+    split(batch.slice(0, rows / 2), pieces);
+    split(batch.slice(rows / 2, rows - rows / 2), pieces);
+}
+
+impl From<CollectorError> for Raised {
+    fn from(error: CollectorError) -> Raised {
+        Raised(of_collector(error))
+    }
+}
+
+/// A collector's error as an exception.
+fn of_collector(error: CollectorError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        CollectorError::Socket(error) => raise(error),
+        CollectorError::Refused { code, .. } => {
+            exception("Refused", text, |set| set.set_item("code", code.name()))
+        }
+        CollectorError::Log(LogError::Locked { .. }) => {
+            exception("Refused", text, |set| set.set_item("code", "locked"))
+        }
+        CollectorError::Io(error) => error.into(),
+        _ => exception("CollectorError", text, |_| Ok(())),
+    }
+}
