@@ -29,16 +29,15 @@ UNKNOWN = "NA"
 # From how many minutes on a departure counts as late.
 LATE = 15
 
-# The topics on the collector's log: flights, and what says that there are no more of them.
-FLIGHTS = "flights"
-END = "end"
+# The topic of flights on the collector's log.
+TOPIC = "flights"
 
 # The publisher makes sure that no airport is further ahead of another than this, so the
 # query may take a window for final when it has seen a flight that is so much later.
 AHEAD = timedelta(days=7)
 WATERMARK = "7 days"
 
-# Late enough to end every window of the year.
+# The time of a last row, late enough to end every window of the year.
 LAST = datetime(2014, 1, 1, tzinfo=UTC) + AHEAD
 
 

@@ -57,7 +57,7 @@ def main() -> None:
 
         # A row of its own moves the watermark beyond the year, so that all windows end.
         last = producers[flights.AIRPORTS[0]]
-        last.send(b"", topic=flights.END, timestamp=flights.LAST)
+        last.send(b"", timestamp=flights.LAST)
         for producer in producers.values():
             producer.close()
         log.send_json(
@@ -84,7 +84,7 @@ def _batch(rows: list[tuple[datetime, bytes]]) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "value": pa.array([line for _, line in rows], pa.binary()),
-            "topic": pa.array([flights.FLIGHTS] * len(rows)),
+            "topic": pa.array([flights.TOPIC] * len(rows)),
             "timestamp": pa.array([when for when, _ in rows], pa.timestamp("us", "UTC")),
         }
     )

@@ -97,6 +97,12 @@ def run(writer, checkpoint):
     return query
 
 
+def forget_commit(checkpoint, batch):
+    """As if the driver had ended between the collector's commit and its own."""
+    (checkpoint / "commits" / str(batch)).unlink()
+    (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
+
+
 def test_a_replayed_batch(spark, collector, published, tmp_path):
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     files(source, 0, 1, 2)
@@ -108,10 +114,7 @@ def test_a_replayed_batch(spark, collector, published, tmp_path):
 
     first = go()
     assert numbers(published()) == list(range(300))
-    # As if the driver had ended between the collector's commit and its own.
-    (checkpoint / "commits" / "2").unlink()
-    for leftover in (checkpoint / "commits").glob(".2.*"):
-        leftover.unlink()
+    forget_commit(checkpoint, 2)
     files(source, 3)
     second = go()
     assert second.id == first.id
@@ -129,7 +132,7 @@ def test_foreach_batch(spark, collector, published, tmp_path):
         write(batch, collector, queryName="two", batchId=number)
 
     run(stream(spark, source).writeStream.foreachBatch(both), checkpoint)
-    (checkpoint / "commits" / "1").unlink()
+    forget_commit(checkpoint, 1)
     files(source, 2)
     run(stream(spark, source).writeStream.foreachBatch(both), checkpoint)
     assert Counter(numbers(published())) == Counter([*range(300), *range(300)])
