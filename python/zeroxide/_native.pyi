@@ -208,6 +208,9 @@ class Client:
     def commit(self, group: str, offset: int) -> None:
         """A group of consumers needs nothing below `offset` any more."""
 
+    def close(self) -> None:
+        """Ends its connections; a later call makes new ones."""
+
     def _fetch(
         self,
         start: int,
@@ -323,6 +326,10 @@ class Socket:
         does; raises only if not even the first was taken.
         """
 
+    def _send_rows(self, data: ArrowData, flags: int = 0) -> int: ...
+    def _recv_rows(
+        self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
+    ) -> ArrowTable: ...
     @overload
     def recv_batch(
         self,
@@ -754,6 +761,7 @@ class Collector:
         What went wrong before is raised. Closing again does nothing.
         """
 
+@final
 class ArrowTable:
     """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
 
@@ -778,11 +786,19 @@ class ArrowTable:
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def arrow_encode(data: ArrowData) -> bytes:
     """A table as one message, in Arrow's IPC stream format."""
+
+def arrow_messages(data: ArrowData) -> list[list[bytes]]:
+    """The messages of a table's rows, each a list of parts."""
+
+def arrow_rows(messages: list[list[bytes]], frames: bool) -> ArrowTable:
+    """Messages that were received as lists of parts, as rows."""
 
 def arrow_decode(message: Buffer | Frame) -> ArrowTable:
     """The table of such a message. Raises ValueError for anything else, whoever sent it."""

@@ -61,6 +61,8 @@ mod _native {
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
     use super::socket::Socket;
+    #[pymodule_export]
+    use super::socket::rows::{arrow_messages, arrow_rows};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
