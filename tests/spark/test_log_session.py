@@ -299,7 +299,8 @@ def test_windows_survive_a_restart(spark, collector, fill, tmp_path):
     run()
     send([3, *range(15, 40)])  # one late row for the first window, which is still open
     run()
-    send([100])
-    run()
+    for later in (100, 200):
+        send([later])
+        run()
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("window").collect()
-    assert [row["count"] for row in rows] == [11, 10, 10, 10]
+    assert [row["count"] for row in rows][:4] == [11, 10, 10, 10]
