@@ -1,5 +1,6 @@
 """The options of ``mode=log``: reading what collectors keep, in streams and in batches.
 
+    ``mode``                ``log``; ``live`` has other options, see `zeroxide.spark.options`
     ``endpoint``            the collectors' addresses, a comma-separated list. Executors use them,
                             too. Required, except with ``fetch=files``
     ``subscribe``           only topics that begin with one of these, a comma-separated list,
