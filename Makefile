@@ -3,8 +3,9 @@ PYTHON ?= python3
 STAGES := $(PYTHON) tools/stages.py
 VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
+BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all matrix soak faults bench bench-quick lint docs wheel clean
+.PHONY: help demo test test-all matrix soak faults bench bench-quick bench-environment lint docs wheel clean
 
 help:
 	@echo 'make demo      flights through zeroxide into Spark and back (installs what it needs)'
@@ -13,7 +14,7 @@ help:
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
-	@echo 'make bench     side by side with pyzmq; make bench-quick: the same, shorter'
+	@echo 'make bench     side by side with pyzmq, pyomq and libzmq; make bench-quick: the same, shorter'
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tried in a clean environment'
@@ -41,15 +42,20 @@ faults:
 	$(STAGES) install
 	$(VENV_PYTHON) -m pytest tests/soak -m "" -v
 
-bench:
-	$(STAGES) install-release
-	cargo bench --bench "*"
-	$(VENV_PYTHON) benches/python/bench.py --out build/bench
+bench: bench-environment
+	cargo bench --bench codec --bench queue --bench sockets
+	$(BENCH_PYTHON) benches/python/bench.py --out build/bench
+	$(BENCH_PYTHON) benches/python/native.py --out build/bench
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json
 
-bench-quick:
+bench-quick: bench-environment
+	$(BENCH_PYTHON) benches/python/bench.py --quick --out build/bench
+	$(BENCH_PYTHON) benches/python/native.py --quick --out build/bench
+
+# The rivals are in an environment of their own, and the release wheel with them.
+bench-environment:
 	$(STAGES) install-release
-	$(VENV_PYTHON) benches/python/bench.py --quick --out build/bench
+	$(VENV_PYTHON) benches/python/environment.py
 
 lint:
 	$(STAGES) lint

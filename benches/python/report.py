@@ -155,7 +155,7 @@ def short(value: float | None, unit: str) -> str:
 
 
 def cell(row: Row, label: str) -> str:
-    text = short(row.medians[label], row.unit)
+    text = short(row.medians.get(label), row.unit)
     if label in row.spreads and row.spreads[label][0] != row.spreads[label][1]:
         text += f" ({'-'.join(short(value, row.unit) for value in row.spreads[label])})"
     if label == row.ours and row.bound is not None:
@@ -215,12 +215,15 @@ def table_line(cells: list[str]) -> str:
 
 def preamble(machine: dict[str, str], settings: dict[str, Any]) -> str:
     what = ", ".join(f"{name} {version}" for name, version in machine.items() if name != "date")
+    others = ""
+    if settings.get("other_repetitions"):
+        count, seconds = settings["other_repetitions"], settings["other_seconds"]
+        others = f" ({count} of {seconds} s where the target is to be no worse)"
     return (
         f"{machine['date']}: {what}. Median (least-most) of {settings['repetitions']} interleaved repetitions of "
-        f"{settings['seconds']} s ({settings['other_repetitions']} of {settings['other_seconds']} s where the target is "
-        "to be no worse); sender and receiver in processes of their own, inproc in threads; the receiver counts. CPU: "
-        "user and system time of both sides per message (REQ/REP: per round trip). `/ pyzmq`: zeroxide's figure over "
-        "pyzmq's, and its target: at least for rates, at most for times and memory. `~`: other processes took part of the machine."
+        f"{settings['seconds']} s{others}; sender and receiver in processes of their own, inproc in threads; the receiver counts. CPU: "
+        "user and system time of both sides per message (REQ/REP: per round trip). `/ other`: zeroxide's figure over "
+        "the other's, and its target: at least for rates, at most for times and memory. `~`: other processes took part of the machine."
     )
 
 
@@ -236,8 +239,9 @@ def splice(text: str, table: str) -> str:
 # ---------------------------------------------------------------- what was measured, and where
 
 
-def machine(modules: list[str]) -> dict[str, str]:
-    versions = {}
+def machine(modules: list[str], others: dict[str, str] | None = None) -> dict[str, str]:
+    """Versions of Python modules, and of `others` as they are given."""
+    versions = dict(others or {})
     for name in dict.fromkeys(modules):
         module: Any = importlib.import_module(name)
         versions["pyzmq" if name == "zmq" else name] = str(module.__version__)

@@ -208,6 +208,9 @@ class Client:
     def commit(self, group: str, offset: int) -> None:
         """A group of consumers needs nothing below `offset` any more."""
 
+    def close(self) -> None:
+        """Ends its connections; a later call makes new ones."""
+
     def _fetch(
         self,
         start: int,
@@ -778,7 +781,9 @@ class ArrowTable:
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def arrow_encode(data: ArrowData) -> bytes:

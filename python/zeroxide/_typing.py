@@ -30,7 +30,9 @@ OptionValue: TypeAlias = int | bytes
 class HasArrowArray(Protocol):
     """A batch or an array of an Arrow library."""
 
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
 
 
 class HasArrowStream(Protocol):

@@ -13,6 +13,7 @@ exactly once, the offsets must have no gap, and in their order each producer's n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -77,6 +78,7 @@ class Soak:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.killed: list[str] = []
         self.executors = 0
+        self.left_behind: set[Path] = set()
         share = given.messages // len(PRODUCERS)
         self.counts = dict.fromkeys(PRODUCERS, share)
         self.counts[PRODUCERS[0]] += given.messages - share * len(PRODUCERS)
@@ -100,6 +102,7 @@ class Soak:
 
     def kill(self, what: str) -> None:
         self.say(f"killing the {what}")
+        self.remember_folders()
         self.killed.append(what)
         if what == "executor":
             self.kill_executor()
@@ -130,6 +133,7 @@ class Soak:
 
         self.wait_until(alive, "there is no executor")
         found = {executor_of(command_of(pid)): pid for pid in alive()}
+        self.remember_folders()
         os.kill(found.get(number) or found[max(found, key=str)], signal.SIGKILL)
 
     # What runs
@@ -187,16 +191,23 @@ class Soak:
 
     def end(self) -> None:
         """Ends everything that was started, also what lost its parent."""
+        self.remember_folders()
         while pids := list(self.own()):
             for pid in pids:
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
             for process in self.processes.values():
                 process.poll()
             time.sleep(LOOK_S)
-        clean_work_folder()
+        # `local-cluster` leaves its executors' folders in the installed package.
+        for folder in self.left_behind:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def remember_folders(self) -> None:
+        for pid in self.own():
+            if executor_of(command_of(pid)) is not None:
+                with contextlib.suppress(OSError):
+                    self.left_behind.add(Path(f"/proc/{pid}/cwd").resolve().parent)
 
     def own(self) -> Iterator[int]:
         """The processes of this run that are alive."""
@@ -391,17 +402,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def clean_work_folder() -> None:
-    """`local-cluster` leaves its executors' folders in the installed package."""
-    import pyspark
-
-    work = Path(pyspark.__file__).parent / "work"
-    for folder in work.glob("app-*"):
-        shutil.rmtree(folder, ignore_errors=True)
-    if work.is_dir() and not any(work.iterdir()):
-        work.rmdir()
 
 
 ROLES = {"collector": as_collector, "producer": as_producer, "query": as_query}

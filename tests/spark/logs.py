@@ -90,9 +90,7 @@ class Log:
             left = None if left is None else left - len(rows)
             rows = [row for row in rows if row != self.leaves_out]
             if self.damaged[0] <= first < self.damaged[1]:
-                error = Refused("segment 7 is damaged at byte 5.", "corrupt")
-                error.detail = self.damaged[1]
-                raise error
+                raise Refused("segment 7 is damaged at byte 5.", "corrupt", self.damaged[1])
             if topics:
                 rows = [row for row in rows if f"t{row % 2}".startswith(tuple(topics))]
             if rows:

@@ -77,6 +77,7 @@ def test_embedded():
     assert read.embedded.directory == "/log"
     assert read.embedded.bind == "tcp://*:5555"
     assert read.embedded.retention_bytes == 5
+    assert parse(EMBEDDED | {"collector.retentionHours": "0.5"}).embedded.retention_hours == 0.5
 
 
 def test_a_folder_needs_no_endpoint():
@@ -117,6 +118,8 @@ def test_a_batch_takes_the_options_of_a_stream():
         ({"endpoint": "tcp://*:5555"}, "to which one can only bind"),
         ({"endpoint": "tcp://0.0.0.0:5555"}, "to which one can only bind"),
         ({"endpoint": ""}, "'endpoint' is missing"),
+        (EMBEDDED | {"collector.secretKey": "env:X"}, "belong together"),
+        (EMBEDDED | {"collector.retentionHours": "0"}, "a number above 0"),
         ({"collector": "embedded"}, "needs option 'collector.dir'"),
         (EMBEDDED | {"endpoint": "tcp://a:1,tcp://b:1"}, "binds to one endpoint"),
     ],

@@ -122,7 +122,7 @@ def test_nobody_answers(mute):
 
 def test_nobody_is_there():
     made = calls("tcp://127.0.0.1:9", "tcp://127.0.0.1:10", timeout_s=0.1)
-    with pytest.raises(RpcTimeout, match="none of tcp://127.0.0.1:9, tcp://127.0.0.1:10 took"):
+    with pytest.raises(RpcTimeout, match=r"none of tcp://127.0.0.1:9, tcp://127.0.0.1:10 took"):
         list(made.make(bodies(1)))
 
 

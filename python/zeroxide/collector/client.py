@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import _native
 from .._typing import ArrowData
@@ -193,6 +194,17 @@ class Client(_native.Client):
         """The collector's counters."""
         stats: dict[str, Any] = json.loads(self._stats())
         return stats
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<Client {self.endpoint}>"

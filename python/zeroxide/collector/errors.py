@@ -46,14 +46,18 @@ class Refused(CollectorError):
     """The collector answered that it does not do that.
 
     `code` is a word for programs: ``gap``, ``fenced``, ``too_big``, ``full``,
-    ``read_only``, ``failed``, ``denied``, ``not_staged``, ``malformed``...
+    ``read_only``, ``failed``, ``denied``, ``not_staged``, ``malformed``... `detail` is the
+    number that belongs to it: with ``corrupt`` the offset behind what is damaged, with
+    ``gap`` the sequence number that is expected, with ``too_big`` the limit.
     """
 
     code: str
+    detail: int
 
-    def __init__(self, text: str, code: str = "") -> None:
+    def __init__(self, text: str, code: str = "", detail: int = 0) -> None:
         super().__init__(text)
         self.code = code
+        self.detail = detail
 
 
 class Fenced(Refused):

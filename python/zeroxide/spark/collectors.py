@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..collector.errors import CollectorError, CollectorGone
+from ..collector import Client, Collector, CollectorError, CollectorGone
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
 
@@ -70,7 +70,17 @@ class Log(Protocol):
     def offset_at(self, timestamp: int) -> int:
         """The first offset received at this microsecond or later."""
 
-    def fetch(self, start: int, end: int, **how: Any) -> Iterator["pa.RecordBatch"]:
+    def fetch(
+        self,
+        start: int,
+        end: int,
+        *,
+        topics: tuple[str, ...] | None,
+        partition: int,
+        headers: bool,
+        frames: bool,
+        log_id: str,
+    ) -> Iterator["pa.RecordBatch"]:
         """Rows, in record batches."""
 
     def commit(self, group: str, offset: int) -> None:
@@ -90,10 +100,7 @@ def open_log(options: LogReadOptions, address: str, timeout: float, retries: int
         files: Log = import_module("zeroxide.spark.log_files").FilesLog(address)
         return files
     keys = {CLIENT_KEYS[option]: look_up(option, value) for option, value in options.keys}
-    # Not at the top: a package without pyarrow has no client, and needs none to be imported.
-    make = import_module("zeroxide.collector").Client
-    client: Log = make(address, timeout=timeout, retries=retries, **keys)
-    return client
+    return Client(address, timeout=timeout, retries=retries, **keys)
 
 
 @dataclass
@@ -114,7 +121,7 @@ class Collectors:
     def __init__(self, options: LogReadOptions, opener: Opener = open_log) -> None:
         self.options = options
         self._opener = opener
-        self._own: Any = None
+        self._own: Collector | None = None
         if options.embedded is not None:
             self._own = _start(options.embedded, options.grace_ms / 1000)
         self._known = {
@@ -251,24 +258,24 @@ def opened(options: LogReadOptions, address: str, opener: Opener = open_log) -> 
         current.close()
 
 
-def _start(embedded: Embedded, patience: float) -> Any:
+def _start(embedded: Embedded, patience: float) -> Collector:
     """The query's own collector; the last run's may still be about to end."""
-    settings = {
+    settings: dict[str, Any] = {
         "pull": embedded.pull,
         "subscribe": embedded.subscribe,
         "framing": embedded.framing,
+        "keep_frames": embedded.keep_frames,
         "retention_bytes": embedded.retention_bytes,
         "retention_hours": embedded.retention_hours,
         "advertise": embedded.advertise,
     }
     if embedded.secret_key is not None:
         settings["secret_key"] = look_up("curve_secretkey", embedded.secret_key)
+        settings["allow"] = embedded.allow
     deadline = time.monotonic() + patience
     while True:
         try:
-            return import_module("zeroxide.collector").Collector(
-                embedded.directory, embedded.bind, **settings
-            )
+            return Collector(embedded.directory, embedded.bind, **settings)
         except (CollectorError, OSError) as error:
             if time.monotonic() >= deadline:
                 raise CollectorError(
@@ -278,6 +285,6 @@ def _start(embedded: Embedded, patience: float) -> Any:
         time.sleep(PAUSE_S)
 
 
-def _reachable(own: Any, options: LogReadOptions) -> str:
+def _reachable(own: Collector, options: LogReadOptions) -> str:
     assert options.embedded is not None
-    return options.embedded.advertise or str(own.endpoint)
+    return options.embedded.advertise or own.endpoint

@@ -38,8 +38,11 @@ The way to the rows
                                ``collector.dir``, which binds to ``endpoint`` and lives as long
     ``collector.advertise``    embedded: under which address executors find it
     ``collector.retentionBytes``, ``collector.retentionHours``, ``collector.pull``,
-    ``collector.subscribe``, ``collector.secretKey``, ``framing``
+    ``collector.subscribe``, ``collector.keepFrames``, ``framing``
                                embedded: what ``zeroxide collector`` calls the same
+    ``collector.secretKey``, ``collector.allow``
+                               embedded: its key as ``env:NAME`` or ``file:PATH``, and a folder
+                               with the certificates of those it lets in, or ``*``
     ``zmq.curve_serverkey``, ``zmq.curve_publickey``, ``zmq.curve_secretkey``
                                keys as ``env:NAME`` or ``file:PATH``, looked up where they are used
     ``filterPushdown``         batches: filters on offset, partition, topic and receive_time read
@@ -80,7 +83,9 @@ EMBEDDED_ONLY = (
     "retentionHours",
     "pull",
     "subscribe",
+    "keepFrames",
     "secretKey",
+    "allow",
 )
 
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -96,11 +101,13 @@ class Embedded:
     bind: str
     advertise: str | None
     retention_bytes: int | None
-    retention_hours: int | None
+    retention_hours: float | None
     pull: tuple[str, ...]
     subscribe: tuple[str, ...]
     framing: str
+    keep_frames: bool
     secret_key: str | None
+    allow: str | None
 
 
 @dataclass(frozen=True)
@@ -269,13 +276,20 @@ class _LogGiven(_Given):
             bind=self.peek("endpoint") or "",
             advertise=self.text("collector.advertise"),
             retention_bytes=self.number("collector.retentionBytes", None, least=1),
-            retention_hours=self.number("collector.retentionHours", None, least=1),
+            retention_hours=self.hours("collector.retentionHours"),
             pull=self.names("collector.pull"),
             subscribe=self.names("collector.subscribe"),
             framing=self.choice("framing", FRAMINGS, "single"),
+            keep_frames=self.flag("collector.keepFrames"),
             secret_key=secret,
+            allow=self.text("collector.allow"),
         )
         if is_embedded:
+            if (found.secret_key is None) != (found.allow is None):
+                raise ValueError(
+                    "options 'collector.secretKey' and 'collector.allow' belong together: a folder"
+                    " of certificates, or * for everybody"
+                )
             if len(names) != 1:
                 raise ValueError(
                     "option 'collector' is 'embedded', which needs option 'collector.dir': the"
@@ -320,6 +334,15 @@ class _LogGiven(_Given):
 
         expected = "milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
         return self._read(name, expected, read, default=None)
+
+    def hours(self, name: str) -> float | None:
+        def read(text: str) -> float | None:
+            hours = float(text)
+            if not hours > 0:
+                raise ValueError
+            return hours
+
+        return self._read(name, "a number above 0", read, default=None)
 
     def duration(self, name: str, default_ms: int) -> int:
         def read(text: str) -> int:

@@ -129,7 +129,7 @@ class _Task:
         except Refused as error:
             if error.code != "corrupt":
                 raise
-            behind = getattr(error, "detail", 0) or piece.end
+            behind = error.detail or piece.end
             raise loss.damaged(piece.name, piece.log, self.next, behind, str(error)) from error
         except DataLoss as error:
             has = (error.earliest, error.latest)

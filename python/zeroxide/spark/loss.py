@@ -52,8 +52,8 @@ def replaced(
 def damaged(name: str, log: str, asked: int, behind: int, said: str) -> DataLoss:
     """A segment of the log cannot be read."""
     text = (
-        f"rows from {asked} on of collector {name} (log {log}) cannot be read: {said} A damaged"
-        " segment can be put back from a copy while the collector is stopped;"
+        f"rows from {asked} on of collector {name} (log {log}) cannot be read: {said}. A"
+        " damaged segment can be put back from a copy while the collector is stopped,"
         f" {GO_ON.format(where=f'at {behind}')}"
     )
     return DataLoss(text, asked, behind, behind, log)

@@ -3,6 +3,7 @@
 //! A turn: wait, note the time, dispatch ready descriptors, then commands, then timers, then what was deferred. A
 //! handler that panics is dropped; its neighbours and the process go on.
 
+use std::os::fd::BorrowedFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,6 +13,7 @@ use crate::command::Command;
 use crate::error::Result;
 use crate::mailbox::Mailbox;
 use crate::reactor::{End, EventHandler, Reactor, Token};
+pub(crate) use crate::sys::epoll::Interest;
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::thread::{self, ThreadSettings};
 
@@ -19,6 +21,7 @@ use crate::sys::thread::{self, ThreadSettings};
 #[derive(Clone)]
 pub(crate) struct IoHandle {
     mailbox: Arc<Mailbox>,
+    epoll: Arc<Epoll>,
 }
 
 impl IoHandle {
@@ -32,6 +35,11 @@ impl IoHandle {
         self.mailbox.post(Command::Wake(handler));
     }
 
+    /// Changes what of a descriptor the thread watches for the handler `token`. False when it does not watch it.
+    pub(crate) fn watch(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest) -> bool {
+        self.epoll.modify(fd, token.0 as u64, interest).is_ok()
+    }
+
     /// Makes the thread leave its loop.
     pub(crate) fn stop(&self) {
         self.mailbox.post(Command::Stop);
@@ -41,10 +49,11 @@ impl IoHandle {
 /// Starts an I/O thread.
 pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()>)> {
     let mailbox = Arc::new(Mailbox::new()?);
-    let epoll = Epoll::new()?;
+    let epoll = Arc::new(Epoll::new()?);
     epoll.add(mailbox.descriptor(), MAILBOX)?;
     let handle = IoHandle {
         mailbox: mailbox.clone(),
+        epoll: epoll.clone(),
     };
     let thread = thread::spawn(settings, move || {
         let mut io = Reactor::new(epoll);

@@ -12,6 +12,7 @@
 
 mod ledger;
 mod limit;
+mod line;
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
@@ -27,6 +28,7 @@ use zeroxide_queue::spsc::{self, Consumer, Producer};
 
 use self::limit::InForce;
 pub use self::limit::Limit;
+pub(crate) use self::line::{Line, Look};
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -62,6 +64,12 @@ pub(crate) fn is_lapse(message: &Message) -> bool {
 pub trait PipeOwner: Send + Sync {
     /// Something happened to the pipe that this owner calls `id`.
     fn on_pipe(&self, id: PipeId, event: PipeEvent);
+
+    /// The connection that this owner serves with the pipe, for the thread that waits at the far end.
+    fn line(self: Arc<Self>, id: PipeId) -> Option<Arc<dyn Line>> {
+        let _ = id;
+        None
+    }
 }
 
 /// What one end brings to a new pipe.

@@ -47,7 +47,7 @@ pub(crate) enum End {
 
 /// See the module text.
 pub(crate) struct Reactor {
-    epoll: Epoll,
+    epoll: Arc<Epoll>,
     handlers: Slab<Entry>,
     /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
@@ -64,7 +64,7 @@ struct Entry {
 const STALE_TIMERS_MAX: usize = 64;
 
 impl Reactor {
-    pub(crate) fn new(epoll: Epoll) -> Reactor {
+    pub(crate) fn new(epoll: Arc<Epoll>) -> Reactor {
         Reactor {
             epoll,
             handlers: Slab::new(),
@@ -83,8 +83,8 @@ impl Reactor {
         self.now = now;
     }
 
-    pub(crate) fn epoll(&mut self) -> &mut Epoll {
-        &mut self.epoll
+    pub(crate) fn epoll(&self) -> &Epoll {
+        &self.epoll
     }
 
     /// Takes a handler in.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn reactor() -> (Reactor, Instant) {
-        let io = Reactor::new(Epoll::new().unwrap());
+        let io = Reactor::new(Arc::new(Epoll::new().unwrap()));
         let now = io.now();
         (io, now)
     }

@@ -3,7 +3,7 @@
 //! Engine and stream are one object behind one lock, driven by whoever holds it. The I/O thread is the default driver.
 //! A thread that sends on an idle connection writes to the wire itself ([`Session::send_inline`]) and so saves two
 //! thread hand-offs; when messages come faster than that, or writing them takes too much of its time ([`allowance`]), the
-//! I/O thread takes over and batches.
+//! I/O thread takes over and batches. A thread that waits for messages reads them off the wire itself ([`line`]).
 //!
 //! On the connecting side the session and its pipe outlive connections, the pipe only for as long as it is the same peer
 //! that comes back, as far as that is known; on the accepting side they end with theirs.
@@ -22,38 +22,38 @@ mod admission;
 mod allowance;
 mod backlog;
 mod connect;
+mod inline;
+mod line;
 mod link;
 mod traffic;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, EngineConfig};
+use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::socket_type::SocketType;
 
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
-use self::traffic::Output;
+use self::line::Lease;
 use crate::connecter::{Connecter, Setback};
 use crate::error::Result;
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
 use crate::patterns;
-use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
+use crate::pipe::{Limit, Line, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::epoll::Readiness;
 use crate::sys::memory;
 use crate::transports::{Socks, Stream, Target, Transport};
-
-/// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
-const INLINE_GAP: Duration = Duration::from_micros(15);
 
 /// See the module text.
 pub(crate) struct Session {
@@ -73,6 +73,8 @@ pub(crate) struct Session {
     ended: AtomicBool,
     /// The peer was let in and shall go.
     revoked: AtomicBool,
+    /// What the connection's lease says, for those who do not have the lock.
+    lent: AtomicBool,
     /// Who the connection is with, for its events.
     party: Mutex<Party>,
     state: Mutex<State>,
@@ -131,8 +133,12 @@ struct Connection {
     admission: Admission,
     /// Something from the peer went into the pipe.
     heard: bool,
-    /// It has said something since this side last wrote at once.
-    asked: bool,
+    /// Messages it has sent since this side last wrote.
+    unanswered: u32,
+    /// A thread that waits for messages may read them itself.
+    lease: Lease,
+    /// Why the connection is over, as such a thread has found out.
+    ended: Option<CloseReason>,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
@@ -195,6 +201,7 @@ impl Session {
             joined: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             revoked: AtomicBool::new(false),
+            lent: AtomicBool::new(false),
             party: Mutex::new(party),
             state: Mutex::new(State {
                 token: None,
@@ -283,36 +290,6 @@ impl Session {
         {
             self.io.wake(me);
         }
-    }
-
-    /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. False when the I/O
-    /// thread has to do it.
-    fn send_inline(&self) -> bool {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
-        };
-        if self.is_revoked() {
-            return false;
-        }
-        let now = Instant::now();
-        if now.duration_since(state.last_output) < INLINE_GAP || state.closing.is_some() {
-            return false;
-        }
-        let idle = match &mut state.link {
-            Link::Up(up) => {
-                let idle = up.engine.is_ready() && up.writable && !up.engine.has_transmit();
-                // A peer that said something may be waiting for the answer.
-                idle && (std::mem::take(&mut up.asked) || allowance::is_left(now))
-            }
-            _ => false,
-        };
-        if !idle {
-            return false;
-        }
-        let written = self.output(&mut state, now) == Output::Idle;
-        allowance::spend(now, Instant::now());
-        written
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
@@ -414,7 +391,9 @@ impl Connection {
             was_ready: false,
             admission: Admission::default(),
             heard: false,
-            asked: false,
+            unanswered: 0,
+            lease: Lease::default(),
+            ended: None,
             given: 0,
             accounted: 0,
         }
@@ -422,6 +401,10 @@ impl Connection {
 }
 
 impl PipeOwner for Session {
+    fn line(self: Arc<Self>, id: PipeId) -> Option<Arc<dyn Line>> {
+        (id != HANDLER).then_some(self as Arc<dyn Line>)
+    }
+
     fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         match event {
             // Called with the handler's socket locked: the I/O thread looks.

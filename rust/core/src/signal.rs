@@ -7,14 +7,15 @@
 //! to do.
 
 use std::cell::RefCell;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::sys::eventfd::EventFd;
 use crate::sys::futex::{self, Wait};
+use crate::sys::poll;
 
 /// See the module text.
 pub(crate) struct Signal {
@@ -26,6 +27,19 @@ pub(crate) struct Signal {
     /// opposite directions, the later one must win for both.
     level: Mutex<()>,
     fd: OnceLock<EventFd>,
+    /// Somebody waits for a descriptor of its own beside this; what wakes it.
+    beside: AtomicBool,
+    bell: OnceLock<EventFd>,
+}
+
+/// How a wait beside a descriptor ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Beside {
+    /// The descriptor can be read from.
+    Ready,
+    Woken(Woken),
+    /// Somebody else waits in this way, or there is no descriptor to wait for.
+    Impossible,
 }
 
 /// What waiters wait on.
@@ -136,6 +150,8 @@ impl Signal {
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
+            beside: AtomicBool::new(false),
+            bell: OnceLock::new(),
         }
     }
 
@@ -151,6 +167,11 @@ impl Signal {
         self.wait.generation.fetch_add(1, Ordering::SeqCst);
         if self.wait.waiters.load(Ordering::SeqCst) > 0 {
             self.wait.wake();
+        }
+        if self.beside.load(Ordering::SeqCst)
+            && let Some(bell) = self.bell.get()
+        {
+            bell.signal();
         }
         // Pairs with the fence in `watch`: either the watcher is found, or it finds what happened.
         fence(Ordering::SeqCst);
@@ -182,6 +203,11 @@ impl Signal {
         self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
+    /// Whether anybody sleeps until the next [`wake`](Self::wake).
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.wait.waiters.load(Ordering::Relaxed) > 0
+    }
+
     /// Waits until the ticket is stale.
     pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
         self.wait.waiters.fetch_add(1, Ordering::SeqCst);
@@ -197,6 +223,41 @@ impl Signal {
         };
         self.wait.waiters.fetch_sub(1, Ordering::SeqCst);
         woken
+    }
+
+    /// Waits until the ticket is stale or there is something to read from `fd`.
+    pub(crate) fn wait_beside(&self, ticket: u32, fd: RawFd, deadline: Option<Instant>) -> Beside {
+        let bell = match self.bell.get() {
+            Some(bell) => bell,
+            None => match EventFd::new() {
+                Ok(fresh) => self.bell.get_or_init(|| fresh),
+                Err(_) => return Beside::Impossible,
+            },
+        };
+        // As in `wait`: either this is seen by who wakes, or it sees the new generation. One at a time, because whoever
+        // hears the bell silences it.
+        if self.beside.swap(true, Ordering::SeqCst) {
+            return Beside::Impossible;
+        }
+        let found = if self.ticket() == ticket {
+            poll::either(fd, bell.as_fd(), deadline)
+        } else {
+            Ok((false, false))
+        };
+        self.beside.store(false, Ordering::SeqCst);
+        if matches!(found, Ok((_, true))) {
+            bell.drain();
+        }
+        match found {
+            _ if self.ticket() != ticket => Beside::Woken(Woken::Notified),
+            // Rung by somebody who was late: look again.
+            Ok((true, _)) | Ok((_, true)) => Beside::Ready,
+            Ok((false, false)) => Beside::Woken(Woken::TimedOut),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                Beside::Woken(Woken::Interrupted)
+            }
+            Err(_) => Beside::Impossible,
+        }
     }
 
     /// The descriptor, made at the first call. The caller brings it to the right level afterwards.
@@ -262,7 +323,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sys::poll::{self, Ready};
+    use crate::sys::poll::Ready;
 
     fn is_readable(signal: &Signal) -> bool {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&signal.descriptor().unwrap());

@@ -23,6 +23,7 @@ mod relay;
 mod securing;
 mod settings;
 mod stats;
+mod waiting;
 
 use std::fmt;
 use std::mem;
@@ -235,6 +236,7 @@ impl Socket {
         let mut deadline = None;
         loop {
             let ticket = core.signal.ticket();
+            let outlook;
             {
                 let mut state = core.lock_open()?;
                 match core.recv_now(&mut state) {
@@ -245,8 +247,9 @@ impl Socket {
                 if deadline.is_none() {
                     deadline = Some(limit(wait, state.options.rcvtimeo));
                 }
+                outlook = core.outlook(&mut state);
             }
-            self.wait(ticket, deadline.flatten())?;
+            outcome(core.wait_for_message(&outlook, ticket, deadline.flatten()))?;
         }
     }
 
@@ -575,11 +578,15 @@ impl Socket {
     }
 
     fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Result<()> {
-        match self.core().signal.wait(ticket, deadline) {
-            Woken::Notified => Ok(()),
-            Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
-            Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
-        }
+        outcome(self.core().signal.wait(ticket, deadline))
+    }
+}
+
+fn outcome(woken: Woken) -> Result<()> {
+    match woken {
+        Woken::Notified => Ok(()),
+        Woken::TimedOut => Err(Error::new(ErrorKind::Again)),
+        Woken::Interrupted => Err(Error::new(ErrorKind::Interrupted)),
     }
 }
 

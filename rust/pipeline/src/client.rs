@@ -342,6 +342,11 @@ impl Client {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Ends the connections that no call is using. The next call makes one.
+    pub fn hang_up(&self) {
+        self.idle().clear();
+    }
+
     fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -214,9 +214,10 @@ pub(crate) fn of_client(error: ClientError) -> PyErr {
         ClientError::Denied { .. } => {
             exception("Refused", text, |set| set.set_item("code", "denied"))
         }
-        ClientError::Refused { code, .. } => {
-            exception("Refused", text, |set| set.set_item("code", code.name()))
-        }
+        ClientError::Refused { code, detail, .. } => exception("Refused", text, |set| {
+            set.set_item("code", code.name())?;
+            set.set_item("detail", detail)
+        }),
         ClientError::DataLoss {
             asked,
             earliest,

@@ -244,6 +244,15 @@ impl PipeSet {
         self.entry(id).map(|entry| &mut entry.pipe)
     }
 
+    /// The pipe, if there is exactly one.
+    pub fn only(&self) -> Option<&Pipe> {
+        if self.slots.len() - self.free.len() != 1 {
+            return None;
+        }
+        let mut entries = self.slots.iter().filter_map(|slot| slot.entry.as_ref());
+        entries.next().map(|entry| &entry.pipe)
+    }
+
     /// Which side of the connection this socket is.
     pub fn side(&mut self, id: PipeId) -> Option<Side> {
         self.entry(id).map(|entry| entry.side)

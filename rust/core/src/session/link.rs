@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zeroxide_proto::error::CloseReason;
 
-use super::traffic::{Input, Output};
+use super::traffic::{Input, Output, READ_BUDGET};
 use super::{Link, Session, State};
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
@@ -33,6 +33,7 @@ impl Session {
         }
         self.notice_close(state, io);
         self.check_revoked(state, io);
+        self.check_lease(state, io.now());
         match &state.link {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
@@ -69,7 +70,14 @@ impl Session {
     }
 
     pub(super) fn traffic(&self, state: &mut State, io: &mut Reactor) {
-        let input = self.input(state, io);
+        let ended = match &mut state.link {
+            Link::Up(up) => up.ended.take(),
+            _ => None,
+        };
+        let input = match ended {
+            Some(reason) => Input::Closed(reason),
+            None => self.input(state, io.now(), READ_BUDGET),
+        };
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
             state.backlog.note(pipe.queued_bytes(), io.now());
@@ -269,7 +277,10 @@ impl Session {
     fn arm_timer(&self, state: &mut State, io: &mut Reactor) {
         let Some(token) = state.token else { return };
         let link = match &state.link {
-            Link::Up(up) => up.engine.poll_timeout(),
+            Link::Up(up) => match (up.engine.poll_timeout(), up.lease.poll_timeout()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
             Link::Waiting { until } => Some(*until),
             Link::Connecting { deadline, .. } | Link::Asking { deadline, .. } => *deadline,
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),

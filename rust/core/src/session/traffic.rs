@@ -16,10 +16,12 @@ use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
-use crate::reactor::Reactor;
 
 /// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
-const READ_BUDGET: usize = 1 << 20;
+pub(super) const READ_BUDGET: usize = 1 << 20;
+
+/// The budget of a thread that reads because it waits: no more than one read.
+pub(super) const READ_ONCE: usize = 1;
 
 /// How many bytes it may write. A peer that reads as fast as the socket sends would keep the thread for ever.
 const WRITE_BUDGET: usize = 4 << 20;
@@ -53,9 +55,8 @@ pub(super) enum Output {
 
 impl Session {
     /// Reads and decodes until the descriptor is empty, the pipe is full, or the budget is used up.
-    pub(super) fn input(&self, state: &mut State, io: &mut Reactor) -> Input {
-        let now = io.now();
-        let mut budget = READ_BUDGET;
+    pub(super) fn input(&self, state: &mut State, now: Instant, budget: usize) -> Input {
+        let mut budget = budget;
         if let Link::Up(up) = &mut state.link {
             self.take_answer(up, now);
         }
@@ -145,7 +146,7 @@ impl Session {
                             continue;
                         }
                         up.heard = true;
-                        up.asked = true;
+                        up.unanswered = up.unanswered.saturating_add(u32::from(!frame.more()));
                         pipe.write_frame(frame);
                         // Published in runs, so that a long read wakes the socket while it goes on.
                         if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
@@ -231,6 +232,7 @@ impl Session {
             link: Link::Up(up),
             pipe,
             last_output,
+            token,
             ..
         } = state
         else {
@@ -259,8 +261,12 @@ impl Session {
                     budget = budget.saturating_sub(n);
                     moved = true;
                     *last_output = now;
+                    up.unanswered = 0;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => up.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    up.writable = false;
+                    self.heed_room(up, *token);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
                     // What the peer sent before it went can still be read, and ends the connection then.

@@ -51,6 +51,7 @@ impl Core {
             self.process(state);
         }
         let result = self.hand_over(state, message);
+        state.rhythm.note_sent();
         self.settle(state);
         self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
@@ -170,6 +171,9 @@ impl Core {
             .pattern
             .recv(&mut state.pipes)
             .map(|(message, id)| (message, Source::Pipe(id)));
+        if result.is_ok() {
+            state.rhythm.note_received();
+        }
         self.settle(state);
         self.end_turn(result.is_ok());
         if self.signal.has_descriptor() {
@@ -264,6 +268,11 @@ impl Core {
 
     /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
+        if let Some(line) = state.line.take()
+            && let Some(line) = line.upgrade()
+        {
+            line.release();
+        }
         if !self.mailbox.is_empty() {
             self.process(state);
         }

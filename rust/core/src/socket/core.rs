@@ -14,10 +14,11 @@ use super::inbox::Post;
 use super::monitoring::Monitor;
 use super::parts::Parts;
 use super::stats::Totals;
+use super::waiting::{Patience, Rhythm};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
-use crate::pipe::PipeId;
+use crate::pipe::{Line, PipeId};
 use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
@@ -38,6 +39,7 @@ pub(super) struct Core {
     /// Something in the mailbox must not wait for the application's next call.
     pub(super) urgent: AtomicBool,
     pub(super) parts: Parts,
+    pub(super) patience: Patience,
     pub(super) state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
@@ -64,6 +66,9 @@ pub(super) struct State {
     pub(super) returned: VecDeque<Returned>,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
+    pub(super) rhythm: Rhythm,
+    /// The connection that a thread has read from by itself, and that may count on the next one to do so.
+    pub(super) line: Option<Weak<dyn Line>>,
     pub(super) guard: Option<LiveGuard>,
 }
 
@@ -113,6 +118,7 @@ impl Core {
             mailbox: Queue::new(),
             urgent: AtomicBool::new(false),
             parts: Parts::default(),
+            patience: Patience::default(),
             state: Mutex::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),
@@ -123,6 +129,8 @@ impl Core {
                 unread: HashSet::new(),
                 returned: VecDeque::new(),
                 out_event: true,
+                rhythm: Rhythm::default(),
+                line: None,
                 guard: None,
             }),
             key: OnceLock::new(),

@@ -14,6 +14,16 @@ pub(crate) struct Epoll {
     fd: OwnedFd,
 }
 
+/// What one wants to be told of a descriptor. That it broke is always told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Interest {
+    /// Bytes, the end of them, and room.
+    Both,
+    /// Bytes and the end of them.
+    Input,
+    Nothing,
+}
+
 /// What a descriptor became ready for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Readiness {
@@ -43,8 +53,27 @@ impl Epoll {
 
     /// Watches both directions, edge-triggered: an event comes when more became possible, and once at the start.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()> {
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.fd, fd, EventData::new_u64(key), interest)?)
+        Ok(epoll::add(
+            &self.fd,
+            fd,
+            EventData::new_u64(key),
+            Interest::Both.flags(),
+        )?)
+    }
+
+    /// Watches something else of it. What is possible already is told once more.
+    pub(crate) fn modify(
+        &self,
+        fd: BorrowedFd<'_>,
+        key: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        Ok(epoll::modify(
+            &self.fd,
+            fd,
+            EventData::new_u64(key),
+            interest.flags(),
+        )?)
     }
 
     /// Stops watching. Must come before the descriptor is closed: a duplicate would keep it in the set.
@@ -59,6 +88,17 @@ impl Epoll {
         match epoll::wait(&self.fd, spare_capacity(&mut events.raw), timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        let input = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        match self {
+            Interest::Both => input | EventFlags::OUT,
+            Interest::Input => input,
+            Interest::Nothing => EventFlags::ET,
         }
     }
 }
@@ -142,6 +182,28 @@ mod tests {
         assert_eq!(readable(), []);
         event.signal();
         assert_eq!(readable(), [(7, true)]);
+    }
+
+    #[test]
+    fn what_came_while_nobody_asked_is_told_when_somebody_does() {
+        let epoll = Epoll::new().unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        epoll.add(near.as_fd(), 1).unwrap();
+        let mut events = Events::with_capacity(1);
+        let mut told = || {
+            epoll.wait(&mut events, soon()).unwrap();
+            let ready = events.iter().next().map(|event| event.ready);
+            ready.map(|ready| (ready.is_readable(), ready.is_writable()))
+        };
+        assert_eq!(told(), Some((false, true)));
+        epoll.modify(near.as_fd(), 1, Interest::Nothing).unwrap();
+        far.write_all(b"meanwhile").unwrap();
+        assert_eq!(told(), None);
+        epoll.modify(near.as_fd(), 1, Interest::Input).unwrap();
+        assert!(told().is_some_and(|(readable, _)| readable));
+        assert_eq!(told(), None);
+        epoll.modify(near.as_fd(), 1, Interest::Both).unwrap();
+        assert_eq!(told(), Some((true, true)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! [`wait`]: a few descriptors of the application's, once.
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -49,6 +49,34 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
             .zip(fds)
             .map(|(fd, (_, wanted))| found(fd.revents(), *wanted))
             .collect()),
+        Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
+        Err(errno) => Err(Error::from(std::io::Error::from(errno))),
+    }
+}
+
+/// Waits until there is something to read from one of two descriptors, or the deadline passes: then from neither.
+///
+/// # Errors
+/// `Interrupted` when a signal handler ran, `Invalid` when `fd` is no open descriptor, and what the system says.
+pub(crate) fn either(
+    fd: RawFd,
+    other: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+) -> Result<(bool, bool)> {
+    if fd < 0 {
+        return Err(Error::new(ErrorKind::Invalid));
+    }
+    // SAFETY: as in `wait`.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let mut polled = [fd, other.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match poll(&mut polled, super::time_until(deadline).as_ref()) {
+        Ok(_) if polled[0].revents().contains(PollFlags::NVAL) => {
+            Err(Error::new(ErrorKind::Invalid))
+        }
+        Ok(_) => Ok((
+            !polled[0].revents().is_empty(),
+            !polled[1].revents().is_empty(),
+        )),
         Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
         Err(errno) => Err(Error::from(std::io::Error::from(errno))),
     }

@@ -105,6 +105,15 @@ impl Client {
         core.read_done(reply).map_err(of_client)
     }
 
+    /// Ends the connections that no call is using; the next call makes one.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(open) = self.open.get().filter(|open| open.is_own()) {
+            let core = open.get()?;
+            py.detach(|| core.hang_up());
+        }
+        Ok(())
+    }
+
     /// Begins to fetch.
     #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, partition, headers, frames))]
     #[allow(clippy::too_many_arguments, reason = "the options of a fetch")]

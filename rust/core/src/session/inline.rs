@@ -1,0 +1,46 @@
+//! The thread that sends writes to the wire itself, as long as messages come one by one.
+
+use std::sync::TryLockError;
+use std::time::{Duration, Instant};
+
+use super::traffic::Output;
+use super::{Link, Session, allowance};
+
+/// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
+const INLINE_GAP: Duration = Duration::from_micros(15);
+
+impl Session {
+    /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. False when the I/O
+    /// thread has to do it.
+    pub(super) fn send_inline(&self) -> bool {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return false,
+        };
+        if self.is_revoked() {
+            return false;
+        }
+        let now = Instant::now();
+        if state.closing.is_some() {
+            return false;
+        }
+        let Link::Up(up) = &state.link else {
+            return false;
+        };
+        if !up.engine.is_ready() || !up.writable || up.engine.has_transmit() {
+            return false;
+        }
+        // Message by message: the peer has said one thing, which was received, and this is the answer.
+        let turns = up.unanswered == 1 && state.pipe.as_ref().is_some_and(|p| p.queued_out() == 0);
+        if !turns && now.duration_since(state.last_output) < INLINE_GAP {
+            return false;
+        }
+        // A peer that said something may be waiting for the answer.
+        if up.unanswered == 0 && !allowance::is_left(now) {
+            return false;
+        }
+        let written = self.output(&mut state, now) == Output::Idle;
+        allowance::spend(now, Instant::now());
+        written
+    }
+}

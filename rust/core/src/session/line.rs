@@ -1,0 +1,198 @@
+//! The thread that waits for messages reads them off the wire itself: a message then costs it a wait for the descriptor,
+//! and no hand-off from the I/O thread, which sleeps on. What is not reading is left to the I/O thread.
+//!
+//! Meanwhile the descriptor is *lent*: the I/O thread does not watch it. Where one short wait follows the other it stays
+//! lent in between: an answer may come before the thread that asked gets to wait for it, and the I/O thread would only be
+//! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`].
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::TryLockError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::traffic::{Input, READ_ONCE};
+use super::{Connection, Link, Session, State};
+use crate::io_thread::Interest;
+use crate::pipe::{Line, Look};
+use crate::reactor::Token;
+
+/// How long nobody may have waited for a lent connection.
+const GUARD: Duration = Duration::from_millis(1);
+
+/// Who reads from a connection.
+#[derive(Default)]
+pub(super) struct Lease {
+    /// The I/O thread does not watch the descriptor.
+    lent: bool,
+    /// A thread waits for it instead.
+    waiting: bool,
+    /// One has waited since the guard last looked.
+    used: bool,
+    /// When the guard looks.
+    guard: Option<Instant>,
+    /// The I/O thread is not told of room to write.
+    deaf: bool,
+}
+
+impl Lease {
+    /// When the guard looks.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.guard
+    }
+}
+
+impl Line for Session {
+    fn take_over(&self) -> Option<RawFd> {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            // Nobody may wait elsewhere for what nobody watches.
+            Err(TryLockError::WouldBlock) if self.lent.load(Ordering::Relaxed) => self.lock(),
+            Err(_) => return None,
+        };
+        let token = state.token?;
+        let closing = state.closing.is_some();
+        let Link::Up(up) = &mut state.link else {
+            return None;
+        };
+        if up.lease.waiting {
+            return None;
+        }
+        let quiet = !closing
+            && !self.is_revoked()
+            && up.engine.is_ready()
+            && up.engine.wants_input()
+            && !up.engine.has_transmit()
+            && up.writable
+            && !up.readable
+            && !up.hung_up;
+        if !quiet {
+            self.end_lease(up, token);
+            return None;
+        }
+        if !up.lease.lent && !self.io.watch(token, up.stream.fd(), Interest::Nothing) {
+            return None;
+        }
+        self.lent.store(true, Ordering::Relaxed);
+        up.lease = Lease {
+            lent: true,
+            waiting: true,
+            used: true,
+            deaf: true,
+            ..up.lease
+        };
+        Some(up.stream.fd().as_raw_fd())
+    }
+
+    fn look(&self) -> Look {
+        let mut state = self.lock();
+        let look = self.look_at(&mut state);
+        drop(state);
+        if look == Look::Elsewhere {
+            self.wake();
+        }
+        look
+    }
+
+    fn give_back(&self, soon: bool) {
+        let mut state = self.lock();
+        let State { token, link, .. } = &mut *state;
+        let (Some(token), Link::Up(up)) = (*token, link) else {
+            return;
+        };
+        up.lease.waiting = false;
+        if !soon {
+            return self.end_lease(up, token);
+        }
+        if up.lease.lent && up.lease.guard.is_none() {
+            up.lease.guard = Some(Instant::now() + GUARD);
+            drop(state);
+            self.wake();
+        }
+    }
+
+    fn release(&self) {
+        let mut state = self.lock();
+        let State { token, link, .. } = &mut *state;
+        if let (Some(token), Link::Up(up)) = (*token, link)
+            && !up.lease.waiting
+        {
+            self.end_lease(up, token);
+        }
+    }
+}
+
+impl Session {
+    /// Ends a lease that nobody uses. Runs in the I/O thread only.
+    pub(super) fn check_lease(&self, state: &mut State, now: Instant) {
+        let closing = state.closing.is_some();
+        let (Some(token), Link::Up(up)) = (state.token, &mut state.link) else {
+            return;
+        };
+        let lease = &mut up.lease;
+        if closing && !lease.waiting {
+            return self.end_lease(up, token);
+        }
+        if lease.guard.is_none_or(|at| at > now) {
+            return;
+        }
+        if std::mem::take(&mut lease.used) {
+            lease.guard = Some(now + GUARD);
+        } else if lease.waiting {
+            // Longer than a guard is worth.
+            lease.guard = None;
+        } else {
+            self.end_lease(up, token);
+        }
+    }
+
+    /// Writing found no room: the I/O thread is to be told when there is some.
+    pub(super) fn heed_room(&self, up: &mut Connection, token: Option<Token>) {
+        if up.lease.deaf
+            && let Some(token) = token
+        {
+            self.io.watch(token, up.stream.fd(), Interest::Both);
+            (up.lease.deaf, up.lease.lent) = (false, false);
+            self.lent.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The I/O thread watches the descriptor again, and is told of what is there already.
+    fn end_lease(&self, up: &mut Connection, token: Token) {
+        up.lease.guard = None;
+        if std::mem::take(&mut up.lease.lent) {
+            self.lent.store(false, Ordering::Relaxed);
+            self.io.watch(token, up.stream.fd(), Interest::Input);
+        }
+    }
+
+    fn look_at(&self, state: &mut State) -> Look {
+        let now = Instant::now();
+        let Link::Up(up) = &mut state.link else {
+            return Look::Elsewhere;
+        };
+        if !up.lease.lent || up.ended.is_some() {
+            return Look::Elsewhere;
+        }
+        let timer = up.engine.poll_timeout();
+        up.readable = true;
+        let input = self.input(state, now, READ_ONCE);
+        let Link::Up(up) = &mut state.link else {
+            return Look::Elsewhere;
+        };
+        if let Input::Closed(reason) = input {
+            up.ended = Some(reason);
+            return Look::Elsewhere;
+        }
+        // Its timers are the I/O thread's, and so is what the engine has to say.
+        let sooner = match (up.engine.poll_timeout(), timer) {
+            (Some(now), Some(before)) => now < before,
+            (now, None) => now.is_some(),
+            (None, Some(_)) => false,
+        };
+        if up.readable || up.engine.has_transmit() || sooner {
+            Look::Elsewhere
+        } else {
+            Look::Again
+        }
+    }
+}

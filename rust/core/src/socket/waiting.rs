@@ -1,0 +1,164 @@
+//! How a call waits for a message.
+//!
+//! Where messages come one at a time, from one connection, waiting for the I/O thread to bring them would cost two
+//! hand-offs between threads for each: the waiting thread reads itself. And who has just asked or answered can expect to
+//! hear more soon: it looks for a moment before it sleeps, as long as that pays off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::core::{Core, State};
+use crate::pipe::{Line, Look};
+use crate::signal::{Beside, Woken};
+
+/// How long a thread looks before it sleeps. Going to sleep and being woken costs about as much.
+const LOOKING: Duration = Duration::from_micros(20);
+/// After a wait no longer than that the next one is expected to be as short.
+const SOON: Duration = Duration::from_micros(500);
+/// A thread that looked in vain does not look again for so many waits at most.
+const SKIPPED_MAX: u32 = 1023;
+
+/// Whether looking before sleeping has paid off.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// Waits that are still to be slept through, and how many it were after the last look in vain.
+    skip: AtomicU32,
+    penalty: AtomicU32,
+}
+
+impl Patience {
+    fn is_worth_it(&self) -> bool {
+        let skip = self.skip.load(Ordering::Relaxed);
+        if skip > 0 {
+            self.skip.store(skip - 1, Ordering::Relaxed);
+        }
+        skip == 0
+    }
+
+    fn paid_off(&self) {
+        self.penalty.store(0, Ordering::Relaxed);
+    }
+
+    fn was_in_vain(&self) {
+        let penalty = self.penalty.load(Ordering::Relaxed);
+        let penalty = (2 * penalty + 1).min(SKIPPED_MAX);
+        self.penalty.store(penalty, Ordering::Relaxed);
+        self.skip.store(penalty, Ordering::Relaxed);
+    }
+}
+
+/// What the calls since the last wait say about the next one.
+#[derive(Default)]
+pub(super) struct Rhythm {
+    received: u32,
+    sent: bool,
+}
+
+impl Rhythm {
+    #[inline]
+    pub(super) fn note_received(&mut self) {
+        self.received = self.received.saturating_add(1);
+    }
+
+    #[inline]
+    pub(super) fn note_sent(&mut self) {
+        self.sent = true;
+    }
+}
+
+/// What a wait can do beside waiting.
+pub(super) struct Outlook {
+    line: Option<Arc<dyn Line>>,
+    /// Something was said to which there may be an answer.
+    answers: bool,
+}
+
+impl Core {
+    /// To be asked before each wait for a message.
+    pub(super) fn outlook(&self, state: &mut State) -> Outlook {
+        let rhythm = std::mem::take(&mut state.rhythm);
+        let one_by_one = rhythm.received <= 1;
+        let line = match state.pipes.only() {
+            Some(pipe) if one_by_one => pipe.line(),
+            _ => None,
+        };
+        state.line = line.as_ref().map(Arc::downgrade);
+        Outlook {
+            line,
+            answers: one_by_one && rhythm.sent,
+        }
+    }
+
+    /// Waits until the ticket is stale.
+    pub(super) fn wait_for_message(
+        &self,
+        outlook: &Outlook,
+        ticket: u32,
+        deadline: Option<Instant>,
+    ) -> Woken {
+        let looks = outlook.answers && self.patience.is_worth_it();
+        if let Some(line) = &outlook.line
+            && let Some(fd) = line.take_over()
+        {
+            let start = Instant::now();
+            let woken = self.drive(&**line, fd, looks, ticket, deadline);
+            let soon = woken == Some(Woken::Notified)
+                && start.elapsed() < SOON
+                && !self.signal.has_waiters();
+            line.give_back(soon);
+            if let Some(woken) = woken {
+                return woken;
+            }
+        } else if looks && self.look_for_a_moment(ticket, || {}) {
+            return Woken::Notified;
+        }
+        self.signal.wait(ticket, deadline)
+    }
+
+    /// `None`: the wait has to go on without the line.
+    fn drive(
+        &self,
+        line: &dyn Line,
+        fd: std::os::fd::RawFd,
+        looks: bool,
+        ticket: u32,
+        deadline: Option<Instant>,
+    ) -> Option<Woken> {
+        let mut look = Look::Again;
+        if looks
+            && self.look_for_a_moment(ticket, || {
+                if look == Look::Again {
+                    look = line.look();
+                }
+            })
+        {
+            return Some(Woken::Notified);
+        }
+        while look == Look::Again {
+            match self.signal.wait_beside(ticket, fd, deadline) {
+                Beside::Ready => look = line.look(),
+                Beside::Woken(woken) => return Some(woken),
+                Beside::Impossible => break,
+            }
+        }
+        None
+    }
+
+    /// True when the ticket became stale.
+    fn look_for_a_moment(&self, ticket: u32, mut look: impl FnMut()) -> bool {
+        let start = Instant::now();
+        loop {
+            look();
+            if self.signal.ticket() != ticket {
+                self.patience.paid_off();
+                return true;
+            }
+            if start.elapsed() >= LOOKING {
+                self.patience.was_in_vain();
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+}

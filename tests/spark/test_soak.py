@@ -1,0 +1,36 @@
+"""Everything is killed, shortened: tests/soak/soak.py, with what it takes from a minute to an hour, is `make soak`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOAK = Path(__file__).resolve().parents[1] / "soak" / "soak.py"
+
+
+def soak(*arguments, limit):
+    done = subprocess.run(
+        [sys.executable, SOAK, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        timeout=limit,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "exact: " in done.stdout.splitlines()[-1]
+
+
+def test_producer_collector_and_driver_are_killed(java):
+    what = ("--kill", "producer,collector,driver", "--master", "local[2]")
+    soak("--messages", 60_000, "--rate", 4_000, *what, limit=115)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "standalone"])
+def test_executors_are_killed(java, master):
+    what = ("--kill", "executor,collector,driver,executor", "--master", master)
+    soak("--messages", 200_000, "--rate", 3_000, *what, limit=580)
