@@ -54,7 +54,9 @@ def test_tables_are_appended(collector):
         }
     )
     assert collector.append(table) == (0, 200_000)
-    assert rows_of(collector, topics=["odd"])["value"].to_pylist() == table["value"].to_pylist()[1::2]
+    assert (
+        rows_of(collector, topics=["odd"])["value"].to_pylist() == table["value"].to_pylist()[1::2]
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,13 +84,13 @@ def test_a_folder_belongs_to_one_collector(collector, directory):
         assert again.log_id == collector.log_id
 
 
-def test_mistakes_are_named(directory):
+def test_mistakes_are_named(zmq, directory):
     for options in ({"framing": "odd"}, {"allow": "*"}):
-        with pytest.raises(ValueError, match="framing|secret_key"):
+        with pytest.raises(ValueError, match=r"framing|secret_key"):
             collectors.Collector(directory / "log", **options)
     with pytest.raises(TypeError, match="list"):
         collectors.Collector(directory / "log", pull="tcp://127.0.0.1:*")
-    with pytest.raises(OSError, match="tcp://nowhere"):
+    with pytest.raises(zmq.ZMQError, match="tcp://nowhere"):
         collectors.Collector(directory / "log", "tcp://nowhere:x")
     (directory / "file").write_text("")
     with pytest.raises((collectors.CollectorError, OSError)):
@@ -129,7 +131,7 @@ def test_a_flipped_bit_is_told_by_the_offsets_it_concerns(directory):
     damaged.write_bytes(content)
     with collectors.Collector(directory / "log") as collector:
         client = collectors.Client(collector.endpoint, timeout=PATIENCE)
-        with pytest.raises(collectors.CollectorError, match="offsets 1 to 2 .*read on at 2"):
+        with pytest.raises(collectors.CollectorError, match=r"offsets 1 to 2 .*read on at 2"):
             list(client.fetch(0, 3))
         assert [b["value"].to_pylist() for b in client.fetch(2, 3)] == [[b"third"]]
 
@@ -213,9 +215,7 @@ def test_keep_frames_keeps_all(zmq, context, directory):
 def test_only_invited_clients_come_in(zmq, directory):
     server, secret = zmq.curve_keypair()
     public, private = zmq.curve_keypair()
-    with collectors.Collector(
-        directory / "log", secret_key=secret, allow=[public]
-    ) as collector:
+    with collectors.Collector(directory / "log", secret_key=secret, allow=[public]) as collector:
         client = collectors.Client(collector.endpoint, server_key=server, secret_key=private)
         assert client.info().log_id == collector.log_id
         stranger = collectors.Client(collector.endpoint, server_key=server, timeout=0.5, retries=0)
@@ -276,7 +276,7 @@ def test_stats_are_complete(collector):
     assert 'zeroxide_collector_sync_seconds_bucket{le="+Inf"}' in page
     # Every number that is counted is on the page.
     for name, value in stats.items():
-        if isinstance(value, int):
+        if isinstance(value, int) and name != "syncs":
             assert f"zeroxide_collector_{name}" in page, name
     families = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
     assert len(families) == len(set(families))

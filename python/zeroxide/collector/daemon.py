@@ -393,8 +393,9 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
             for endpoint in endpoints:
                 verb = "is connected to" if name == "subscribe" else "is bound to"
                 print(f"{name} {verb} {endpoint}", flush=True)
-    fields = {name: endpoints for name, endpoints in where.items() if endpoints}
-    _log.info("listening", extra={"fields": {**fields, "log_id": collector.log_id}})
+    fields: dict[str, Any] = {name: endpoints for name, endpoints in where.items() if endpoints}
+    fields |= {"log_id": collector.log_id, "pid": os.getpid()}
+    _log.info("listening", extra={"fields": fields})
     _notify("READY=1")
 
 
