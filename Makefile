@@ -46,11 +46,13 @@ bench: bench-environment
 	cargo bench --bench codec --bench queue --bench sockets
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench
 	$(BENCH_PYTHON) benches/python/native.py --out build/bench
+	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json
 
 bench-quick: bench-environment
 	$(BENCH_PYTHON) benches/python/bench.py --quick --out build/bench
 	$(BENCH_PYTHON) benches/python/native.py --quick --out build/bench
+	$(BENCH_PYTHON) benches/python/dissect.py --quick --out build/bench
 
 # The rivals are in an environment of their own, and the release wheel with them.
 bench-environment:
