@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -160,6 +161,19 @@ def test_retention_by_size_and_by_groups(directory):
         client.commit("slow", 8)
         eventually(lambda: client.info().earliest > 0)
         assert client.info().earliest <= 8
+
+
+def test_an_archive_outlives_the_disk(directory):
+    archive = directory / "archive"
+    with collectors.Collector(directory / "log", segment_bytes=1000, archive=archive) as collector:
+        for number in range(20):
+            collector.append([b"%d" % number + b"x" * 200])
+        assert collector.stats()["archive_failure"] == ""
+    shutil.rmtree(directory / "log")
+    with collectors.FilesLog(archive) as log:
+        assert log.info().latest == 20
+        values = [v for b in log.fetch(0, 20) for v in b["value"].to_pylist()]
+    assert [int(value.rstrip(b"x")) for value in values] == list(range(20))
 
 
 def test_plain_peers_of_any_zeromq(zmq, context, directory):
