@@ -107,7 +107,14 @@ def ingest(size: int, rows: int, form: str) -> Callable[[Path], dict[str, float]
 def dd(folder: Path, size: int) -> float:
     """What dd writes there, fdatasync included, in MB/s."""
     done = subprocess.run(
-        ["dd", "if=/dev/zero", f"of={folder / 'dd'}", "bs=1M", f"count={size >> 20}", "conv=fdatasync"],
+        [
+            "dd",
+            "if=/dev/zero",
+            f"of={folder / 'dd'}",
+            "bs=1M",
+            f"count={size >> 20}",
+            "conv=fdatasync",
+        ],
         capture_output=True,
         text=True,
         check=True,

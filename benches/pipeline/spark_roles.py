@@ -109,7 +109,9 @@ def main() -> None:
     what, folder = sys.argv[1], Path(sys.argv[2])
     size, rows = int(sys.argv[3]), int(sys.argv[4])
     run = {"follow": follow, "drain": drain, "steady": steady}[what]
-    spark = session("bench", config={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"})
+    spark = session(
+        "bench", config={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+    )
     spark.sparkContext.setLogLevel("ERROR")
     # What the first job of a session costs is not what is measured.
     spark.range(10).count()
