@@ -43,7 +43,7 @@ faults:
 	$(VENV_PYTHON) -m pytest tests/soak -m "" -v
 
 bench: bench-environment
-	cargo bench --bench codec --bench queue --bench sockets
+	cargo bench --bench queue --bench codec --bench routing --bench sockets
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench
 	$(BENCH_PYTHON) benches/python/native.py --out build/bench
 	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench
