@@ -94,6 +94,14 @@ fn client(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket 
     socket
 }
 
+/// A PULL with these options, what happens to its handshakes, and a PUSH that wants to come in.
+fn meet(context: &Context, options: &[(i32, Value)]) -> (Socket, Monitor, Socket) {
+    let (pull, endpoint) = server(context, SocketType::Pull, options);
+    let monitor = Monitor::new(context, &pull);
+    let push = client(context, SocketType::Push, &endpoint);
+    (pull, monitor, push)
+}
+
 fn plain_client(context: &Context, endpoint: &str, user: &str, password: &str) -> Socket {
     let socket = context.socket(SocketType::Push).unwrap();
     socket.set_option(ids::LINGER, &Value::Int(0)).unwrap();
@@ -147,9 +155,7 @@ fn a_refusal_has_a_status() {
         let asked = handler(&context, SocketType::Rep, move |request| {
             reply(&request, status, "", b"")
         });
-        let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
-        let monitor = Monitor::new(&context, &pull);
-        let push = client(&context, SocketType::Push, &endpoint);
+        let (_pull, monitor, push) = meet(&context, &domain());
         monitor.expect(EventKind::HandshakeFailedAuth, number);
         // It tries again.
         monitor.expect(EventKind::HandshakeFailedAuth, number);
@@ -206,9 +212,7 @@ fn an_answer_that_is_none_is_refused() {
             spoil(&mut reply);
             Some(reply)
         });
-        let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
-        let monitor = Monitor::new(&context, &pull);
-        let push = client(&context, SocketType::Push, &endpoint);
+        let (_pull, monitor, push) = meet(&context, &domain());
         let event = monitor.next();
         assert_eq!(
             event,
@@ -227,9 +231,7 @@ fn a_handler_of_the_wrong_type_lets_nobody_in() {
     let context = Context::new();
     let odd = context.socket(SocketType::Pull).unwrap();
     odd.bind(HANDLER).unwrap();
-    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
-    let monitor = Monitor::new(&context, &pull);
-    let _push = client(&context, SocketType::Push, &endpoint);
+    let (_pull, monitor, _push) = meet(&context, &domain());
     monitor.expect(EventKind::HandshakeFailedProtocol, 0x2000_0000);
 }
 
@@ -237,18 +239,14 @@ fn a_handler_of_the_wrong_type_lets_nobody_in() {
 fn without_a_handler_the_mechanism_decides() {
     let _dog = Watchdog::new("without_a_handler_the_mechanism_decides");
     let context = Context::new();
-    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
-    let monitor = Monitor::new(&context, &pull);
-    let _push = client(&context, SocketType::Push, &endpoint);
+    let (_pull, monitor, _push) = meet(&context, &domain());
     monitor.expect(EventKind::HandshakeSucceeded, 0);
 
     let enforced = [
         domain()[0].clone(),
         (ids::ZAP_ENFORCE_DOMAIN, Value::Int(1)),
     ];
-    let (pull, endpoint) = server(&context, SocketType::Pull, &enforced);
-    let monitor = Monitor::new(&context, &pull);
-    let _push = client(&context, SocketType::Push, &endpoint);
+    let (_pull, monitor, _push) = meet(&context, &enforced);
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
 
     let (pull, endpoint) = server(
@@ -266,9 +264,7 @@ fn a_handler_that_goes_takes_its_questions_with_it() {
     let _dog = Watchdog::new("a_handler_that_goes_takes_its_questions_with_it");
     let context = Context::new();
     let dying = handler(&context, SocketType::Rep, |_| None);
-    let (pull, endpoint) = server(&context, SocketType::Pull, &domain());
-    let monitor = Monitor::new(&context, &pull);
-    let push = client(&context, SocketType::Push, &endpoint);
+    let (pull, monitor, push) = meet(&context, &domain());
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
     dying.join().unwrap();
     // The next one is asked when the peer comes again.
@@ -289,9 +285,7 @@ fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
     let slow = context.socket(SocketType::Rep).unwrap();
     slow.bind(HANDLER).unwrap();
     let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(50))];
-    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
-    let monitor = Monitor::new(&context, &pull);
-    let push = client(&context, SocketType::Push, &endpoint);
+    let (_pull, monitor, push) = meet(&context, &options);
     monitor.expect(EventKind::HandshakeFailedNoDetail, 110);
     push.close(None);
     // What nobody waits for any more is not in its queue any more.
@@ -306,9 +300,7 @@ fn an_answer_that_comes_too_late_does_no_harm() {
     let slow = context.socket(SocketType::Rep).unwrap();
     slow.bind(HANDLER).unwrap();
     let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(300))];
-    let (pull, endpoint) = server(&context, SocketType::Pull, &options);
-    let monitor = Monitor::new(&context, &pull);
-    let push = client(&context, SocketType::Push, &endpoint);
+    let (pull, monitor, push) = meet(&context, &options);
     let answer = |request: Message| {
         let request: Vec<Frame> = request.into_iter().collect();
         let frames = reply(&request, "200", "", b"").unwrap();

@@ -1,67 +1,70 @@
 """Proxies: messages passed on between two sockets."""
 
+import contextlib
 import struct
 
 import pytest
 from support import Background, finish_script, start_script
 
 
-def test_proxy(zmq):
+@contextlib.contextmanager
+def passing(zmq, front, back, capture=None, run=None):
+    """A context with a proxy between sockets of these types, bound to inproc://front and inproc://back, that ends
+    with the context. What it captures goes to inproc://seen."""
     context = zmq.Context()
-    front, back, capture, seen = (
-        context.socket(kind) for kind in (zmq.ROUTER, zmq.DEALER, zmq.PUSH, zmq.PULL)
-    )
-    front.bind("inproc://front")
-    back.bind("inproc://back")
-    seen.bind("inproc://seen")
-    capture.connect("inproc://seen")
+    sockets = [context.socket(front)]
+    sockets += sockets if back is None else [context.socket(back)]
+    for socket, name in zip(sockets, ["front", "back"], strict=True):
+        socket.bind(f"inproc://{name}")
+    if capture is not None:
+        sockets.append(context.socket(capture))
+        sockets[-1].connect("inproc://seen")
 
-    def run():
+    def work():
         try:
-            return zmq.proxy(front, back, capture)
+            (run or zmq.proxy)(*sockets)
         finally:
-            for socket in (front, back, capture):
+            for socket in sockets:
                 socket.close(linger=0)
 
-    proxy = Background(run)
-    with context.socket(zmq.REQ) as req, context.socket(zmq.REP) as rep, seen:
-        req.connect("inproc://front")
-        rep.connect("inproc://back")
-        for number in range(100):
-            req.send_multipart([b"question", b"%d" % number])
-            assert rep.recv_multipart() == [b"question", b"%d" % number]
-            rep.send(b"answer")
-            assert req.recv() == b"answer"
-            assert seen.recv_multipart()[-2:] == [b"question", b"%d" % number]
-            assert seen.recv_multipart()[-1] == b"answer"
+    proxy = Background(work)
+    # After a failure there are sockets that the end of the context would wait for.
+    yield context
     context.term()
     with pytest.raises(zmq.ContextTerminated):
         proxy.result()
 
 
+def test_proxy(zmq):
+    with passing(zmq, zmq.ROUTER, zmq.DEALER, zmq.PUSH) as context:
+        seen = context.socket(zmq.PULL)
+        seen.bind("inproc://seen")
+        with context.socket(zmq.REQ) as req, context.socket(zmq.REP) as rep, seen:
+            req.connect("inproc://front")
+            rep.connect("inproc://back")
+            for number in range(100):
+                req.send_multipart([b"question", b"%d" % number])
+                assert rep.recv_multipart() == [b"question", b"%d" % number]
+                rep.send(b"answer")
+                assert req.recv() == b"answer"
+                assert seen.recv_multipart()[-2:] == [b"question", b"%d" % number]
+                assert seen.recv_multipart()[-1] == b"answer"
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_deprecated_name(zmq):
-    context = zmq.Context()
-    front, back = context.socket(zmq.PULL), context.socket(zmq.PUSH)
-    front.bind("inproc://front")
-    back.bind("inproc://back")
+    def device(front, back):
+        zmq.device(zmq.STREAMER, front, back)
 
-    def run():
-        try:
-            zmq.device(zmq.STREAMER, front, back)
-        finally:
-            front.close(linger=0)
-            back.close(linger=0)
-
-    device = Background(run)
-    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+    with (
+        passing(zmq, zmq.PULL, zmq.PUSH, run=device) as context,
+        context.socket(zmq.PUSH) as push,
+        context.socket(zmq.PULL) as pull,
+    ):
         push.connect("inproc://front")
         pull.connect("inproc://back")
         push.send(b"through")
         assert pull.recv() == b"through"
-    context.term()
-    with pytest.raises(zmq.ContextTerminated):
-        device.result()
 
 
 @pytest.fixture(params=["REP", "PAIR", "DEALER"])
@@ -109,20 +112,11 @@ def test_steered(zmq, context, steering):
 
 
 def test_proxy_of_publishers(zmq):
-    context = zmq.Context()
-    front, back = context.socket(zmq.XSUB), context.socket(zmq.XPUB)
-    front.bind("inproc://front")
-    back.bind("inproc://back")
-
-    def run():
-        try:
-            zmq.proxy(front, back)
-        finally:
-            front.close(linger=0)
-            back.close(linger=0)
-
-    proxy = Background(run)
-    with context.socket(zmq.XPUB) as pub, context.socket(zmq.SUB) as sub:
+    with (
+        passing(zmq, zmq.XSUB, zmq.XPUB) as context,
+        context.socket(zmq.XPUB) as pub,
+        context.socket(zmq.SUB) as sub,
+    ):
         pub.connect("inproc://front")
         sub.connect("inproc://back")
         sub.subscribe(b"a")
@@ -132,73 +126,39 @@ def test_proxy_of_publishers(zmq):
         assert sub.recv() == b"a"
         sub.unsubscribe(b"a")
         assert pub.recv() == b"\x00a"
-    context.term()
-    with pytest.raises(zmq.ContextTerminated):
-        proxy.result()
 
 
 def test_a_capture_misses_nothing(zmq):
     # More than fits into the queues on the way: whoever captures sets the pace.
-    context = zmq.Context()
-    front, back, capture, seen = (
-        context.socket(kind) for kind in (zmq.PULL, zmq.PUSH, zmq.PUSH, zmq.PULL)
-    )
-    front.bind("inproc://front")
-    back.bind("inproc://back")
-    seen.bind("inproc://seen")
-    capture.connect("inproc://seen")
+    with passing(zmq, zmq.PULL, zmq.PUSH, zmq.PUSH) as context:
+        seen = context.socket(zmq.PULL)
+        seen.bind("inproc://seen")
+        push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)
+        push.connect("inproc://front")
+        pull.connect("inproc://back")
+        count = 8000
 
-    def run():
-        try:
-            zmq.proxy(front, back, capture)
-        finally:
-            for socket in (front, back, capture):
-                socket.close(linger=0)
+        def feed():
+            for number in range(count):
+                push.send_multipart([b"%d" % number, b""])
 
-    proxy = Background(run)
-    push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)
-    push.connect("inproc://front")
-    pull.connect("inproc://back")
-    count = 8000
-
-    def feed():
-        for number in range(count):
-            push.send_multipart([b"%d" % number, b""])
-
-    feeder = Background(feed)
-    drain = Background(lambda: [pull.recv_multipart()[0] for _ in range(count)])
-    expected = [b"%d" % number for number in range(count)]
-    assert [seen.recv_multipart()[0] for _ in range(count)] == expected
-    assert drain.result() == expected
-    feeder.result()
-    for socket in (push, pull, seen):
-        socket.close(linger=0)
-    context.term()
-    with pytest.raises(zmq.ContextTerminated):
-        proxy.result()
+        feeder = Background(feed)
+        drain = Background(lambda: [pull.recv_multipart()[0] for _ in range(count)])
+        expected = [b"%d" % number for number in range(count)]
+        assert [seen.recv_multipart()[0] for _ in range(count)] == expected
+        assert drain.result() == expected
+        feeder.result()
+        for socket in (push, pull, seen):
+            socket.close(linger=0)
 
 
 def test_one_socket_at_both_ends(zmq):
-    context = zmq.Context()
-    echo = context.socket(zmq.ROUTER)
-    echo.bind("inproc://echo")
-
-    def run():
-        try:
-            zmq.proxy(echo, echo)
-        finally:
-            echo.close(linger=0)
-
-    proxy = Background(run)
-    with context.socket(zmq.DEALER) as dealer:
-        dealer.connect("inproc://echo")
+    with passing(zmq, zmq.ROUTER, None) as context, context.socket(zmq.DEALER) as dealer:
+        dealer.connect("inproc://front")
         for number in range(100):
             dealer.send_multipart([b"", b"%d" % number, b"back"])
         for number in range(100):
             assert dealer.recv_multipart() == [b"", b"%d" % number, b"back"]
-    context.term()
-    with pytest.raises(zmq.ContextTerminated):
-        proxy.result()
 
 
 @pytest.mark.zeroxide_only
@@ -241,45 +201,30 @@ def test_ctrl_c_ends_a_busy_proxy(zmq):
 
 def test_queues_between_every_pair(zmq):
     """Both ways at once, with more messages than the queues hold."""
-    context = zmq.Context()
-    front, back = context.socket(zmq.DEALER), context.socket(zmq.DEALER)
-    front.bind("inproc://front")
-    back.bind("inproc://back")
+    with passing(zmq, zmq.DEALER, zmq.DEALER) as context:
+        one, two = context.socket(zmq.DEALER), context.socket(zmq.DEALER)
+        one.connect("inproc://front")
+        two.connect("inproc://back")
+        count = 5000
 
-    def run():
-        try:
-            zmq.proxy(front, back)
-        finally:
-            front.close(linger=0)
-            back.close(linger=0)
-
-    proxy = Background(run)
-    one, two = context.socket(zmq.DEALER), context.socket(zmq.DEALER)
-    one.connect("inproc://front")
-    two.connect("inproc://back")
-    count = 5000
-
-    def talk(socket):
-        received = []
-        sent = 0
-        while len(received) < count:
-            events = socket.poll(20_000, zmq.POLLIN | (zmq.POLLOUT if sent < count else 0))
-            assert events
-            if events & zmq.POLLOUT and sent < count:
+        def talk(socket):
+            received = []
+            sent = 0
+            while len(received) < count:
+                events = socket.poll(20_000, zmq.POLLIN | (zmq.POLLOUT if sent < count else 0))
+                assert events
+                if events & zmq.POLLOUT and sent < count:
+                    socket.send(b"%d" % sent)
+                    sent += 1
+                if events & zmq.POLLIN:
+                    received.append(int(socket.recv()))
+            while sent < count:
                 socket.send(b"%d" % sent)
                 sent += 1
-            if events & zmq.POLLIN:
-                received.append(int(socket.recv()))
-        while sent < count:
-            socket.send(b"%d" % sent)
-            sent += 1
-        return received
+            return received
 
-    other = Background(talk, two)
-    assert talk(one) == list(range(count))
-    assert other.result() == list(range(count))
-    one.close(linger=0)
-    two.close(linger=0)
-    context.term()
-    with pytest.raises(zmq.ContextTerminated):
-        proxy.result()
+        other = Background(talk, two)
+        assert talk(one) == list(range(count))
+        assert other.result() == list(range(count))
+        one.close(linger=0)
+        two.close(linger=0)

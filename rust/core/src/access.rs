@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::{fmt, mem};
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 use zeroxide_proto::mechanisms::{Credentials, Verdict, curve, system_random};
 use zeroxide_proto::z85;
 
@@ -38,10 +39,14 @@ pub fn parse_key(text: &[u8]) -> Result<Key> {
         digits if digits.len() == 40 => z85::decode(digits),
         raw => Ok(raw.to_vec()),
     };
-    let decoded = decoded.map_err(|error| malformed(error.to_string()))?;
-    decoded
-        .try_into()
-        .map_err(|_| malformed(format!("got {} bytes", text.len())))
+    let decoded = decoded
+        .map(Zeroizing::new)
+        .map_err(|error| malformed(error.to_string()))?;
+    let key = decoded
+        .first_chunk()
+        .filter(|_| decoded.len() == size_of::<Key>());
+    key.copied()
+        .ok_or_else(|| malformed(format!("got {} bytes", text.len())))
 }
 
 /// A fresh pair of keys: the public one, the secret one.
@@ -269,7 +274,7 @@ impl fmt::Debug for AllowList {
 /// The users that may connect to a PLAIN server, and their passwords.
 #[derive(Clone, Default)]
 pub struct Passwords {
-    shared: Arc<Roster<Bytes, Vec<u8>>>,
+    shared: Arc<Roster<Bytes, Zeroizing<Vec<u8>>>>,
 }
 
 impl Passwords {
@@ -281,7 +286,7 @@ impl Passwords {
     /// Lets a user in, who becomes the User-Id of its messages; an earlier password does not count any more.
     pub fn add(&self, user: &str, password: impl Into<Vec<u8>>) {
         let user = Bytes::copy_from_slice(user.as_bytes());
-        self.shared.add(user, password.into());
+        self.shared.add(user, Zeroizing::new(password.into()));
     }
 
     /// Takes a user off. Returns whether it was there.
@@ -292,7 +297,8 @@ impl Passwords {
     /// Only these from now on, in one step.
     pub fn replace<P: Into<Vec<u8>>>(&self, users: impl IntoIterator<Item = (String, P)>) {
         let users = users.into_iter();
-        let entries = users.map(|(user, password)| (Bytes::from(user), password.into()));
+        let entries =
+            users.map(|(user, password)| (Bytes::from(user), Zeroizing::new(password.into())));
         self.shared.replace(entries);
     }
 

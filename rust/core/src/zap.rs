@@ -116,8 +116,9 @@ impl Question<'_> {
             Frame::from_bytes(self.routing_id.clone()),
             Frame::from(self.credentials.mechanism),
         ];
-        let credentials = self.credentials.credentials.into_iter();
-        Message::from_frames(fixed.into_iter().chain(credentials.map(Frame::from_bytes)))
+        let credentials = &self.credentials.credentials;
+        let credentials = credentials.iter().map(|shown| Frame::copy_from(shown));
+        Message::from_frames(fixed.into_iter().chain(credentials))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::mechanisms::{Cipher, Content};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use zeroize::Zeroize;
 
 /// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
@@ -220,6 +221,13 @@ impl Encoder {
         }
         self.advance(count);
         self.compact();
+    }
+
+    /// Overwrites what was sent, once nothing waits any more.
+    pub(crate) fn wipe_sent(&mut self) {
+        if self.backlog == 0 {
+            self.buffer.zeroize();
+        }
     }
 
     fn advance(&mut self, mut count: usize) {

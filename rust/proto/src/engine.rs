@@ -387,6 +387,10 @@ impl Engine {
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         self.now = now;
         self.encoder.transmitted(count);
+        if matches!(self.state, State::Mechanism(_)) {
+            // What was said may have been a password.
+            self.encoder.wipe_sent();
+        }
         self.note_moved();
         if self.traffic.owes() && self.is_ready() {
             self.send_owed();

@@ -13,6 +13,7 @@
 use crate::frame::{Frame, INLINE_MAX};
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
+use zeroize::Zeroize;
 
 /// Room for the first read: a handshake fits in. It grows while reads fill it, up to the batch size.
 const FIRST_READ: usize = 512;
@@ -98,6 +99,16 @@ impl ReadBuffer {
     #[inline]
     pub(crate) fn note_message(&mut self, bytes: usize) {
         self.message = bytes;
+    }
+
+    /// Overwrites what was decoded, as far as nobody has it.
+    pub(crate) fn wipe_taken(&mut self) {
+        self.block[..self.start].zeroize();
+        if self.start == self.block.len() {
+            // All of it; what was drained before lies behind the end.
+            self.block.zeroize();
+            self.start = 0;
+        }
     }
 
     /// Everything not decoded yet.

@@ -47,7 +47,7 @@ def options(zmq, mechanism):
 @pytest.mark.parametrize("serves", ["we serve", "they serve"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "CURVE"])
 @pytest.mark.parametrize(("ours", "theirs"), ORDERED_PAIRS)
-def test_pair(zmq, sockets, guard, guarded_peer, mechanism, ours, theirs, serves, binds):
+def test_pair(zmq, sockets, guard, guarded_peer, transport, mechanism, ours, theirs, serves, binds):
     server, client = options(zmq, mechanism)
     mine, foreign = (server, client) if serves == "we serve" else (client, server)
     one = sockets.context.socket(getattr(zmq, ours))
@@ -57,7 +57,7 @@ def test_pair(zmq, sockets, guard, guarded_peer, mechanism, ours, theirs, serves
     try:
         prepare(zmq, one, other)
         first, second = (one, other) if binds == "we bind" else (other, one)
-        first.bind(sockets.endpoint("tcp"))
+        first.bind(sockets.endpoint(transport))
         second.connect(first.last_endpoint.decode())
         converse(zmq, one, other)
     finally:
@@ -67,7 +67,7 @@ def test_pair(zmq, sockets, guard, guarded_peer, mechanism, ours, theirs, serves
 @pytest.mark.parametrize("mechanism", ["PLAIN", "CURVE"])
 @pytest.mark.parametrize("serves", ["we serve", "they serve"])
 def test_who_does_not_belong_is_refused(
-    zmq, sockets, guard, guarded_peer, directory, mechanism, serves
+    zmq, sockets, guard, guarded_peer, transport, mechanism, serves
 ):
     """The wrong password, a key on no list, and no mechanism at all; then the right one."""
     server, client = options(zmq, mechanism)
@@ -89,7 +89,7 @@ def test_who_does_not_belong_is_refused(
     try:
         pull = make(zmq.PULL, server, serves == "we serve")
         made.append(pull)
-        pull.bind("tcp://127.0.0.1:*")
+        pull.bind(sockets.endpoint(transport))
         for settings in (wrong, {}, client):
             push = make(zmq.PUSH, settings, serves == "they serve")
             made.append(push)

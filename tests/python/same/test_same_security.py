@@ -12,12 +12,12 @@ def authenticator(part, context):
     auth.stop()
 
 
-def arrives(zmq, part, server, client):
+def arrives(zmq, part, server, client, endpoint="tcp://127.0.0.1:*"):
     """Whether a message gets through, or the handshake failed."""
     handshakes = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     monitor = client.get_monitor_socket(handshakes | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
     monitor.rcvtimeo = 20_000
-    server.bind("tcp://127.0.0.1:*")
+    server.bind(endpoint)
     client.connect(server.last_endpoint)
     event = part("utils.monitor").recv_monitor_message(monitor)["event"]
     client.disable_monitor()
@@ -72,18 +72,20 @@ def test_allow_and_deny_exclude_each_other(authenticator):
         authenticator.deny("127.0.0.2")
 
 
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
 @pytest.mark.parametrize(("password", "expected"), [(b"secret", True), (b"wrong", False)])
-def test_plain(zmq, part, context, authenticator, password, expected):
+def test_plain(zmq, part, context, sockets, authenticator, password, expected, transport):
     authenticator.configure_plain(domain="*", passwords={"admin": "secret"})
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.linger = push.linger = 0
         pull.plain_server = True
         push.plain_username, push.plain_password = b"admin", password
-        assert arrives(zmq, part, pull, push) is expected
+        assert arrives(zmq, part, pull, push, sockets.endpoint(transport)) is expected
 
 
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
 @pytest.mark.parametrize("known", ["any", "file", "callback", "nobody"])
-def test_curve(zmq, part, context, authenticator, directory, known):
+def test_curve(zmq, part, context, sockets, authenticator, directory, known, transport):
     auth = part("auth")
     server_public, server_secret = zmq.curve_keypair()
     _, secret_file = auth.create_certificates(directory, "client")
@@ -109,7 +111,8 @@ def test_curve(zmq, part, context, authenticator, directory, known):
         pull.curve_server = True
         push.curve_publickey, push.curve_secretkey = client_public, client_secret
         push.curve_serverkey = server_public
-        assert arrives(zmq, part, pull, push) is (known != "nobody")
+        endpoint = sockets.endpoint(transport)
+        assert arrives(zmq, part, pull, push, endpoint) is (known != "nobody")
 
 
 def test_certificates(part, directory):
@@ -134,3 +137,17 @@ def test_no_certificates(part, directory):
     (directory / "bad.key").write_text("nonsense")
     with pytest.raises(ValueError):
         auth.load_certificate(directory / "bad.key")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "CURVE"])
+def test_within_a_context_nobody_is_asked(zmq, sockets, context, mechanism):
+    """Over inproc there is no handshake that a mechanism could be for."""
+    pull = context.socket(zmq.PULL)
+    if mechanism == "PLAIN":
+        pull.plain_server = 1
+    else:
+        pull.curve_server, pull.curve_secretkey = 1, zmq.curve_keypair()[1]
+    pull.bind(sockets.endpoint("inproc"))
+    push = sockets.connected(zmq.PUSH, pull)
+    push.send(b"x")
+    assert pull.recv() == b"x"

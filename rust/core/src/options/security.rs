@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use zeroize::Zeroizing;
 use zeroxide_proto::engine::EngineConfig;
 use zeroxide_proto::mechanisms::{MechanismConfig, MechanismSpec, curve, null, plain};
 
@@ -44,13 +45,13 @@ pub struct Security {
     /// PLAIN_SERVER, CURVE_SERVER: this side checks the other one.
     pub as_server: bool,
     /// PLAIN_USERNAME
-    pub username: Bytes,
+    pub username: Zeroizing<Vec<u8>>,
     /// PLAIN_PASSWORD
-    pub password: Bytes,
+    pub password: Zeroizing<Vec<u8>>,
     /// CURVE_PUBLICKEY
     pub public_key: Option<Key>,
     /// CURVE_SECRETKEY
-    pub secret_key: Option<Key>,
+    pub secret_key: Option<Zeroizing<Key>>,
     /// CURVE_SERVERKEY
     pub server_key: Option<Key>,
     /// ZAP_DOMAIN
@@ -166,20 +167,20 @@ impl Security {
     pub(crate) fn configure(&self, config: &mut EngineConfig) {
         config.as_server = self.as_server;
         config.authenticate = self.inquiry() != Inquiry::Nobody;
-        let key = |name, key: &Option<Key>| {
-            let key = key.as_ref()?;
+        let key = |name, key: Option<&Key>| {
+            let key = key?;
             Some((name, Bytes::copy_from_slice(key)))
         };
         let parameters = match self.mechanism {
             SecurityMechanism::Null => Vec::new(),
             SecurityMechanism::Plain => vec![
-                (plain::USERNAME, self.username.clone()),
-                (plain::PASSWORD, self.password.clone()),
+                (plain::USERNAME, Bytes::copy_from_slice(&self.username)),
+                (plain::PASSWORD, Bytes::copy_from_slice(&self.password)),
             ],
             SecurityMechanism::Curve => {
                 let keys = [
-                    key(curve::SECRET_KEY, &self.secret_key),
-                    key(curve::SERVER_KEY, &self.server_key),
+                    key(curve::SECRET_KEY, self.secret_key.as_deref()),
+                    key(curve::SERVER_KEY, self.server_key.as_ref()),
                 ];
                 keys.into_iter().flatten().collect()
             }

@@ -39,7 +39,7 @@ pub(super) struct Access {
 enum Read {
     Int(fn(&Options) -> i64),
     Bytes(fn(&Options) -> &[u8]),
-    Key(fn(&Options) -> &Option<Key>),
+    Key(fn(&Options) -> Option<&Key>),
     /// The socket itself knows.
     Socket,
 }
@@ -59,9 +59,7 @@ impl Access {
             Some(Read::Int(read)) => Ok(Value::Int(read(options))),
             Some(Read::Bytes(read)) => Ok(Value::from(read(options))),
             Some(Read::Key(read)) => Ok(Value::Bytes(
-                read(options)
-                    .as_ref()
-                    .map_or(Vec::new(), |key| key_text(key).into_bytes()),
+                read(options).map_or(Vec::new(), |key| key_text(key).into_bytes()),
             )),
             Some(Read::Socket) => Err(row.invalid(format_args!("is known to the socket alone"))),
             None => Err(row.invalid(format_args!("{}", self.refused.unwrap_or("cannot be read")))),
@@ -231,29 +229,29 @@ options_table! {
     45 PLAIN_USERNAME: Str, "The user name of a PLAIN client."
         .length(1, 255)
         .bytes(|o| &o.security.username, |o, v| {
-            o.security.username = Bytes::copy_from_slice(v);
+            o.security.username = v.to_vec().into();
             o.security.set_role(Plain, false);
         }),
     46 PLAIN_PASSWORD: Str, "The password of a PLAIN client."
         .length(1, 255)
         .bytes(|o| &o.security.password, |o, v| {
-            o.security.password = Bytes::copy_from_slice(v);
+            o.security.password = v.to_vec().into();
             o.security.set_role(Plain, false);
         }),
     47 CURVE_SERVER: Bool, "Act as server of the CURVE mechanism; needs CURVE_SECRETKEY."
         .int(|o| o.security.is_server(Curve).into(), |o, v| o.security.set_server(Curve, v == 1)),
     48 CURVE_PUBLICKEY: Bytes, "The public key of this socket, 32 bytes or 40 characters of Z85."
-        .key(|o| &o.security.public_key, |o, v| {
+        .key(|o| o.security.public_key.as_ref(), |o, v| {
             o.security.public_key = Some(v);
             o.security.mechanism = Curve;
         }),
     49 CURVE_SECRETKEY: Bytes, "The secret key of this socket, 32 bytes or 40 characters of Z85."
-        .key(|o| &o.security.secret_key, |o, v| {
-            o.security.secret_key = Some(v);
+        .key(|o| o.security.secret_key.as_deref(), |o, v| {
+            o.security.secret_key = Some(v.into());
             o.security.mechanism = Curve;
         }),
     50 CURVE_SERVERKEY: Bytes, "The public key of the server to connect to; makes this a CURVE client."
-        .key(|o| &o.security.server_key, |o, v| {
+        .key(|o| o.security.server_key.as_ref(), |o, v| {
             o.security.server_key = Some(v);
             o.security.set_role(Curve, false);
         }),
@@ -546,7 +544,7 @@ impl OptionRow {
     /// A key, which is read as text; empty if there is none.
     const fn key(
         self,
-        read: fn(&Options) -> &Option<Key>,
+        read: fn(&Options) -> Option<&Key>,
         write: fn(&mut Options, Key),
     ) -> OptionRow {
         self.reads(Read::Key(read)).writes(Write::Key(write))

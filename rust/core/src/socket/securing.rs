@@ -1,6 +1,8 @@
 //! One call to secure a socket, with an answer to who may come in.
 
 use super::Socket;
+use zeroize::Zeroizing;
+
 use crate::access::{AllowList, Gate, Key, Passwords};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Security, SecurityMechanism};
@@ -33,7 +35,7 @@ impl Socket {
     pub fn secure_server(&self, secret_key: &Key, allowed: &AllowList) -> Result<()> {
         self.secure(|security| {
             security.public_key = None;
-            security.secret_key = Some(*secret_key);
+            security.secret_key = Some(Zeroizing::new(*secret_key));
             security.gate = Some(Gate::Keys(allowed.clone()));
             (SecurityMechanism::Curve, true)
         })
@@ -46,8 +48,8 @@ impl Socket {
     /// As [`secure_server`](Self::secure_server).
     pub fn secure_client(&self, server_key: &Key, secret_key: Option<&Key>) -> Result<()> {
         let secret_key = match secret_key {
-            Some(key) => *key,
-            None => crate::access::curve_keypair()?.1,
+            Some(key) => Zeroizing::new(*key),
+            None => crate::access::curve_keypair()?.1.into(),
         };
         self.secure(|security| {
             security.public_key = None;

@@ -25,6 +25,9 @@ pub struct Bounds {
     pub linger: Duration,
 }
 
+/// What a batch takes besides its rows, at most.
+const AROUND_ROWS: u64 = 4096;
+
 /// Where a row went: which collector, and its number there, counted from 0 in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -234,12 +237,17 @@ impl Intake {
         self.lanes[collector].sealed.pop_front()
     }
 
-    /// Whether there is a sealed batch, or an open one.
+    /// Whether there is a sealed batch.
+    pub fn has_sealed(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.sealed.is_empty())
+    }
+
+    /// Whether there is a sealed batch, or an open one that is due before `known_due`.
     pub fn has_work(&self, known_due: Option<Instant>) -> bool {
         let due = self.lanes.iter().filter_map(|lane| lane.since).min();
         let is_new =
             due.is_some_and(|since| known_due.is_none_or(|due| due > since + self.bounds.linger));
-        is_new || self.lanes.iter().any(|lane| !lane.sealed.is_empty())
+        is_new || self.has_sealed()
     }
 
     /// The sending thread has taken care of rows that took this of the bounds.
@@ -260,8 +268,9 @@ impl Intake {
         self.bytes += cost;
     }
 
-    /// No row may be larger than this.
-    pub fn limit_rows(&mut self, bytes: u64) {
+    /// No batch may be larger than this.
+    pub fn limit(&mut self, bytes: u64) {
+        let bytes = bytes.saturating_sub(AROUND_ROWS);
         self.max_row = self.max_row.min(bytes);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.bounds.batch_bytes = self.bounds.batch_bytes.min(bytes);

@@ -13,6 +13,7 @@ use crate::mechanisms::{
 use crate::socket_type::SocketType;
 use bytes::Bytes;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Properties that a peer cannot give itself: they say what we know about it.
 const OURS_TO_SAY: [&str; 2] = ["User-Id", "Peer-Address"];
@@ -148,6 +149,8 @@ impl Engine {
             return Ok(false);
         };
         negotiation.mechanism.handle_command(&frame)?;
+        // It may have carried a password.
+        self.decoder.input().wipe_taken();
         self.settle()?;
         Ok(true)
     }
@@ -158,7 +161,7 @@ impl Engine {
             return Ok(());
         };
         let mechanism = &mut negotiation.mechanism;
-        while let Some(body) = mechanism.poll_command() {
+        while let Some(body) = mechanism.poll_command().map(Zeroizing::new) {
             self.encoder.put_command(&body, Frame::new());
         }
         if self.config.authenticate

@@ -67,11 +67,14 @@ impl MechanismConfig {
 /// Overwrites what nobody else holds a reference to.
 impl Drop for MechanismConfig {
     fn drop(&mut self) {
-        for (_, value) in self.parameters.drain(..) {
-            if let Ok(mut value) = value.try_into_mut() {
-                value.as_mut().zeroize();
-            }
-        }
+        self.parameters.drain(..).for_each(|(_, value)| wipe(value));
+    }
+}
+
+/// Overwrites bytes, unless somebody else holds a reference to them.
+fn wipe(bytes: Bytes) {
+    if let Ok(mut bytes) = bytes.try_into_mut() {
+        bytes.as_mut().zeroize();
     }
 }
 
@@ -135,6 +138,13 @@ pub struct Credentials {
     /// What the peer showed: nothing for NULL, user name and password for PLAIN, for CURVE the 32 bytes of the
     /// long-term public key that it has proved to be its own.
     pub credentials: Vec<Bytes>,
+}
+
+/// Overwrites what nobody else holds a reference to.
+impl Drop for Credentials {
+    fn drop(&mut self) {
+        self.credentials.drain(..).for_each(wipe);
+    }
 }
 
 /// How many credentials there are; one may be a password.
