@@ -71,9 +71,9 @@ def main() -> int:
             print(report.line(row), flush=True)
             rows.append(row)
     for share in OF_ITSELF:
-        if (row := report.share_of(share, rows)) is not None:
-            print(report.line(row), flush=True)
-            rows.append(row)
+        if (shared := report.share_of(share, rows)) is not None:
+            print(report.line(shared), flush=True)
+            rows.append(shared)
     results = {
         "machine": report.machine(names),
         "settings": vars(settings),

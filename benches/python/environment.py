@@ -62,7 +62,7 @@ def working(name: str) -> str | None:
 
 
 def pip(*arguments: str, check: bool = False) -> int:
-    command = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
+    command = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, check=check).returncode
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, backend, constants, error, sugar, utils  # noqa: F401
 from ._native import (
+    ArrowTable,
     __version__,
     curve_keypair,
     curve_public,
@@ -71,6 +72,7 @@ __all__ = [
     "VERSION_MINOR",
     "VERSION_PATCH",
     "Again",
+    "ArrowTable",
     "Context",
     "ContextTerminated",
     "DraftFDWarning",
@@ -128,13 +130,15 @@ DRAFT_API = has("draft")
 PYZMQ_DRAFT_API = DRAFT_API
 
 
-def __getattr__(name: str) -> Any:
-    # Whoever only wants sockets does not load the pipeline.
-    if name == "Producer":
-        producer = importlib.import_module(".producer", __name__).Producer
-        globals()[name] = producer
-        return producer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
+
+    def __getattr__(name: str) -> Any:
+        # Whoever only wants sockets does not load the pipeline.
+        if name == "Producer":
+            producer = importlib.import_module(".producer", __name__).Producer
+            globals()[name] = producer
+            return producer
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def get_includes() -> list[str]:

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast, overload
 
 from . import _native
 from .constants import POLLIN, POLLOUT
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._native import Frame
-    from ._typing import Part
+    from ._typing import ArrowData, Part
     from .tracker import MessageTracker
 
 __all__ = ["_Async", "_AsyncPoller", "_AsyncSocket"]
@@ -460,8 +460,41 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             future.add_done_callback(cancel)
         return future
 
+    def _recv_rows(  # type: ignore[override]
+        self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
+    ) -> "asyncio.Future[_native.ArrowTable]":
+        # What is there is taken at once, whatever its bytes: it is in this process already.
+        messages = self.recv_batch(max_rows, timeout, flags, multipart=True)
+        return cast(
+            "asyncio.Future[_native.ArrowTable]",
+            self._deserialize(messages, lambda messages: _native.arrow_rows(messages, frames)),
+        )
+
+    def _send_rows(  # type: ignore[override]
+        self, data: "ArrowData", flags: int = 0
+    ) -> asyncio.Future[int]:
+        return self.send_batch(_native.arrow_messages(data), flags)
+
     if TYPE_CHECKING:
         # Inherited code, which returns futures because what it calls does.
+        def send_arrow(  # type: ignore[override]
+            self, data: ArrowData, flags: int = 0
+        ) -> asyncio.Future[MessageTracker | None]: ...
+        def recv_arrow(  # type: ignore[override]
+            self, flags: int = 0
+        ) -> asyncio.Future[_native.ArrowTable]: ...
+        def send_batch_arrow(  # type: ignore[override]
+            self, data: ArrowData, flags: int = 0
+        ) -> asyncio.Future[int]: ...
+        def recv_batch_arrow(  # type: ignore[override]
+            self,
+            max_rows: int = 10_000,
+            timeout: float | None = None,
+            flags: int = 0,
+            *,
+            max_bytes: int = ...,
+            frames: bool = False,
+        ) -> asyncio.Future[_native.ArrowTable]: ...
         def send_serialized(  # type: ignore[override]
             self,
             msg: _T,

@@ -326,6 +326,10 @@ class Socket:
         does; raises only if not even the first was taken.
         """
 
+    def _send_rows(self, data: ArrowData, flags: int = 0) -> int: ...
+    def _recv_rows(
+        self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
+    ) -> ArrowTable: ...
     @overload
     def recv_batch(
         self,
@@ -757,6 +761,7 @@ class Collector:
         What went wrong before is raised. Closing again does nothing.
         """
 
+@final
 class ArrowTable:
     """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
 
@@ -786,8 +791,33 @@ class ArrowTable:
     ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def log_segment(data: Buffer) -> tuple[str, int, int]:
+    """What a log's file begins with: the log's id, the first offset, the place of the first frame."""
+
+def log_peek(data: Buffer, position: int) -> tuple[int, int, int, int] | None:
+    """The length, first offset, end and time of receipt of a frame; None if its header is not complete."""
+
+def log_rows(
+    data: Buffer,
+    position: int,
+    expected: int,
+    start: int,
+    end: int,
+    topics: Sequence[str] | None,
+    partition: int,
+    headers: bool,
+    frames: bool,
+) -> tuple[ArrowTable, int, int, str | None]:
+    """The rows of frames; the place and offset of the first that was not read; what is wrong with it."""
+
 def arrow_encode(data: ArrowData) -> bytes:
     """A table as one message, in Arrow's IPC stream format."""
+
+def arrow_messages(data: ArrowData) -> list[list[bytes]]:
+    """The messages of a table's rows, each a list of parts."""
+
+def arrow_rows(messages: list[list[bytes]], frames: bool) -> ArrowTable:
+    """Messages that were received as lists of parts, as rows."""
 
 def arrow_decode(message: Buffer | Frame) -> ArrowTable:
     """The table of such a message. Raises ValueError for anything else, whoever sent it."""

@@ -27,7 +27,7 @@ from typing import (
     overload,
 )
 
-from . import pickles, typed
+from . import _native, pickles, typed
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
@@ -47,7 +47,7 @@ from .options import OptionAttributes
 from .tracker import MessageTracker
 
 if TYPE_CHECKING:
-    from ._typing import Part
+    from ._typing import ArrowData, Part
     from .context import Context
 
 __all__ = ["IPC_PATH_MAX_LEN", "Socket", "SyncSocket"]
@@ -455,6 +455,53 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         """
         frame = self.recv(flags, copy=False)
         return self._deserialize(frame, lambda frame: typed.decode(frame, kind, dec_hook))
+
+    # ---- Arrow ----------------------------------------------------------------------
+
+    def send_arrow(self, data: "ArrowData", flags: int = 0) -> MessageTracker | None:
+        """Sends a table as one message, in Arrow's IPC stream format.
+
+        `data` is anything that speaks Arrow: a table, batch or array of pyarrow, polars,
+        nanoarrow or DuckDB, a data frame of pandas, what `recv_arrow` returned. An array
+        that is not of structs is sent as a column named ``value``.
+        """
+        return self.send(_native.arrow_encode(data), flags)
+
+    def recv_arrow(self, flags: int = 0) -> _native.ArrowTable:
+        """Receives a table that was sent as one message.
+
+        Every Arrow library takes it, without a copy: ``pyarrow.table(it)``,
+        ``polars.from_arrow(it)``. Raises ValueError for a message that is something
+        else, or made up: whatever a peer sends, nothing worse comes of it.
+        """
+        frame = self.recv(flags, copy=False)
+        return cast(_native.ArrowTable, self._deserialize(frame, _native.arrow_decode))
+
+    def send_batch_arrow(self, data: "ArrowData", flags: int = 0) -> int:
+        """Sends every row as a message, as `send_batch` does; returns how many.
+
+        The column ``value``, of bytes or text, has the messages; or ``frames``, lists of
+        bytes, those of several parts.
+        """
+        return self._send_rows(data, flags)
+
+    def recv_batch_arrow(
+        self,
+        max_rows: int = 10_000,
+        timeout: float | None = None,
+        flags: int = 0,
+        *,
+        max_bytes: int = 64 << 20,
+        frames: bool = False,
+    ) -> _native.ArrowTable:
+        """Receives what is there, at least one message, as the rows of a table.
+
+        As `recv_batch`, but the messages become a column ``value`` of bytes, without a
+        Python object for each: the last part of every message, or the only one. With
+        `frames` there is a column ``frames`` beside it, with the lists of all parts.
+        Stops at about `max_bytes` bytes.
+        """
+        return self._recv_rows(max_rows, max_bytes, timeout, flags, frames)
 
     # ---- monitoring -----------------------------------------------------------------
 

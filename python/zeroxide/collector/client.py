@@ -176,7 +176,7 @@ class Client(_native.Client):
 
         `parts` are (partition, attempt, number of parts), in the order in which the rows
         shall appear; what else was staged for the batch is forgotten. A batch that was
-        published before is not published again. Raises `Refused` (``not_staged``) if a part
+        published before is not published again. Raises `Refused` (``not-staged``) if a part
         is missing.
         """
         return Published(*self._publish(query, batch, list(parts)))

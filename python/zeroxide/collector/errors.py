@@ -45,10 +45,10 @@ class CollectorGone(CollectorError, TimeoutError):
 class Refused(CollectorError):
     """The collector answered that it does not do that.
 
-    `code` is a word for programs: ``gap``, ``fenced``, ``too_big``, ``full``,
-    ``read_only``, ``failed``, ``denied``, ``not_staged``, ``malformed``... `detail` is the
+    `code` is a word for programs: ``gap``, ``fenced``, ``too-big``, ``full``,
+    ``read-only``, ``failed``, ``denied``, ``not-staged``, ``malformed``... `detail` is the
     number that belongs to it: with ``corrupt`` the offset behind what is damaged, with
-    ``gap`` the sequence number that is expected, with ``too_big`` the limit.
+    ``gap`` the sequence number that is expected, with ``too-big`` the limit.
     """
 
     code: str

@@ -11,6 +11,7 @@ from gevent.hub import get_hub
 from gevent.socket import wait_read
 
 from .. import as_zmq
+from .._native import arrow_messages
 from ..constants import DONTWAIT, EVENT_ALL, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
 from ..context import Context as _BlockingContext
 from ..error import Again
@@ -103,6 +104,21 @@ class _Socket(_BlockingSocket[bytes]):
                 flags,
                 timeout,
             )
+
+        def _recv_rows(
+            self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
+        ) -> Any:
+            attempt = super()._recv_rows
+            return self._call(
+                POLLIN,
+                RCVTIMEO,
+                lambda flags: attempt(max_rows, max_bytes, 0, flags, frames),
+                flags,
+                timeout,
+            )
+
+        def _send_rows(self, data: Any, flags: int = 0) -> int:
+            return self.send_batch(arrow_messages(data), flags)
 
         def send(
             self, data: Any, flags: int = 0, copy: bool = True, track: bool = False, **kwargs: Any

@@ -56,11 +56,15 @@ mod _native {
     #[pymodule_export]
     use super::pipeline::collector::Collector;
     #[pymodule_export]
+    use super::pipeline::files::{log_peek, log_rows, log_segment};
+    #[pymodule_export]
     use super::pipeline::producer::Producer;
     #[pymodule_export]
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
     use super::socket::Socket;
+    #[pymodule_export]
+    use super::socket::rows::{arrow_messages, arrow_rows};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

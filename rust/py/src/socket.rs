@@ -1,6 +1,7 @@
 //! Sockets. The methods that move messages keep the GIL as long as they need not wait.
 
 mod recv;
+pub(crate) mod rows;
 mod send;
 mod settings;
 mod stats;
@@ -18,6 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
+use crate::arrow::ArrowTable;
 use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
@@ -254,6 +256,26 @@ impl Socket {
             flags,
             multipart,
         )
+    }
+
+    /// Sends every row of a table as a message and returns how many.
+    #[pyo3(signature = (data, flags=0))]
+    fn _send_rows(&self, py: Python<'_>, data: &Bound<'_, PyAny>, flags: i32) -> PyResult<usize> {
+        self.send_rows(py, data, flags)
+    }
+
+    /// Waits for a message and returns it with those that are there already, as rows of a table.
+    fn _recv_rows(
+        &self,
+        py: Python<'_>,
+        max_rows: i64,
+        max_bytes: i64,
+        timeout: Option<f64>,
+        flags: i32,
+        frames: bool,
+    ) -> PyResult<ArrowTable> {
+        let timeout = timeout.map(|timeout| millis(Some(timeout)));
+        self.recv_rows(py, max_rows, max_bytes, timeout, flags, frames)
     }
 
     /// Receives one part into a writable buffer and returns the part's size.

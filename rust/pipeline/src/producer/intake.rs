@@ -25,6 +25,9 @@ pub struct Bounds {
     pub linger: Duration,
 }
 
+/// What a batch takes besides its rows, at most.
+const AROUND_ROWS: u64 = 4096;
+
 /// Where a row went: which collector, and its number there, counted from 0 in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -260,8 +263,9 @@ impl Intake {
         self.bytes += cost;
     }
 
-    /// No row may be larger than this.
-    pub fn limit_rows(&mut self, bytes: u64) {
+    /// No batch may be larger than this.
+    pub fn limit(&mut self, bytes: u64) {
+        let bytes = bytes.saturating_sub(AROUND_ROWS);
         self.max_row = self.max_row.min(bytes);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.bounds.batch_bytes = self.bounds.batch_bytes.min(bytes);

@@ -141,6 +141,8 @@ pub struct Welcome {
     pub last_seq: Option<u64>,
     /// What may be unacknowledged.
     pub credit: Credit,
+    /// The most bytes of a batch.
+    pub max_batch: u64,
 }
 
 /// The window. `T` is a batch as it is sent, cheap to clone.
@@ -162,6 +164,7 @@ pub struct Window<T> {
     waiting_rows: u64,
     waiting_size: u64,
     credit: Credit,
+    max_batch: u64,
     /// What stands in the way, as the collector told.
     obstacle: Option<(Code, String)>,
     log_id: Option<LogId>,
@@ -197,6 +200,7 @@ impl<T: Clone> Window<T> {
             waiting_rows: 0,
             waiting_size: 0,
             credit: Credit::default(),
+            max_batch: u64::MAX,
             obstacle: None,
             log_id: None,
             request: 0,
@@ -299,6 +303,7 @@ impl<T: Clone> Window<T> {
         self.heard = now;
         self.state = State::Open;
         self.log_id = Some(welcome.log_id);
+        self.max_batch = welcome.max_batch;
         self.obstacle = None;
         self.go_back_to(has - base);
         self.take_credit(welcome.credit, now);
@@ -552,6 +557,16 @@ impl<T: Clone> Window<T> {
             && self.flying.bytes + entry.size <= self.credit.bytes;
         // However large it is, one batch may fly.
         if self.credit.is_nothing() || !(fits || self.cursor == 0) {
+            return None;
+        }
+        if entry.size > self.max_batch {
+            // Without it the ones behind it would be out of order. Those before it are still to be acknowledged.
+            if self.cursor > 0 {
+                return None;
+            }
+            let (size, rows, limit) = (entry.size, entry.rows, self.max_batch);
+            let text = format!("a batch of {rows} rows has {size} bytes, and it takes {limit}");
+            self.end(Code::TooBig, text, now);
             return None;
         }
         self.cursor += 1;

@@ -176,6 +176,10 @@ impl Worker {
 
     /// Tells how it stands. Whether it is over.
     fn publish(&mut self, now: Instant) -> bool {
+        // Whoever sees that rows are acknowledged can also take the notices of them.
+        if !self.notices.is_empty() {
+            self.shared.notices.add(self.notices.drain(..));
+        }
         let is_over = {
             let mut state = self.shared.state();
             for (at, conversation) in self.conversations.iter_mut().enumerate() {
@@ -191,11 +195,6 @@ impl Worker {
             state.stop
         };
         self.shared.changed.notify_all();
-        if self.notices.is_empty() {
-            self.shared.notices.nudge();
-        } else {
-            self.shared.notices.add(self.notices.drain(..));
-        }
         if is_over {
             for conversation in &mut self.conversations {
                 if let Some(spool) = conversation.spool.take() {
@@ -321,12 +320,13 @@ impl Conversation {
                 max_batch_bytes,
                 ..
             } => {
-                shared.state().intake.limit_rows(max_batch_bytes);
+                shared.state().intake.limit(max_batch_bytes);
                 let last_seq = last.map(|(_, seq)| seq);
                 let welcome = Welcome {
                     log_id,
                     last_seq,
                     credit,
+                    max_batch: max_batch_bytes,
                 };
                 self.window.on_welcome(id, welcome, now);
             }

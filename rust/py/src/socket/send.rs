@@ -107,8 +107,18 @@ impl Socket {
         flags: i32,
     ) -> PyResult<usize> {
         reclaim();
-        let core = self.core()?;
         let batch = self.take_messages(py, messages)?;
+        self.send_messages(py, batch, flags)
+    }
+
+    /// Sends messages; gives how many went out when not all of them could.
+    pub(super) fn send_messages(
+        &self,
+        py: Python<'_>,
+        batch: Vec<Message>,
+        flags: i32,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
         let total = batch.len();
         let mut messages = batch.into_iter();
         let ((mut sent, failed), wakes) =

@@ -313,6 +313,7 @@ impl World {
                         log_id: [7; 16],
                         last_seq: last,
                         credit,
+                        max_batch: 1 << 20,
                     };
                     self.window.on_welcome(id, welcome, self.now);
                 }
@@ -457,6 +458,7 @@ fn welcome(last_seq: Option<u64>) -> Welcome {
         log_id: [1; 16],
         last_seq,
         credit: CREDIT,
+        max_batch: 1 << 20,
     }
 }
 
@@ -473,6 +475,19 @@ fn no_more_flies_than_the_credit_allows() {
     world.arrive_down(false);
     assert_eq!(world.delivered, 5);
     assert_eq!(world.up.len(), 4);
+}
+
+#[test]
+fn a_batch_that_is_too_large_is_not_sent() {
+    let mut world = open();
+    world.push(1);
+    world.push(1 << 20);
+    assert_eq!(world.up.len(), 1);
+    world.arrive_up(false);
+    world.sync();
+    world.arrive_down(false);
+    assert!(world.up.is_empty());
+    assert_eq!(world.window.ending().map(|e| e.code), Some(Code::TooBig));
 }
 
 #[test]

@@ -1,0 +1,434 @@
+"""Messaging systems side by side, in numbers and pictures: `python benches/python/dissect.py [--quick] [--only zeroxide]`.
+
+One publisher, one subscriber, on one machine over tcp: what each side handles per second, how long messages take as
+more of them are sent at once, rates by size, and how latency is distributed when there is time for each. Libraries and
+servers that are not installed are left out, with the name of what would be needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import charts
+import report
+from cases import SIZES
+from systems import SYSTEMS, System
+
+PROGRAM = Path(__file__).with_name("systems.py")
+LIMIT_S = 40
+SLOW = 25.0  # seconds that a count may be expected to take before it is left out
+
+ABSENT = {
+    "nanomsg": "NNG, its successor, stands for it (pynng)",
+    "NSQ": "no Debian or PyPI package of nsqd, and the Go module proxy does not serve it",
+    "Kafka": "no Debian package; a download from the Apache mirrors would be needed",
+    "ActiveMQ": "its server (Debian: activemq) wants a JVM, and a Python client would reach it over STOMP only",
+    "Kestrel": "given up by its authors in 2015; no registry offers it",
+    "ruby-nats": "NATS' former server in Ruby; nats-server took its place",
+}
+
+Results = dict[str, Any]
+
+
+class Failed(Exception):
+    """A process ended, or took too long, without saying what it should."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    repetitions: int
+    counts: tuple[int, ...]
+    sizes: dict[int, int]  # and how many messages of each
+    sparse: int  # messages of the latency distribution
+
+
+FULL = Settings(
+    3,
+    (1_000, 5_000, 50_000, 500_000, 1_000_000),
+    {8: 300_000, 64: 300_000, 1024: 200_000, 16384: 20_000, 262144: 2_000},
+    2_000,
+)
+QUICK = Settings(
+    1, (1_000, 5_000, 50_000), {64: 50_000, 1024: 50_000, 16384: 5_000, 262144: 500}, 500
+)
+
+
+def main() -> int:
+    arguments = parse()
+    settings = QUICK if arguments.quick else FULL
+    results: dict[str, Results] = {}
+    absent = dict(ABSENT)
+    for name, system in SYSTEMS.items():
+        if arguments.only.lower() not in name.lower():
+            continue
+        if reason := missing(system):
+            absent[name] = reason
+            continue
+        try:
+            with served(name, system) as address:
+                results[name] = measure(name, system, address, settings)
+        except Failed as why:
+            absent[name] = f"did not start: {why}"
+    for name, reason in absent.items():
+        print(f"left out: {name}: {reason}")
+    out: Path = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    machine = report.machine([], {})
+    (out / "systems.json").write_text(
+        json.dumps({"machine": machine, "absent": absent, "systems": results}, indent=1) + "\n"
+    )
+    (out / "systems.md").write_text(markdown(machine, results, absent, settings))
+    names = draw(results, out) if results else []
+    print(f"written: {out}/systems.json, systems.md, {', '.join(names)}")
+    return 0
+
+
+def missing(system: System) -> str | None:
+    if importlib.util.find_spec(system.module) is None:
+        return f"no Python module {system.module} here"
+    if system.server and program(system.server) is None:
+        return f"no {system.server} here (Debian: {system.package})"
+    return None
+
+
+def program(name: str) -> str | None:
+    beside = "/usr/lib/rabbitmq/bin"  # what Debian has on the PATH changes to another user first
+    return shutil.which(
+        name, path=f"{beside}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+    )
+
+
+# ---------------------------------------------------------------- servers
+
+
+@contextlib.contextmanager
+def served(name: str, system: System) -> Iterator[str | None]:
+    """The address of a server that was started for this; none for what needs no server."""
+    if not system.server:
+        yield None
+        return
+    path, port = program(system.server), free_port()
+    assert path is not None
+    with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
+        commands = {
+            "NATS": [path, "-a", "127.0.0.1", "-p", str(port)],
+            "Redis": [
+                *(path, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder),
+                # Slow subscribers would be disconnected otherwise.
+                *("--client-output-buffer-limit", "pubsub", "0", "0", "0"),
+            ],
+            "RabbitMQ": [path],
+        }
+        env = os.environ | rabbit_environment(folder, port)
+        log = open(Path(folder) / "log", "w+")  # noqa: SIM115  (lives as long as the server)
+        server = subprocess.Popen(
+            commands[name], env=env, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            wait_for(port, server)
+            yield f"127.0.0.1:{port}"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, 15)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(10)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, 9)
+            if name == "RabbitMQ" and (epmd := shutil.which("epmd")):
+                # Erlang's name server goes into a session of its own; its port is ours alone.
+                subprocess.run([epmd, "-kill"], env=env, stdout=subprocess.DEVNULL)
+            log.close()
+
+
+def rabbit_environment(folder: str, port: int) -> dict[str, str]:
+    return {
+        "HOME": folder,  # for the cookie
+        "RABBITMQ_NODENAME": "zeroxide-bench@localhost",
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "ERL_EPMD_PORT": str(free_port()),
+        "RABBITMQ_MNESIA_BASE": f"{folder}/mnesia",
+        "RABBITMQ_LOG_BASE": f"{folder}/logs",
+        "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
+        "RABBITMQ_PID_FILE": f"{folder}/pid",
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            raise Failed(f"the server ended with {server.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.2)
+    raise Failed("no answer within a minute")
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def measure(name: str, system: System, address: str | None, settings: Settings) -> Results:
+    print(f"\n{name}", flush=True)
+    repetitions = 1 if system.server else settings.repetitions
+    results: Results = {"floods": {}, "sizes": {}}
+    per_message = 0.0
+    for count in settings.counts:
+        if count * per_message > SLOW:
+            print(f"  {count:>9,} x 1 KiB would take over {SLOW:.0f} s")
+            continue
+        flood = median_of(name, address, {"size": 1024, "count": count}, repetitions)
+        if flood is None:
+            continue
+        results["floods"][count] = flood
+        per_message = 1 / min(flood["rate"], flood["sender_rate"])
+        print(
+            f"  {count:>9,} x 1 KiB: sent {report.short(flood['sender_rate'], 'msgs/s')}/s, received "
+            f"{report.short(flood['rate'], 'msgs/s')}/s, mean {flood['mean_us']:.0f} us, lost {count - flood['arrived']:,}",
+            flush=True,
+        )
+    for size, count in settings.sizes.items():
+        fewer = count // 10 if system.server else count
+        flood = median_of(name, address, {"size": size, "count": fewer}, repetitions)
+        if flood is not None:
+            results["sizes"][size] = flood
+            rate = report.short(flood["rate"], "msgs/s")
+            print(f"  {SIZES[size]:>9}: received {rate}/s", flush=True)
+    task = {"size": 1024, "count": settings.sparse, "rate": 1000}
+    if (sparse := median_of(name, address, task, 1)) is not None:
+        results["sparse"] = sparse
+        at = sparse["percentiles_us"]
+        print(
+            f"  1000/s: p50 {at['0.5']:.0f} us, p99 {at['0.99']:.0f} us, p99.9 {at['0.999']:.0f} us"
+        )
+    return results
+
+
+def median_of(name: str, address: str | None, task: Results, repetitions: int) -> Results | None:
+    """The run whose received rate is in the middle."""
+    runs = []
+    for _ in range(repetitions):
+        try:
+            runs.append(run(name, address or f"127.0.0.1:{free_port()}", task))
+        except (Failed, OSError) as why:
+            print(f"  {task}: {why}", file=sys.stderr)
+    arrived = [one for one in runs if one.get("rate")]
+    if not arrived:
+        return None
+    middle = statistics.median_low(one["rate"] for one in arrived)
+    return next(one for one in arrived if one["rate"] == middle)
+
+
+def run(name: str, address: str, task: Results) -> Results:
+    publisher = start(name, "pub", address, task)
+    subscriber = start(name, "sub", address, task)
+
+    def give_up() -> None:
+        publisher.kill()
+        subscriber.kill()
+
+    watchdog = threading.Timer(LIMIT_S, give_up)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        hear(subscriber)
+        tell(publisher)
+        sent = hear(publisher)
+        result: Results = hear(subscriber)["result"]
+        tell(publisher)
+        return result | sent
+    finally:
+        watchdog.cancel()
+        for process in (publisher, subscriber):
+            process.kill()
+            process.communicate()
+
+
+def start(name: str, side: str, address: str, task: Results) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), name, side, address, json.dumps(task)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+
+
+def hear(process: subprocess.Popen[str]) -> Results:
+    assert process.stdout is not None
+    if not (line := process.stdout.readline()):
+        raise Failed(f"a process ended with {process.wait()}")
+    said: Results = json.loads(line)
+    return said
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write("\n")
+
+
+# ---------------------------------------------------------------- showing
+
+
+def draw(results: dict[str, Results], out: Path) -> list[str]:
+    colours = charts.colours_of(SYSTEMS)
+    counts = sorted({count for result in results.values() for count in result["floods"]})
+    sizes = sorted({size for result in results.values() for size in result["sizes"]})
+    most = counts[-1]
+    floods = {name: result["floods"] for name, result in results.items() if result["floods"]}
+    last = {name: max(result) for name, result in floods.items()}
+    by_rate = sorted(floods, key=lambda name: -floods[name][last[name]]["rate"])
+
+    def label(name: str) -> str:
+        return name if last[name] == most else f"{name} ({charts.number(last[name])})"
+
+    names = {label(name): colours[name] for name in floods}
+    pictures = {
+        "rates.svg": charts.bar_chart(
+            f"{most:,} messages of 1 KiB: what each side handles per second",
+            "messages per second; a number behind a name: with fewer messages",
+            {
+                label(name): {
+                    "received": floods[name][last[name]]["rate"],
+                    "sent": floods[name][last[name]]["sender_rate"],
+                }
+                for name in by_rate
+            },
+            names,
+        ),
+        "received.svg": charts.bar_chart(
+            f"{most:,} messages of 1 KiB: received per second",
+            "messages per second; a number behind a name: with fewer messages",
+            {label(name): {"": floods[name][last[name]]["rate"]} for name in by_rate},
+            names,
+        ),
+        "mean-latency.svg": charts.line_chart(
+            "Mean latency against the number of messages sent at once",
+            "messages of 1 KiB",
+            "mean time from send to receive, us",
+            {
+                name: [(count, flood["mean_us"]) for count, flood in result.items()]
+                for name, result in floods.items()
+            },
+            colours,
+            {count: charts.number(count) for count in counts},
+        ),
+        "latency.svg": charts.line_chart(
+            "How long messages take at 1000 per second",
+            "share of the messages that took no longer",
+            "time from send to receive, us",
+            {
+                name: [
+                    (1 / (1 - float(share)), us)
+                    for share, us in result["sparse"]["percentiles_us"].items()
+                    if share in ("0.5", "0.9", "0.99", "0.999")
+                ]
+                for name, result in results.items()
+                if "sparse" in result
+            },
+            colours,
+            {2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %"},
+        ),
+    }
+    for file, y_label, factor in (
+        ("messages-by-size.svg", "messages received per second", lambda _: 1.0),
+        ("megabytes-by-size.svg", "MB received per second", lambda size: size / 1e6),
+    ):
+        pictures[file] = charts.line_chart(
+            f"{y_label[0].upper()}{y_label[1:]}, by size",
+            "size of a message",
+            y_label,
+            {
+                name: [
+                    (size, flood["rate"] * factor(size)) for size, flood in result["sizes"].items()
+                ]
+                for name, result in results.items()
+            },
+            colours,
+            {size: SIZES[size] for size in sizes},
+        )
+    for file, picture in pictures.items():
+        (out / file).write_text(picture)
+    return list(pictures)
+
+
+def markdown(
+    machine: dict[str, str], results: dict[str, Results], absent: dict[str, str], settings: Settings
+) -> str:
+    what = ", ".join(f"{name} {version}" for name, version in machine.items() if name != "date")
+    lines = [
+        f"{machine['date']}: {what}. One publisher and one subscriber over tcp, 1 KiB, as fast as they can; libraries: the "
+        f"middle one of {settings.repetitions} runs; servers: one run.",
+        "",
+        "| system | messages | sent/s | received/s | lost | mean us | p50 us at 1000/s | p99 us at 1000/s |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, result in results.items():
+        at = result.get("sparse", {}).get("percentiles_us", {})
+        for count, flood in result["floods"].items():
+            cells = [
+                name,
+                f"{count:,}",
+                report.short(flood["sender_rate"], "msgs/s"),
+                report.short(flood["rate"], "msgs/s"),
+                f"{count - flood['arrived']:,}",
+                f"{flood['mean_us']:.0f}",
+                report.short(at.get("0.5"), "us"),
+                report.short(at.get("0.99"), "us"),
+            ]
+            lines.append(report.table_line(cells))
+    lines += ["", *multiples(results)]
+    lines += ["", *(f"* {name} is left out: {reason}." for name, reason in absent.items()), ""]
+    return "\n".join(lines)
+
+
+def multiples(results: dict[str, Results]) -> list[str]:
+    """What zeroxide receives over what each of the others does, of the most messages that both were sent."""
+    ours = results.get("zeroxide", {}).get("floods", {})
+    lines = []
+    for name, result in results.items():
+        if name != "zeroxide" and (both := ours.keys() & result["floods"].keys()):
+            times = ours[max(both)]["rate"] / result["floods"][max(both)]["rate"]
+            lines.append(
+                f"* zeroxide receives {times:.1f} times what {name} does ({max(both):,} messages)."
+            )
+    return lines
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a short look")
+    parser.add_argument("--only", default="", help="just the systems whose name holds this text")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,305 @@
+//! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object for each.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, ListBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use zeroxide::{ErrorKind, Frame, Message, Socket as CoreSocket, Wait};
+use zeroxide_log::Table;
+
+use super::{DONTWAIT, RCVTIMEO, Socket, deadline_of};
+use crate::arrow::{self, ArrowTable};
+use crate::blocking::{self, deadline_in, retry};
+use crate::buffer::{reclaim, with_contiguous};
+use crate::error::raise;
+
+/// A batch is ended before its 32-bit offsets do.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Messages taken at once: what follows is decided by how large they were.
+const FEW: usize = 64;
+
+impl Socket {
+    /// Waits for a message and takes it with those that are there already.
+    pub(super) fn recv_rows(
+        &self,
+        py: Python<'_>,
+        max_rows: i64,
+        max_bytes: i64,
+        timeout: Option<i64>,
+        flags: i32,
+        frames: bool,
+    ) -> PyResult<ArrowTable> {
+        reclaim();
+        let core = self.core()?;
+        let most = |limit: i64, name: &str| match usize::try_from(limit) {
+            Ok(limit) if limit > 0 => Ok(limit),
+            _ => Err(PyValueError::new_err(format!("{name} must be at least 1"))),
+        };
+        let (max_rows, max_bytes) = (most(max_rows, "max_rows")?, most(max_bytes, "max_bytes")?);
+        let mut rows = Rows::new(frames);
+        if let Some(message) = rest_of_parts(core) {
+            rows.push(&message).map_err(PyValueError::new_err)?;
+        } else {
+            for message in self.first_rows(py, max_rows.min(FEW), timeout, flags)? {
+                rows.push(&message).map_err(PyValueError::new_err)?;
+            }
+        }
+        let gathered = py.detach(|| {
+            while let Some(room) = rows.room(max_rows, max_bytes) {
+                match core.recv_batch(room, Wait::Dont) {
+                    Ok(messages) => messages.iter().try_for_each(|message| rows.push(message))?,
+                    // Whatever it is, the rows so far are not lost: the next call meets it.
+                    Err(_) => break,
+                }
+            }
+            Ok(rows)
+        });
+        let rows: Rows = gathered.map_err(|text: &str| PyValueError::new_err(text))?;
+        Ok(ArrowTable::new(rows.finish()))
+    }
+
+    fn first_rows(
+        &self,
+        py: Python<'_>,
+        most: usize,
+        timeout: Option<i64>,
+        flags: i32,
+    ) -> PyResult<Vec<Message>> {
+        let core = self.core()?;
+        match core.recv_batch(most, Wait::Dont) {
+            Err(error) if error.kind() == ErrorKind::Again => {
+                if flags & DONTWAIT != 0 || timeout == Some(0) {
+                    return Err(raise(error));
+                }
+            }
+            result => return result.map_err(raise),
+        }
+        let deadline = match timeout {
+            Some(millis) => deadline_in(millis),
+            None => deadline_of(core, RCVTIMEO)?,
+        };
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
+        })
+    }
+
+    /// Sends every row as a message; gives how many.
+    pub(super) fn send_rows(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        flags: i32,
+    ) -> PyResult<usize> {
+        reclaim();
+        let messages = messages_of(&arrow::import(data)?)?;
+        self.send_messages(py, messages, flags)
+    }
+}
+
+/// What is left of a message whose first parts were received one by one.
+fn rest_of_parts(core: &CoreSocket) -> Option<Message> {
+    let (first, _) = core.next_part()?;
+    let mut message = Message::single(first);
+    while let Some((frame, _)) = core.next_part() {
+        message.push(frame);
+    }
+    Some(message)
+}
+
+/// Columns that grow with every message.
+struct Rows {
+    schema: SchemaRef,
+    value: BinaryBuilder,
+    frames: Option<ListBuilder<BinaryBuilder>>,
+    done: Vec<RecordBatch>,
+    /// Bytes of the batch that is being built.
+    building: usize,
+    rows: usize,
+    bytes: usize,
+    largest: usize,
+}
+
+impl Rows {
+    fn new(with_frames: bool) -> Rows {
+        let item = Arc::new(Field::new("element", DataType::Binary, false));
+        let mut fields = vec![Field::new("value", DataType::Binary, false)];
+        if with_frames {
+            fields.push(Field::new("frames", DataType::List(item.clone()), false));
+        }
+        Rows {
+            schema: Arc::new(Schema::new(fields)),
+            value: BinaryBuilder::new(),
+            frames: with_frames.then(|| ListBuilder::new(BinaryBuilder::new()).with_field(item)),
+            done: Vec::new(),
+            building: 0,
+            rows: 0,
+            bytes: 0,
+            largest: 1,
+        }
+    }
+
+    /// How many messages may be taken next; None when that is enough.
+    fn room(&self, max_rows: usize, max_bytes: usize) -> Option<usize> {
+        let rows = max_rows.saturating_sub(self.rows);
+        let bytes = max_bytes.saturating_sub(self.bytes);
+        let fitting = (bytes / self.largest).clamp(1, 16 * FEW);
+        (rows > 0 && bytes > 0).then(|| rows.min(fitting))
+    }
+
+    fn push(&mut self, message: &Message) -> Result<(), &'static str> {
+        let parts = message.iter().map(Frame::len);
+        let size = parts.fold(0, |sum: usize, part| sum.saturating_add(part));
+        if size > MOST_BYTES {
+            return Err("a message of more than 1 GiB does not go into a column; it is lost");
+        }
+        if self.building + size > MOST_BYTES {
+            self.end_batch();
+        }
+        let value = message.iter().last().map_or(&[][..], Frame::as_slice);
+        self.value.append_value(value);
+        if let Some(frames) = &mut self.frames {
+            for frame in message.iter() {
+                frames.values().append_value(frame.as_slice());
+            }
+            frames.append(true);
+        }
+        self.rows += 1;
+        self.bytes += size;
+        self.building += size;
+        self.largest = self.largest.max(size);
+        Ok(())
+    }
+
+    fn end_batch(&mut self) {
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(self.value.finish())];
+        columns.extend(
+            self.frames
+                .as_mut()
+                .map(|frames| Arc::new(frames.finish()) as ArrayRef),
+        );
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        self.done
+            .push(batch.expect("columns as the schema has them"));
+        self.building = 0;
+    }
+
+    fn finish(mut self) -> Table {
+        self.end_batch();
+        Table {
+            schema: self.schema,
+            batches: self.done,
+        }
+    }
+}
+
+/// Every row as a message: its `frames`, or its `value` alone.
+fn messages_of(table: &Table) -> PyResult<Vec<Message>> {
+    let mut messages = Vec::with_capacity(table.rows());
+    for batch in &table.batches {
+        if let Some(frames) = batch.column_by_name("frames") {
+            let lists = frames.as_list_opt::<i32>();
+            let lists = lists.ok_or_else(|| wrong("frames", "a list of bytes or text", frames))?;
+            for row in 0..lists.len() {
+                let parts = lists.value(row);
+                if lists.is_null(row) || parts.is_empty() {
+                    return Err(PyValueError::new_err("a message has at least one part"));
+                }
+                let bodies = Bodies::of("frames", &parts)?;
+                let frames = (0..parts.len()).map(|at| bodies.frame(at));
+                messages.push(Message::from_frames(frames.collect::<PyResult<Vec<_>>>()?));
+            }
+            continue;
+        }
+        let value = batch.column_by_name("value");
+        let value = value.ok_or_else(|| {
+            PyValueError::new_err("the rows have no column named value: select(value=...) first")
+        })?;
+        let bodies = Bodies::of("value", value)?;
+        for row in 0..value.len() {
+            messages.push(Message::single(bodies.frame(row)?));
+        }
+    }
+    Ok(messages)
+}
+
+fn wrong(name: &str, expected: &str, found: &ArrayRef) -> PyErr {
+    let found = found.data_type();
+    PyValueError::new_err(format!(
+        "the column {name} is of type {found}, not {expected}"
+    ))
+}
+
+/// A column of bytes or text.
+enum Bodies<'a> {
+    Binary(&'a arrow_array::BinaryArray),
+    LargeBinary(&'a arrow_array::LargeBinaryArray),
+    BinaryView(&'a arrow_array::BinaryViewArray),
+    Text(&'a arrow_array::StringArray),
+    LargeText(&'a arrow_array::LargeStringArray),
+    TextView(&'a arrow_array::StringViewArray),
+}
+
+impl<'a> Bodies<'a> {
+    fn of(name: &str, column: &'a ArrayRef) -> PyResult<Bodies<'a>> {
+        if column.null_count() > 0 {
+            let text = format!("a null in the column {name} cannot be sent");
+            return Err(PyValueError::new_err(text));
+        }
+        Ok(match column.data_type() {
+            DataType::Binary => Bodies::Binary(column.as_binary()),
+            DataType::LargeBinary => Bodies::LargeBinary(column.as_binary()),
+            DataType::BinaryView => Bodies::BinaryView(column.as_binary_view()),
+            DataType::Utf8 => Bodies::Text(column.as_string()),
+            DataType::LargeUtf8 => Bodies::LargeText(column.as_string()),
+            DataType::Utf8View => Bodies::TextView(column.as_string_view()),
+            _ => return Err(wrong(name, "bytes or text", column)),
+        })
+    }
+
+    /// A body of its own: the column's memory may belong to Python.
+    fn frame(&self, row: usize) -> PyResult<Frame> {
+        Ok(Frame::copy_from(match self {
+            Bodies::Binary(column) => column.value(row),
+            Bodies::LargeBinary(column) => column.value(row),
+            Bodies::BinaryView(column) => column.value(row),
+            Bodies::Text(column) => column.value(row).as_bytes(),
+            Bodies::LargeText(column) => column.value(row).as_bytes(),
+            Bodies::TextView(column) => column.value(row).as_bytes(),
+        }))
+    }
+}
+
+/// The messages of a table's rows, for sockets that send lists of them.
+#[pyfunction]
+pub(crate) fn arrow_messages<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    let py = data.py();
+    let list = PyList::empty(py);
+    for message in messages_of(&arrow::import(data)?)? {
+        let parts = message
+            .iter()
+            .map(|frame| PyBytes::new(py, frame.as_slice()));
+        list.append(PyList::new(py, parts.collect::<Vec<_>>())?)?;
+    }
+    Ok(list)
+}
+
+/// Messages that were received as lists of parts, as rows.
+#[pyfunction]
+pub(crate) fn arrow_rows(messages: &Bound<'_, PyList>, frames: bool) -> PyResult<ArrowTable> {
+    let mut rows = Rows::new(frames);
+    for message in messages {
+        let mut parts = Vec::new();
+        for part in message.try_iter()? {
+            parts.push(with_contiguous(&part?, Frame::copy_from)?);
+        }
+        rows.push(&Message::from_frames(parts))
+            .map_err(PyValueError::new_err)?;
+    }
+    Ok(ArrowTable::new(rows.finish()))
+}

@@ -1,0 +1,92 @@
+"""Collectors in processes of their own, and what is in a log."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SERVE = """
+import sys
+from zeroxide.collector import Collector
+collector = Collector(sys.argv[1], sys.argv[2])
+print(collector.endpoint, flush=True)
+sys.stdin.read()
+collector.close()
+"""
+
+
+class Process:
+    """A collector that can be killed and started again, at the same address."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.endpoint = "tcp://127.0.0.1:*"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> str:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(self.directory), self.endpoint],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.endpoint = self._process.stdout.readline().strip()
+        assert self.endpoint, "the collector did not start"
+        return self.endpoint
+
+    def stop_for_now(self) -> None:
+        """The process stands still: it answers nobody, and its connections stay up."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+@contextmanager
+def process(directory: Path) -> Iterator[Process]:
+    """A collector in a process of its own."""
+    collector = Process(directory)
+    collector.start()
+    try:
+        yield collector
+    finally:
+        collector.kill()
+
+
+def fetch(endpoint: str, **options: Any) -> Any:
+    """Everything in a log, as a pyarrow.Table."""
+    import pyarrow
+
+    from zeroxide.collector import Client
+
+    client = Client(endpoint)
+    info = client.info()
+    batches = list(client.fetch(info.earliest, info.latest, **options))
+    table = pyarrow.Table.from_batches(batches) if batches else None
+    if table is not None:
+        assert table["offset"].to_pylist() == list(range(info.earliest, info.latest))
+    return table
+
+
+def values(endpoint: str) -> list[bytes]:
+    """The values of everything in a log."""
+    table = fetch(endpoint)
+    return [] if table is None else table["value"].to_pylist()
+
+
+def seqs(endpoint: str) -> list[int]:
+    """The sequence numbers of everything in a log."""
+    table = fetch(endpoint)
+    return [] if table is None else table["seq"].to_pylist()

@@ -1,0 +1,108 @@
+"""zeroxide.asyncio.Producer."""
+
+import asyncio
+import time
+
+import pyarrow as pa
+import pytest
+from collecting import process, values
+
+import zeroxide.asyncio
+from zeroxide.collector import Collector, CollectorGone
+from zeroxide.collector.errors import NotAcknowledged
+
+pytestmark = pytest.mark.zeroxide_only
+
+NOBODY = "tcp://127.0.0.1:9"
+
+
+@pytest.fixture
+def collector(directory):
+    with Collector(directory / "log") as collector:
+        yield collector
+
+
+def test_a_row_and_its_receipt(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            deliveries = [await producer.send(b"%d" % row, key="k") for row in range(100)]
+            receipts = await asyncio.gather(*deliveries)
+            assert [receipt.offset for receipt in receipts] == list(range(100))
+            assert [receipt.first_seq for receipt in receipts] == list(range(100))
+            assert await producer.send_batch([b"x"] * 1000) == 1000
+            assert await producer.send_arrow(pa.table({"value": ["y"] * 10})) == 10
+            await producer.flush(20)
+            assert producer.stats()["acknowledged"] == 1110
+
+    asyncio.run(main())
+    assert len(values(collector.endpoint)) == 1110
+
+
+def test_nobody_has_to_wait_for_receipts(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint, max_unacked_rows=50) as producer:
+            for row in range(1000):
+                await producer.send(b"%d" % row)
+
+    asyncio.run(main())
+    assert values(collector.endpoint) == [b"%d" % row for row in range(1000)]
+
+
+def test_waiting_for_room_holds_up_nobody(directory):
+    async def main(collector):
+        async with zeroxide.asyncio.Producer(collector.endpoint, max_unacked_rows=10) as producer:
+            await (await producer.send(b"first"))
+            collector.stop_for_now()
+
+            async def send():
+                for row in range(100):
+                    await producer.send(b"%d" % row)
+
+            sending = asyncio.create_task(send())
+            while producer.stats()["unacknowledged"] < 10:
+                await asyncio.sleep(0)
+            turns = 0
+            until = time.monotonic() + 0.2
+            while time.monotonic() < until:
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 100 and not sending.done()
+            collector.go_on()
+            await asyncio.wait_for(sending, 20)
+
+    with process(directory) as collector:
+        asyncio.run(main(collector))
+        assert len(values(collector.endpoint)) == 101
+
+
+def test_a_collector_that_is_gone():
+    async def main():
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout=0.3, max_unacked_rows=2)
+        delivery = await producer.send(b"x")
+        await producer.send(b"y")
+        with pytest.raises(NotAcknowledged):
+            await producer.flush(0.05)
+        with pytest.raises(CollectorGone):
+            await producer.send(b"z")
+        with pytest.raises(CollectorGone):
+            await producer.flush()
+        with pytest.raises(CollectorGone):
+            await producer.close()
+        with pytest.raises(NotAcknowledged):
+            await delivery
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_wait_loses_nothing(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            delivery = await producer.send(b"x")
+            delivery.cancel()
+            flush = asyncio.create_task(producer.flush())
+            await asyncio.sleep(0)
+            flush.cancel()
+            await producer.send(b"y")
+
+    asyncio.run(main())
+    assert values(collector.endpoint) == [b"x", b"y"]

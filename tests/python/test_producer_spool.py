@@ -1,0 +1,121 @@
+"""A producer's spool: rows that survive the process, and are sent once."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from collecting import process, seqs, values
+
+from zeroxide.collector import Collector
+from zeroxide.collector.errors import CollectorError, CollectorGone
+from zeroxide.producer import Producer
+
+pytestmark = pytest.mark.zeroxide_only
+
+NOBODY = "tcp://127.0.0.1:9"
+
+# Sends numbers from where the spool ends, and says how far it came.
+SEND = """
+import sys, time
+from zeroxide import Producer
+endpoint, spool, total = sys.argv[1], sys.argv[2], int(sys.argv[3])
+producer = Producer(endpoint, name="p", spool=spool, batch_rows=100, linger_ms=1)
+while (at := producer.stats()["collectors"][endpoint]["next_seq"]) is None:
+    time.sleep(0.001)
+for row in range(at, total):
+    producer.send(b"%d" % row)
+    if row % 1000 == 0:
+        print(row, flush=True)
+producer.close(30)
+print("done", flush=True)
+"""
+
+
+def sender(endpoint, spool, total):
+    return subprocess.Popen(
+        [sys.executable, "-c", SEND, endpoint, str(spool), str(total)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_every_row_once_while_the_producer_is_killed(directory):
+    """Its program goes on where the rows in the spool and the collector end."""
+    with process(directory / "log") as collector:
+        for kill_at in (10_000, 25_000, 25_000):
+            sending = sender(collector.endpoint, directory / "spool", 40_000)
+            for line in sending.stdout:
+                if line.strip() == "done" or int(line) >= kill_at:
+                    break
+            sending.kill()
+            sending.communicate()
+            if kill_at == 25_000:
+                collector.kill()
+                collector.start()
+        sending = sender(collector.endpoint, directory / "spool", 40_000)
+        assert "done" in sending.communicate(timeout=60)[0]
+        assert values(collector.endpoint) == [b"%d" % row for row in range(40_000)]
+        assert seqs(collector.endpoint) == list(range(40_000))
+
+
+def test_rows_wait_for_a_collector_that_comes_later(directory):
+    with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
+        name = producer.name
+        for row in range(1000):
+            producer.send(b"%d" % row)
+        with pytest.raises(CollectorGone):
+            producer.flush()
+        # Rows in a spool may wait for longer than that.
+        producer.send(b"1000")
+        producer.close(0)
+    with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
+        assert producer.name == name
+        assert producer.stats()["unacknowledged"] == 1001
+        producer.close(0)
+
+
+def test_what_does_not_fit_into_memory_is_read_again(directory):
+    with process(directory / "log") as collector:
+        collector.kill()
+        spool = directory / "spool"
+        with Producer(collector.endpoint, spool=spool, max_unacked_bytes=100_000) as producer:
+            began = time.monotonic()
+            for row in range(50_000):
+                producer.send(b"%050d" % row)
+            assert time.monotonic() - began < 30
+            collector.start()
+            producer.flush(30)
+        assert values(collector.endpoint) == [b"%050d" % row for row in range(50_000)]
+
+
+def test_a_full_spool_waits(directory):
+    spool = directory / "spool"
+    with Producer(NOBODY, spool=spool, spool_bytes=100_000, timeout=0.3) as producer:
+        with pytest.raises(CollectorGone):
+            for _ in range(10_000):
+                producer.send(bytes(100))
+        assert 500 < producer.stats()["rows"] < 1100
+        producer.close(0)
+
+
+def test_one_process_and_one_name_per_spool(directory):
+    spool = directory / "spool"
+    with Producer(NOBODY, spool=spool, name="mine") as producer:
+        with pytest.raises(CollectorError, match="in use"):
+            Producer(NOBODY, spool=spool)
+        producer.close(0)
+    with pytest.raises(CollectorError, match="belongs to producer"):
+        Producer(NOBODY, spool=spool, name="yours")
+
+
+def test_a_new_spool_for_an_old_name(directory):
+    with Collector(directory / "log") as collector:
+        for run in ("one", "two"):
+            with Producer(collector.endpoint, name="p", spool=directory / run) as producer:
+                producer.send_batch([b"x"] * 10)
+        # The first one's spool does not know what the second one sent.
+        with Producer(collector.endpoint, name="p", spool=directory / "one") as producer:
+            producer.send(b"last")
+            producer.flush(20)
+        assert seqs(collector.endpoint) == list(range(21))
