@@ -29,6 +29,8 @@ from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowle
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+else:
+    Buffer = object  # Python has a name for it from 3.12 on
 
 __all__ = [
     "AsyncProducer",
@@ -41,11 +43,11 @@ __all__ = [
     "Refused",
 ]
 
-Value: TypeAlias = "str | Buffer"
-Headers: TypeAlias = "Mapping[str, Value] | Iterable[tuple[str, Value]]"
+Value: TypeAlias = str | Buffer
+Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
 Timestamp: TypeAlias = datetime | float | int
 # A value, or a dict with `value` and, if it likes, `key`, `topic`, `headers`, `timestamp`.
-Row: TypeAlias = "Value | Mapping[str, Any]"
+Row: TypeAlias = Value | Mapping[str, Any]
 
 # How long a program that ends without closing its producers waits for their last rows.
 _LAST_WORDS = 2.0
