@@ -8,7 +8,7 @@ BENCH_PYTHON := build/bench-venv/bin/python
 .PHONY: help demo test test-all matrix soak faults bench bench-quick bench-environment lint docs wheel clean
 
 help:
-	@echo 'make demo      flights through zeroxide into Spark and back (installs what it needs)'
+	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
 	@echo 'make test-all  that, the slow tests and the release wheel'
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
@@ -43,7 +43,7 @@ faults:
 	$(VENV_PYTHON) -m pytest tests/soak -m "" -v
 
 bench: bench-environment
-	cargo bench --bench codec --bench queue --bench sockets
+	cargo bench --bench queue --bench codec --bench routing --bench sockets
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench
 	$(BENCH_PYTHON) benches/python/native.py --out build/bench
 	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench

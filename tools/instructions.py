@@ -1,6 +1,7 @@
 """Counts the instructions of the hot paths under callgrind and compares them with benches/instructions/counts.json.
 
-`tools/instructions.py` fails where a path takes 5 % more than recorded; `--record` writes down what is measured now.
+`tools/instructions.py` fails where a path takes 5 % more than recorded; `--record` writes down what is measured now, in
+the file and in docs/hot-path.md, which names the functions behind some of the counts.
 Counts do not depend on who else uses the machine, but on the compiler and the CPU's family, so they are recorded for
 one of each. Standard library only; tools/stages.py runs it in `make test`.
 """
@@ -17,12 +18,26 @@ import sys
 import tempfile
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "hot-path.md"
 RECORD = ROOT / "benches" / "instructions" / "counts.json"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-PROFILE = "quick"  # as `cargo test` builds it for the stage before
+PROFILE = "counted"
 TOLERANCE = 0.05
+LEAST_SHARE = 0.02  # of a path's instructions, for a function to be named
+BEGIN, END = "<!-- counts:begin -->", "<!-- counts:end -->"
+
+# The paths whose functions the page names, with what they are.
+SHOWN = {
+    "send 64 B, PUSH inproc": "`Socket::send`, into a pipe",
+    "recv 64 B, PUSH inproc": "`Socket::recv`, out of a pipe",
+    "encode 64 B": "The engine encodes; the harness's copy, in place of `sendmsg`, is half of `memcpy`",
+    "decode 64 B": "The engine decodes; the harness's copy, in place of `recv`, is half of `memcpy`",
+    "decode 1024 B": "The same with bodies too long to lie in the frame",
+    "match one of 1000 topics": "A publisher finds out who wants a message",
+}
 
 
 def main() -> int:
@@ -38,12 +53,22 @@ def main() -> int:
     if not arguments.record and (reason := why_not()):
         print(f"not compared: {reason}")
         return 0
-    counts = count(build())
+    counts, functions = count(build())
     if arguments.record:
-        RECORD.write_text(json.dumps({"measured on": here(), "counts": counts}, indent=1) + "\n")
-        print(f"written: {RECORD.relative_to(ROOT)}, {len(counts)} paths")
+        record = {"measured on": here(), "counts": counts, "functions": functions}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        PAGE.write_text(spliced(PAGE.read_text(), tables(record)))
+        print(
+            f"written: {RECORD.relative_to(ROOT)}, {len(counts)} paths, and {PAGE.relative_to(ROOT)}"
+        )
         return 0
-    return compare(json.loads(RECORD.read_text())["counts"], counts)
+    record = json.loads(RECORD.read_text())
+    if spliced(page := PAGE.read_text(), tables(record)) != page:
+        print(
+            f"{PAGE.relative_to(ROOT)} does not say what {RECORD.relative_to(ROOT)} does: --record"
+        )
+        return 1
+    return compare(record["counts"], counts)
 
 
 def why_not() -> str | None:
@@ -91,8 +116,8 @@ def build() -> Path:
     return TARGET / PROFILE / "examples" / "instructions"
 
 
-def count(program: Path) -> dict[str, float]:
-    """Instructions of each path, per time that it ran."""
+def count(program: Path) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Instructions of each path, per time that it ran; and of some, what each function has of it."""
     with tempfile.TemporaryDirectory(prefix="zeroxide-instructions-") as folder:
         out = Path(folder) / "out"
         options = (
@@ -105,7 +130,7 @@ def count(program: Path) -> dict[str, float]:
         )
         if run.returncode != 0:
             sys.exit(f"{program} failed under callgrind:\n{run.stdout}{run.stderr}")
-        counts = {}
+        counts, functions = {}, {}
         for number, line in enumerate(run.stdout.splitlines(), start=1):
             name, _, times = line.rpartition(" ")
             dump = Path(f"{out}.{number}").read_text()
@@ -113,7 +138,64 @@ def count(program: Path) -> dict[str, float]:
             if total is None:
                 sys.exit(f"callgrind wrote no total for {name}")
             counts[name] = round(int(total[1]) / int(times), 1)
-        return counts
+            if name in SHOWN:
+                functions[name] = functions_in(Path(f"{out}.{number}"), int(times), counts[name])
+        return counts, functions
+
+
+def functions_in(dump: Path, times: int, total: float) -> dict[str, float]:
+    """Instructions of the functions themselves, without what they call."""
+    text = said("callgrind_annotate", "--inclusive=no", "--threshold=100", str(dump))
+    found: dict[str, float] = {}
+    for number, place in re.findall(
+        r"^ *([\d,]+) \( *[\d.]+%\) +(\S.*?)(?: \[.*\])?$", text, re.MULTILINE
+    ):
+        each = int(number.replace(",", "")) / times
+        # What starts a program appears with all of it, because nothing was counted before.
+        if LEAST_SHARE * total <= each < 0.99 * total:
+            name = short(place.split(":", 1)[1])
+            found[name] = round(found.get(name, 0) + each, 1)
+    return found
+
+
+def short(name: str) -> str:
+    """A function's name as one would say it: without crates, type parameters and what the compiler adds."""
+    name = re.sub(r"^<impl (.*) for (.*)>::", r"\2::", name)
+    name = re.sub(r"<(?:impl )?([\w:]+)(?:<[^<>]*>)? as [^<>]*(?:<[^<>]*>)?>", r"\1", name)
+    name = re.sub(r"[\w:]+::<impl ([\w:]+)>", r"\1", name)
+    name = re.sub(r"(\w)<\w+(?:,\w+)*>", r"\1", name)  # type parameters
+    drop = re.match(r"core::ptr::drop_in_place<([\w:]+)", name)
+    if drop:
+        return f"drop of {drop[1].rpartition('::')[2]}"
+    if name.startswith("__mem"):
+        return name.split("_")[2]
+    parts = re.sub(r"[<>]", "", name).split("::")
+    if "{{closure}}" in parts or parts[0] == "instructions":
+        return "the harness, with what is inlined into it"
+    return "::".join(parts[-2:])
+
+
+def tables(record: dict[str, Any]) -> str:
+    measured = record["measured on"]
+    lines = [f"Instructions, counted with {measured['rustc']} on {measured['CPU']}:", ""]
+    for path, text in SHOWN.items():
+        lines += [
+            f"**{text}** (`{path}`): {record['counts'][path]:.0f}",
+            "",
+            "| function | instructions |",
+            "| --- | --- |",
+        ]
+        lines += [f"| {name} | {each:.0f} |" for name, each in record["functions"][path].items()]
+        lines.append("")
+    others = {name: each for name, each in record["counts"].items() if name not in SHOWN}
+    lines += ["**All of them, per message**", "", "| path | instructions |", "| --- | --- |"]
+    lines += [f"| {name} | {each:.0f} |" for name, each in others.items()]
+    return "\n".join([*lines, ""])
+
+
+def spliced(page: str, text: str) -> str:
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    return pattern.sub(lambda _: f"{BEGIN}\n{text}{END}", page)
 
 
 def compare(recorded: dict[str, float], counts: dict[str, float]) -> int:

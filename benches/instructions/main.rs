@@ -248,6 +248,9 @@ fn joined(
 }
 
 fn message(sizes: &[usize]) -> Message {
+    if let [size] = sizes {
+        return Message::single(Frame::copy_from(&[7; 1024][..*size]));
+    }
     Message::from_frames(
         sizes
             .iter()

@@ -402,8 +402,22 @@ def markdown(
                 report.short(at.get("0.99"), "us"),
             ]
             lines.append(report.table_line(cells))
+    lines += ["", *multiples(results)]
     lines += ["", *(f"* {name} is left out: {reason}." for name, reason in absent.items()), ""]
     return "\n".join(lines)
+
+
+def multiples(results: dict[str, Results]) -> list[str]:
+    """What zeroxide receives over what each of the others does, of the most messages that both were sent."""
+    ours = results.get("zeroxide", {}).get("floods", {})
+    lines = []
+    for name, result in results.items():
+        if name != "zeroxide" and (both := ours.keys() & result["floods"].keys()):
+            times = ours[max(both)]["rate"] / result["floods"][max(both)]["rate"]
+            lines.append(
+                f"* zeroxide receives {times:.1f} times what {name} does ({max(both):,} messages)."
+            )
+    return lines
 
 
 def parse() -> argparse.Namespace:

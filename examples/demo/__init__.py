@@ -1,11 +1,14 @@
-"""The flights of 2013 through zeroxide into Spark, and the answer back over zeroxide.
+"""The flights of 2013 through zeroxide and Spark, and every one of them counted once.
 
-    publishers, one per airport          Spark                        this terminal
-    PUSH ── flights as lines ──▶ PULL, one partition each
-                                 by carrier and airport, by hour
-                                          PUB ── the answer ──▶ SUB ─▶ table, picture, check
-    PUSH ── progress, counters ────────────────────────────────▶ PULL ─▶ live view
+    three producers            a collector            Spark                      a collector
+    flights as lines,  ─────▶  their log,   ─────▶  delays by day,   ─────▶   the answer's log,
+    acknowledged               on disk              event time                exactly once
+                                                          │                         │
+                                                          └──── PUB ────▶ SUB       │ check
+                                                                    live view ◀─────┘
 
-``python -m examples.demo`` runs it and ends by itself. `flights` reads the data and computes
-the expected answer without Spark, `publisher` and `pipeline` are the processes, `view` and `picture` show the outcome.
+``python -m examples.demo`` runs it and ends by itself. On its way it kills Spark with SIGKILL,
+starts it again from its checkpoint, and compares in the end what is on the answer's log with
+what the data says. `flights` reads the data, `publisher` and `pipeline` are the processes,
+`state` is what is known of the run; `view`, `web` and `page.html` show it, `picture` the outcome.
 """

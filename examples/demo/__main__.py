@@ -1,29 +1,40 @@
-"""Starts the processes, shows what they do, checks the answer, and ends."""
+"""Starts the processes, shows what they do, kills one of them, checks the answer, and ends."""
 
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import webbrowser
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import zeroxide as zmq
+from zeroxide.collector import Client, Collector
 from zeroxide.spark import JavaNotFound, ensure_java
 
 from . import flights, picture
-from .flights import AIRPORTS, BY_CARRIER, BY_HOUR, TOTAL, Answer, Delays
-from .publisher import totals
-from .view import Reports, View, tables
+from .flights import Answer, Delays, Group
+from .state import State
+from .view import View, tables
+from .web import WebView
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Everything ends within three minutes, this process last.
-LIMIT_S = 160.0
+# It takes less than a minute where nothing else runs; this ends it in any case.
+LIMIT_S = 280.0
+
+# The query is killed when this share of the year is final.
+KILL_AT = 0.25
+
+# How often to look at the logs.
+LOOK_S = 0.1
 
 # How much of Spark's log is shown when it fails.
 LOG_LINES = 25
@@ -36,20 +47,25 @@ class Failed(Exception):
 def main() -> int:
     """Runs the demo; the exit code tells whether the answer was exact."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "demo", help="for the picture")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "demo", help="for all files")
     parser.add_argument(
         "--seconds",
         type=float,
-        default=12.0,
+        default=20.0,
         help="to spread the year over, so that there is something to see; 0: as fast as it goes",
     )
+    parser.add_argument("--port", type=int, default=0, help="of the page; some free one")
+    parser.add_argument("--no-browser", action="store_true", help="only say where the page is")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     # Ended by `kill` it ends its processes too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         ensure_java()
-        with Demo(arguments.out, arguments.seconds) as demo:
+        with Demo(arguments.out, arguments.seconds, arguments.port) as demo:
+            print(f"live view  {demo.web.url}", flush=True)
+            if sys.stdout.isatty() and not arguments.no_browser:
+                webbrowser.open(demo.web.url)
             return demo.run()
     except (Failed, JavaNotFound) as error:
         print(error, file=sys.stderr)
@@ -59,64 +75,81 @@ def main() -> int:
 
 
 class Demo:
-    """The processes, and the two sockets that listen to them."""
+    """The two collectors, the processes, and what is heard from them."""
 
-    def __init__(self, out: Path, seconds: float) -> None:
+    def __init__(self, out: Path, seconds: float, port: int) -> None:
         self.out = out
         self.seconds = seconds
         self.deadline = time.monotonic() + LIMIT_S
-        self.view = View()
-        self.reports: Reports = {}
-        self.answer: Answer = {}
-        self.messages = 0
+        self.state = State()
+        self.terminal = View()
+        self.web = WebView(port)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.published: dict[str, Any] = {}
+        self.answer_read = 0
 
     def __enter__(self) -> "Demo":
+        for name in ("flights", "answer", "checkpoint"):
+            shutil.rmtree(self.out / name, ignore_errors=True)
+        for name in ("publisher", "pipeline"):
+            self._log_of(name).unlink(missing_ok=True)
+        self.flights = Collector(self.out / "flights")
+        self.answer = Collector(self.out / "answer")
+        self.flights_client = Client(self.flights.endpoint)
+        self.answer_client = Client(self.answer.endpoint)
         self.context = zmq.Context()
-        self.progress = self.context.socket(zmq.PULL)
-        self.progress_port = self.progress.bind_to_random_port("tcp://127.0.0.1")
-        self.subscriber = self.context.socket(zmq.SUB)
-        self.subscriber.subscribe(b"")
-        self.subscriber_port = self.subscriber.bind_to_random_port("tcp://127.0.0.1")
+        self.reports, self.reports_at = self._bound(zmq.PULL)
+        self.live, self.live_at = self._bound(zmq.SUB)
+        self.live.subscribe(b"")
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
-            # A session of its own, so that Spark's JVM and workers end with it.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        for name in list(self.processes):
+            self._kill(name)
+        self.web.close()
         self.context.destroy(linger=0)
+        for client in (self.flights_client, self.answer_client):
+            client.close()
+        self.flights.close()
+        self.answer.close()
 
     def run(self) -> int:
         """From the first flight to the check."""
-        for airport in AIRPORTS:
-            self._start(
-                airport,
-                "publisher",
-                *("--airport", airport, "--seconds", str(self.seconds)),
-                *("--report", f"tcp://127.0.0.1:{self.progress_port}"),
-            )
-        self._until("the publishers' endpoints", lambda: len(self.reports) == len(AIRPORTS))
-        endpoints = [self.reports[airport]["endpoint"] for airport in AIRPORTS]
-        self._start(
-            "Spark",
-            "pipeline",
-            *("--flights", ",".join(endpoints)),
-            *("--answer", f"tcp://127.0.0.1:{self.subscriber_port}"),
-        )
-        self._until("the answer", self._complete)
-        self._until("the end of Spark", lambda: self.processes["Spark"].poll() is not None)
-        self._until("the end of the publishers", self._published)
-        self.view.show(self.reports, self._spark_state(), self.messages, last=True)
+        state = self.state
+        self._start("publisher", "--collector", self.flights.endpoint, "--seconds", self.seconds)
+        self._start_query()
+        self._until("the publisher", lambda: state.total > 0)
+        self._until("the first windows", lambda: state.final >= state.total * KILL_AT)
+
+        self._kill("pipeline")
+        state.kills.append(state.elapsed)
+        state.down, state.text = True, "killed with SIGKILL, starting again"
+        killed_at = state.batches
+        self._start_query()
+        self._until("the next batch", lambda: state.batches > killed_at)
+        state.down = False
+        self._until("the last window", lambda: state.final >= state.total)
+        self._until("the end of the publisher", lambda: "seconds" in self.published)
+
+        self._kill("pipeline")
+        state.text = "done"
         return self._conclude()
 
-    def _start(self, name: str, module: str, *arguments: str) -> None:
-        command = [sys.executable, "-m", f"{__package__}.{module}", *arguments]
+    def _start_query(self) -> None:
+        self._start(
+            "pipeline",
+            *("--flights", self.flights.endpoint),
+            *("--answer", self.answer.endpoint),
+            *("--view", self.live_at),
+            *("--checkpoint", self.out / "checkpoint"),
+        )
+
+    def _start(self, module: str, *arguments: object) -> None:
+        command = [sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)]
         limit = self.deadline - time.monotonic()
-        with open(self.out / f"{name.lower()}.log", "wb") as log:
-            self.processes[name] = subprocess.Popen(
-                [*command, "--limit", f"{limit:.0f}"],
+        with open(self._log_of(module), "ab") as log:
+            self.processes[module] = subprocess.Popen(
+                [*command, "--report", self.reports_at, "--limit", f"{limit:.0f}"],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,  # a lifeline
                 stdout=log,
@@ -124,11 +157,23 @@ class Demo:
                 start_new_session=True,
             )
 
+    def _kill(self, name: str) -> None:
+        """Ends a process as a power cut would: without a word, and all that it has started."""
+        process = self.processes.pop(name)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def _bound(self, kind: int) -> tuple[zmq.Socket, str]:
+        socket = self.context.socket(kind)
+        return socket, f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
+
     def _until(self, what: str, reached: Callable[[], bool]) -> None:
-        """Takes in what comes until the condition holds."""
+        """Takes in what comes, and shows it, until the condition holds."""
         poller = zmq.Poller()
-        poller.register(self.progress, zmq.POLLIN)
-        poller.register(self.subscriber, zmq.POLLIN)
+        poller.register(self.reports, zmq.POLLIN)
+        poller.register(self.live, zmq.POLLIN)
+        look = 0.0
         while not reached():
             if time.monotonic() > self.deadline:
                 raise Failed(f"gave up after {LIMIT_S:.0f} s, waiting for {what}")
@@ -136,49 +181,55 @@ class Demo:
                 if process.poll():
                     raise Failed(self._obituary(name))
             ready = dict(poller.poll(100))
-            if self.progress in ready:
-                for body in self.progress.recv_batch(timeout=0):
-                    report = json.loads(body)
-                    self.reports[report["airport"]] = report
-            if self.subscriber in ready:
-                for topic, body in self.subscriber.recv_batch(timeout=0, multipart=True):
-                    self._take(topic.decode(), json.loads(body))
-            self.view.show(self.reports, self._spark_state(), self.messages)
+            if self.reports in ready:
+                for body in self.reports.recv_batch(timeout=0):
+                    self._hear(json.loads(body))
+            if self.live in ready:
+                for _, body in self.live.recv_batch(timeout=0, multipart=True):
+                    window = json.loads(body)
+                    self.state.add_day(window["day"], window["origin"], _delays(window))
+            if self.state.elapsed >= look:
+                look = self.state.elapsed + LOOK_S
+                self._look()
+                self.terminal.show(self.state)
+                self.web.show(self.state)
 
-    def _take(self, topic: str, row: dict[str, Any]) -> None:
-        parts = {BY_CARRIER: ("carrier", "origin"), BY_HOUR: ("hour",), TOTAL: ()}[topic]
-        group = (topic, *(str(row[part]) for part in parts))
-        self.answer[group] = Delays(**{f.name: row[f.name] for f in fields(Delays)})
-        self.messages += 1
+    def _hear(self, report: dict[str, Any]) -> None:
+        if "batch" in report:
+            self.state.batches = report["batch"]
+            self.state.read = min(report["read"], self.state.sent)
+            if not self.state.down:
+                self.state.text = f"has done batch {report['batch']}"
+        else:
+            self.published = report
+            self.state.date, self.state.sent = report["date"], report["sent"]
+            self.state.total = report["total"]
 
-    def _complete(self) -> bool:
-        """Whether the groups add up to the total: then none is missing."""
-        total = self.answer.get((TOTAL,))
-        if total is None:
-            return False
-        sums = {
-            topic: sum(d.flights for key, d in self.answer.items() if key[0] == topic)
-            for topic in (BY_CARRIER, BY_HOUR)
-        }
-        return all(flights == total.flights for flights in sums.values())
+    def _look(self) -> None:
+        """What is on both logs by now."""
+        # The last row is no flight.
+        self.state.acked = self.flights_client.info().latest - ("seconds" in self.published)
+        end = self.answer_client.info().latest
+        for _, delays in self._windows(self.answer_read, end):
+            self.state.final += delays.flights
+            self.state.windows += 1
+        self.answer_read = end
+        self.state.tick()
 
-    def _published(self) -> bool:
-        return all(self.reports[airport]["state"] == "done" for airport in AIRPORTS)
+    def _windows(self, start: int, end: int) -> "list[tuple[Group, Delays]]":
+        """What the answer's log holds between two offsets."""
+        found = []
+        for batch in self.answer_client.fetch(start, end):
+            for body in batch["value"].to_pylist():
+                row = json.loads(body)
+                found.append(((row["day"], row["origin"], row["carrier"]), _delays(row)))
+        return found
 
-    def _spark_state(self) -> str:
-        states = [report["state"] for report in self.reports.values()]
-        if "Spark" not in self.processes:
-            return "not started"
-        if self.answer:
-            return "done"
-        if states.count("done") == len(AIRPORTS):
-            return "aggregating"
-        if states.count("waiting") == len(AIRPORTS):
-            return "starting"
-        return f"reading, {len(states)} partitions"
+    def _log_of(self, name: str) -> Path:
+        return self.out / f"{name}.log"
 
     def _obituary(self, name: str) -> str:
-        log = self.out / f"{name.lower()}.log"
+        log = self._log_of(name)
         lines = log.read_text(errors="replace").splitlines()
         # Of a JVM's stack only the words.
         told = [line for line in lines if not line.startswith(("\tat ", "    at "))]
@@ -186,49 +237,55 @@ class Demo:
         return f"{name} failed with code {self.processes[name].returncode}; {log} ends:\n{tail}"
 
     def _conclude(self) -> int:
-        names = flights.airlines()
-        print("\n" + tables(self.answer, names) + "\n")
-        drawing = self.out / "flights.svg"
-        picture.save(self.answer, names, drawing)
+        # Once more from the beginning, now that nobody writes any more.
+        windows = self._windows(0, self.answer_client.info().latest)
+        counts = Counter(group for group, _ in windows)
+        answer = dict(windows)
+        problems = compare(counts, answer, flights.expected())
+        received = flights.total(delays for _, delays in windows).flights
+        sent = self.published["sent"]
+        state = self.state
+        state.exact = not problems and sent == received == state.total
+        state.verdict = (
+            f"{'exact' if state.exact else 'NOT exact'}: {sent} flights in, {received} flights out"
+        )
+        self.terminal.show(state, last=True)
+        self.web.show(state)
 
-        reports = list(self.reports.values())
-        sent = sum(report["stats"]["sent"] for report in reports) - len(reports)  # but the ends
-        size = sum(report["bytes"] for report in reports)
-        longest = max(report["seconds"] for report in reports)
-        own = totals(self.subscriber.stats())
-        dropped = sum(report["stats"]["dropped"] for report in reports) + own["dropped"]
-        received = self.answer[(TOTAL,)].flights
+        names = flights.airlines()
+        print("\n" + tables(answer, names) + "\n")
+        drawing = self.out / "flights.svg"
+        picture.save(answer, names, drawing)
+        size, seconds = self.published["bytes"], self.published["seconds"]
         paced = f", paced to {self.seconds:g} s" if self.seconds else ""
         print(
             f"picture   {drawing}\n"
-            f"sent      {sent:,} flights, {size / 1e6:.1f} MB, by {len(reports)} PUSH sockets"
-            f" in {longest:.1f} s: {sent / longest:,.0f}/s, {size / longest / 1e6:.1f} MB/s{paced}\n"
-            f"received  {received:,} flights by Spark, from {len(reports)} PULL sockets;"
-            f" {own['received']} messages of the answer by the SUB socket\n"
-            f"dropped   {dropped} messages"
+            f"sent      {sent:,} flights, {size / 1e6:.1f} MB, by {len(flights.AIRPORTS)} producers"
+            f" in {seconds:.1f} s: {sent / seconds:,.0f}/s{paced}\n"
+            f"killed    the query, after {state.kills[0]:.1f} s, with SIGKILL\n"
+            f"received  {len(windows):,} windows with {received:,} flights, on the log"
         )
-        return verdict(sent, self.answer, flights.expected())
+        for problem in problems[:5]:
+            print(f"  {problem}", file=sys.stderr)
+        print(state.verdict, file=sys.stdout if state.exact else sys.stderr)
+        return 0 if state.exact else 1
 
 
-def verdict(sent: int, answer: Answer, expected: Answer) -> int:
-    """Compares with what the data says, prints the outcome, returns the exit code."""
-    total = expected[(TOTAL,)].flights
-    received = answer[(TOTAL,)].flights
-    different = [
-        group
-        for group in expected.keys() | answer.keys()
+def compare(counts: "Counter[Group]", answer: Answer, expected: Answer) -> list[str]:
+    """What is wrong with the windows on the log, in words."""
+    problems = [
+        f"{' '.join(group)} is there {count} times" for group, count in counts.items() if count > 1
+    ]
+    problems += [
+        f"{' '.join(group)}: {answer.get(group)}, should be {expected.get(group)}"
+        for group in sorted(expected.keys() | answer.keys())
         if answer.get(group) != expected.get(group)
     ]
-    if sent == total == received and not different:
-        print(f"exact: {sent} flights in, {received} flights out")
-        return 0
-    print(f"NOT exact: {total} flights in the data, {sent} in, {received} out", file=sys.stderr)
-    for group in sorted(different)[:5]:
-        print(
-            f"  {' '.join(group)}: {answer.get(group)}, should be {expected.get(group)}",
-            file=sys.stderr,
-        )
-    return 1
+    return problems
+
+
+def _delays(row: dict[str, Any]) -> Delays:
+    return Delays(**{field.name: row[field.name] for field in fields(Delays)})
 
 
 if __name__ == "__main__":

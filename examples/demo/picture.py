@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 
-from .flights import BY_CARRIER, BY_HOUR, TOTAL, Answer, Delays
+from . import flights
+from .flights import AIRPORTS, Answer, Delays
 
 WIDTH = 1020
 MARGIN = 40
@@ -15,10 +16,10 @@ ROW = 25
 NAME_WIDTH = 220
 CELL_WIDTH = 86
 
-# The right chart: hours.
-HOUR_LEFT = 620
-HOUR_LABEL = 54
-HOUR_BAR = 230
+# The right chart: months.
+MONTH_LEFT = 620
+MONTH_LABEL = 54
+MONTH_BAR = 230
 
 INK = "#1d2733"
 FAINT = "#7b8794"
@@ -27,11 +28,11 @@ HOT = (200, 57, 43)
 
 
 def save(answer: Answer, names: dict[str, str], path: Path) -> None:
-    """Draws the mean delay by carrier and airport, and by hour."""
+    """Draws the mean delay by carrier and airport, and by month."""
     left, left_rows = _carriers(answer, names)
-    right, right_rows = _hours(answer)
+    right, right_rows = _months(answer)
     height = TOP + max(left_rows, right_rows) * ROW + MARGIN
-    total = answer[(TOTAL,)]
+    total = flights.total(answer.values())
     facts = (
         f"{total.flights:,} flights, {total.flights - total.departed:,} of them cancelled;"
         f" mean delay of a departure, in minutes"
@@ -54,8 +55,8 @@ def save(answer: Answer, names: dict[str, str], path: Path) -> None:
 
 
 def _carriers(answer: Answer, names: dict[str, str]) -> tuple[list[str], int]:
-    groups = {key[1:]: delays for key, delays in answer.items() if key[0] == BY_CARRIER}
-    airports = sorted({airport for _, airport in groups})
+    groups = flights.by_carrier(answer)
+    airports = AIRPORTS
     # The calmest on top: the order is half of what the picture says.
     carriers = sorted({carrier for carrier, _ in groups}, key=lambda c: _mean_of(groups, c))
     heat = _scale(groups.values())
@@ -79,22 +80,22 @@ def _carriers(answer: Answer, names: dict[str, str]) -> tuple[list[str], int]:
     return parts, len(carriers)
 
 
-def _hours(answer: Answer) -> tuple[list[str], int]:
-    hours = sorted((int(key[1]), delays) for key, delays in answer.items() if key[0] == BY_HOUR)
-    heat = _scale(delays for _, delays in hours)
-    longest = max((delays.mean or 0.0 for _, delays in hours), default=0.0) or 1.0
-    parts = [_text(HOUR_LEFT, TOP - 10, "by scheduled hour", bold=True)]
-    for row, (hour, delays) in enumerate(hours):
+def _months(answer: Answer) -> tuple[list[str], int]:
+    months = sorted(flights.by_month(answer).items())
+    heat = _scale(delays for _, delays in months)
+    longest = max((delays.mean or 0.0 for _, delays in months), default=0.0) or 1.0
+    parts = [_text(MONTH_LEFT, TOP - 10, "by month", bold=True)]
+    for row, (month, delays) in enumerate(months):
         y = TOP + row * ROW
-        parts.append(_text(HOUR_LEFT, y + 17, f"{hour:02}:00", fill=FAINT))
-        x = HOUR_LEFT + HOUR_LABEL
+        parts.append(_text(MONTH_LEFT, y + 17, month[5:], fill=FAINT))
+        x = MONTH_LEFT + MONTH_LABEL
         if delays.mean is None:
             parts.append(_text(x, y + 17, f"none of {delays.flights:,} departed", fill=FAINT))
             continue
-        length = HOUR_BAR * max(delays.mean, 0.0) / longest
+        length = MONTH_BAR * max(delays.mean, 0.0) / longest
         parts.append(_rect(x, y + 3, length, ROW - 6, heat(delays.mean)))
         parts.append(_text(x + length + 8, y + 17, f"{delays.mean:.1f}"))
-    return parts, len(hours)
+    return parts, len(months)
 
 
 def _mean_of(groups: dict[tuple[str, ...], Delays], carrier: str) -> float:

@@ -1,86 +1,129 @@
-"""The Spark part: reads the flights from sockets, and sends the answer to one."""
+"""The Spark part: flights from the collector, by day, to a log and to the live view."""
 
 import argparse
+import time
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
 
+import zeroxide as zmq
 from zeroxide.spark import session
+from zeroxide.spark.metrics import measure
 
 from . import flights, lifeline
 
+REPORT_S = 0.2
+
 
 def main() -> None:
-    """Reads, aggregates and publishes."""
+    """Starts both queries, and tells how they get on until somebody ends them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flights", required=True, help="endpoints, comma-separated")
-    parser.add_argument("--answer", required=True, help="where the subscriber is")
-    parser.add_argument("--limit", type=float, required=True, help="seconds to give up after")
+    parser.add_argument("--flights", required=True, help="the collector to read")
+    parser.add_argument("--answer", required=True, help="the collector to write to")
+    parser.add_argument("--view", required=True, help="where the view subscribes")
+    parser.add_argument("--report", required=True, help="where to tell how it goes")
+    parser.add_argument("--checkpoint", required=True, help="a folder")
+    parser.add_argument("--limit", type=float, required=True, help="ignored: ended from outside")
     arguments = parser.parse_args()
 
     lifeline.hold_on()
     spark = session(
         "flights",
-        # A partition per endpoint and a thread per partition: all airports at once.
-        master=f"local[{len(arguments.flights.split(','))}]",
+        master="local[2]",
         config={
             "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "1",
             "spark.driver.memory": "1g",
+            # This JVM lives for seconds: what it compiles well it would not use for long.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
-    received = read(spark, arguments.flights, arguments.limit)
-    publish(answer(received), arguments.answer)
-    spark.stop()
+    final = (
+        to_messages(daily(read(spark, arguments.flights), "origin", "carrier"))
+        .writeStream.queryName("final")
+        .format("zeromq")
+        .option("delivery", "exactly-once")
+        .option("endpoint", arguments.answer)
+        .option("checkpointLocation", f"{arguments.checkpoint}/final")
+        .outputMode("append")  # a window when it is over
+        .start()
+    )
+    live = (
+        to_messages(daily(read(spark, arguments.flights), "origin"))
+        .writeStream.queryName("live")
+        # Data sources in Python have no update mode; what is inside of foreachBatch has.
+        .foreachBatch(lambda windows, _: publish(windows, arguments.view))
+        .option("checkpointLocation", f"{arguments.checkpoint}/live")
+        .outputMode("update")  # a window whenever it has changed
+        .start()
+    )
+    report([final, live], arguments.report)
 
 
-def read(spark: SparkSession, endpoints: str, limit_s: float) -> DataFrame:
-    """The flights, once: a socket cannot be read a second time."""
+def read(spark: SparkSession, endpoint: str) -> DataFrame:
+    """The flights, at the times they were to depart."""
     messages = (
-        spark.read.format("zeromq")
-        .schema("value binary")
-        .option("mode", "live")
-        .option("endpoint", endpoints)
-        .option("endOfStream", flights.END.decode())
-        .option("timeoutMs", int(limit_s * 1000))
+        spark.readStream.format("zeromq")
+        .option("endpoint", endpoint)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", 40_000)
         .load()
+        .withWatermark("timestamp", flights.WATERMARK)
+        # What comes after the year only moves the watermark. A condition on anything but the
+        # time would be tested first, and the watermark would not see that row.
+        .where(f.col("timestamp") < f.lit(flights.LAST))
     )
     # A line that is not a flight ends the query instead of being counted as nothing.
     as_csv = {"nullValue": flights.UNKNOWN, "mode": "FAILFAST"}
-    line = f.col("value").cast("string")
-    return messages.select(f.from_csv(line, flights.COLUMNS, as_csv).alias("row")).select("row.*")
+    line = f.from_csv(f.col("value").cast("string"), flights.COLUMNS, as_csv)
+    return messages.select("timestamp", line.alias("flight")).select("timestamp", "flight.*")
 
 
-def answer(received: DataFrame) -> DataFrame:
-    """All groups in one pass, as messages: a topic, and numbers as JSON."""
-    by_carrier, by_hour, total = ["carrier", "origin"], ["hour"], []
-    groups = received.groupingSets([by_carrier, by_hour, total], "carrier", "origin", "hour").agg(
-        f.grouping("carrier").alias("all_carriers"),
-        f.grouping("hour").alias("all_hours"),
+def daily(rows: DataFrame, *groups: str) -> DataFrame:
+    """Delays by day and group."""
+    return rows.groupBy(f.window("timestamp", "1 day"), *groups).agg(
         f.count("*").alias("flights"),
         f.count("dep_delay").alias("departed"),
-        f.coalesce(f.sum("dep_delay"), f.lit(0)).alias("minutes"),
         f.count_if(f.col("dep_delay") > flights.LATE).alias("late"),
+        f.coalesce(f.sum("dep_delay"), f.lit(0)).alias("minutes"),
     )
-    topic = (
-        f.when(f.col("all_carriers") == 0, flights.BY_CARRIER)
-        .when(f.col("all_hours") == 0, flights.BY_HOUR)
-        .otherwise(flights.TOTAL)
-    )
-    value = f.to_json(f.struct(*[name for name in groups.columns if not name.startswith("all_")]))
-    return groups.select(topic.alias("topic"), value.alias("value"))
 
 
-def publish(messages: DataFrame, endpoint: str) -> None:
-    """Sends the answer; done when it has left."""
+def to_messages(windows: DataFrame) -> DataFrame:
+    """A window as a message: its day, and the rest as JSON."""
+    day: Column = f.date_format("window.start", "yyyy-MM-dd")
+    names = [name for name in windows.columns if name != "window"]
+    value = f.to_json(f.struct(day.alias("day"), *names))
+    return windows.select(day.alias("topic"), value.alias("value"))
+
+
+def publish(windows: DataFrame, endpoint: str) -> None:
+    """Tells the view what has changed."""
     (
-        messages.coalesce(1)  # one task, one PUB socket
+        windows.coalesce(1)  # one task, one PUB socket
         .write.format("zeromq")
         .mode("append")
-        .option("endpoint", endpoint)
         .option("socket", "pub")
+        .option("endpoint", endpoint)
         .save()
     )
+
+
+def report(queries: list[StreamingQuery], endpoint: str) -> None:
+    """Says how far the queries are, until one of them fails."""
+    with zmq.Context() as context, context.socket(zmq.PUSH) as log:
+        log.connect(endpoint)
+        while all(query.isActive for query in queries):
+            progress = queries[0].lastProgress
+            metrics = measure(progress) if progress is not None else None
+            if metrics is not None:
+                (collector,) = metrics.collectors.values()
+                log.send_json({"batch": metrics.batch, "read": collector.offset})
+            time.sleep(REPORT_S)
+    for query in queries:
+        query.awaitTermination(1)  # raises what it failed of
 
 
 if __name__ == "__main__":

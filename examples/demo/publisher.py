@@ -1,96 +1,93 @@
-"""One airport: replays its flights of the year, in order, and tells how it goes."""
+"""The three airports: replays the year in order, over producers that lose and repeat nothing."""
 
 import argparse
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import defaultdict
+from datetime import datetime
+
+import pyarrow as pa
 
 import zeroxide as zmq
 
 from . import flights, lifeline
 
-# A batch is sent at most this large, and at most this often, and told about as often.
-BATCH = 2_000
-TICK_S = 0.02
-REPORT_S = 0.15
-
-Report = Callable[[int, str], None]
+# Told this often how far it is, and not more often than it makes sense to draw.
+REPORT_S = 0.1
 
 
 def main() -> None:
-    """Runs the publisher of ``--airport``."""
+    """Sends the flights of all airports to the collector, each airport as a producer."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--airport", required=True)
+    parser.add_argument("--collector", required=True, help="its endpoint")
     parser.add_argument("--report", required=True, help="where to tell how it goes")
     parser.add_argument("--seconds", type=float, required=True, help="for the whole year")
     parser.add_argument("--limit", type=float, required=True, help="seconds to give up after")
     arguments = parser.parse_args()
     lifeline.hold_on()
-    limit_ms = int(arguments.limit * 1000)
 
-    with zmq.Context() as context, context.socket(zmq.PUSH) as out, context.socket(zmq.PUSH) as log:
-        log.connect(arguments.report)
-        # Without a reader the demo is over: do not wait for one longer than it may last.
-        log.linger = out.linger = 1000
-        out.sndtimeo = limit_ms
-        port = out.bind_to_random_port("tcp://127.0.0.1")
-        lines = sorted(flights.lines(arguments.airport), key=flights.date)
-
-        def report(sent: int, state: str) -> None:
-            log.send_json(
-                {
-                    "airport": arguments.airport,
-                    "endpoint": f"tcp://127.0.0.1:{port}",
-                    "state": state,
-                    "sent": sent,
-                    "total": len(lines),
-                    "date": flights.date(lines[min(sent, len(lines) - 1)]),
-                    "bytes": sum(map(len, lines)) if state == "done" else 0,
-                    "seconds": time.monotonic() - began,
-                    "stats": totals(out.stats()),
-                }
-            )
-
-        began = time.monotonic()
-        report(0, "waiting")
-        # Room for a message there is as soon as the reader is.
-        if not out.poll(limit_ms, zmq.POLLOUT):
-            raise SystemExit(f"{arguments.airport}: nobody came to read")
-        began = time.monotonic()
-        replay(out, lines, arguments.seconds, report)
-        out.send(flights.END)
-        out.flush(limit_ms)
-        report(len(lines), "done")
-        log.flush(limit_ms)
-
-
-def replay(out: zmq.Socket, lines: list[bytes], seconds: float, report: Report) -> None:
-    """Sends all lines, spread evenly over `seconds`."""
-    began = reported = time.monotonic()
-    sent = 0
-    while sent < len(lines):
-        now = time.monotonic()
-        due = len(lines)
-        if seconds:
-            due = min(due, int(len(lines) * (now - began) / seconds))
-        if due > sent:
-            sent += out.send_batch(lines[sent : min(due, sent + BATCH)])
-        else:
-            time.sleep(TICK_S)
-        if now - reported > REPORT_S:
-            report(sent, "sending")
-            reported = now
-
-
-def totals(stats: Any) -> dict[str, int]:
-    """Of a socket's counters those that the demo shows."""
-    return {
-        "sent": stats["sent"],
-        "received": stats["received"],
-        "queued": stats["queued_out"] + stats["queued_in"],
-        "dropped": sum(stats["dropped"].values()),
-        "peers": sum(peer["connected"] for peer in stats["peers"]),
+    days = by_day()
+    total = sum(batch.num_rows for day in days.values() for batch in day.values())
+    producers = {
+        airport: zmq.Producer(arguments.collector, name=airport) for airport in flights.AIRPORTS
     }
+    with zmq.Context() as context, context.socket(zmq.PUSH) as log:
+        log.connect(arguments.report)
+        # Without a reader the demo is over: do not wait for one.
+        log.linger = 1000
+        sent = size = 0
+        began = reported = time.monotonic()
+        for number, (day, batches) in enumerate(days.items()):
+            until = began + arguments.seconds * number / len(days)
+            time.sleep(max(until - time.monotonic(), 0))
+            for airport, batch in batches.items():
+                producers[airport].send_arrow(batch)
+                sent += batch.num_rows
+                size += batch.nbytes
+            if (number + 1) % flights.AHEAD.days == 0:
+                # What is late by more than the watermark would be dropped by the query. So
+                # nobody begins a week before the others' last one is on the log.
+                for producer in producers.values():
+                    producer.flush(arguments.limit)
+            if time.monotonic() - reported > REPORT_S:
+                reported = time.monotonic()
+                log.send_json({"date": day, "sent": sent, "total": total})
+        for producer in producers.values():
+            producer.flush(arguments.limit)
+        seconds = time.monotonic() - began
+
+        # A row of its own moves the watermark beyond the year, so that all windows end.
+        last = producers[flights.AIRPORTS[0]]
+        last.send(b"", timestamp=flights.LAST)
+        for producer in producers.values():
+            producer.close()
+        log.send_json(
+            {"date": day, "sent": sent, "total": total, "bytes": size, "seconds": seconds}
+        )
+
+
+def by_day() -> dict[str, dict[str, pa.RecordBatch]]:
+    """For each day and airport the flights in the order of the timetable."""
+    lines: dict[str, dict[str, list[tuple[datetime, bytes]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for line in flights.lines():
+        when = flights.scheduled(line)
+        airport = line.split(b",", flights.ORIGIN + 1)[flights.ORIGIN].decode()
+        lines[f"{when:%Y-%m-%d}"][airport].append((when, line))
+    return {
+        day: {airport: _batch(sorted(rows)) for airport, rows in airports.items()}
+        for day, airports in sorted(lines.items())
+    }
+
+
+def _batch(rows: list[tuple[datetime, bytes]]) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "value": pa.array([line for _, line in rows], pa.binary()),
+            "topic": pa.array([flights.TOPIC] * len(rows)),
+            "timestamp": pa.array([when for when, _ in rows], pa.timestamp("us", "UTC")),
+        }
+    )
 
 
 if __name__ == "__main__":

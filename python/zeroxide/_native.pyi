@@ -791,6 +791,25 @@ class ArrowTable:
     ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def log_segment(data: Buffer) -> tuple[str, int, int]:
+    """What a log's file begins with: the log's id, the first offset, the place of the first frame."""
+
+def log_peek(data: Buffer, position: int) -> tuple[int, int, int, int] | None:
+    """The length, first offset, end and time of receipt of a frame; None if its header is not complete."""
+
+def log_rows(
+    data: Buffer,
+    position: int,
+    expected: int,
+    start: int,
+    end: int,
+    topics: Sequence[str] | None,
+    partition: int,
+    headers: bool,
+    frames: bool,
+) -> tuple[ArrowTable, int, int, str | None]:
+    """The rows of frames; the place and offset of the first that was not read; what is wrong with it."""
+
 def arrow_encode(data: ArrowData) -> bytes:
     """A table as one message, in Arrow's IPC stream format."""
 

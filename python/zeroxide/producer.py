@@ -21,13 +21,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from . import _native
 from ._typing import ArrowData
 from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowledged, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+else:
+    Buffer = object  # Python has a name for it from 3.12 on
 
 __all__ = [
     "AsyncProducer",

@@ -38,6 +38,11 @@ class Process:
         assert self.endpoint, "the collector did not start"
         return self.endpoint
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def stop_for_now(self) -> None:
         """The process stands still: it answers nobody, and its connections stay up."""
         assert self._process is not None

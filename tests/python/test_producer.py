@@ -1,6 +1,7 @@
 """zeroxide.Producer: rows into a collector's log, each of them once."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -477,3 +478,26 @@ def test_options_are_checked():
         Producer([NOBODY, NOBODY])
     with pytest.raises(CollectorError):
         Producer("nonsense")
+
+
+def test_a_full_disk_holds_rows_back_and_loses_none(directory):
+    """A limit on the size of files stands for the disk: the system's answer is alike."""
+    with process(directory) as collector:
+        unlimited = resource.prlimit(collector.pid, resource.RLIMIT_FSIZE)
+        with Producer(collector.endpoint, batch_rows=100, timeout=0.5) as producer:
+            producer.send(b"first")
+            producer.flush(20)
+            resource.prlimit(collector.pid, resource.RLIMIT_FSIZE, (100_000, unlimited[1]))
+            producer.send_batch(bytes(100) for _ in range(5000))
+            with pytest.raises(Refused, match="taken no rows") as refused:
+                producer.flush(20)
+            assert refused.value.code == "full"
+            there = producer.stats()["collectors"][collector.endpoint]
+            assert there["obstacle"] == "full" and there["reason"]
+            # There is room here still.
+            producer.send(b"last")
+            resource.prlimit(collector.pid, resource.RLIMIT_FSIZE, unlimited)
+            while producer.stats()["unacknowledged"]:
+                time.sleep(0.01)
+            producer.flush(20)
+        assert values(collector.endpoint) == [b"first", *[bytes(100)] * 5000, b"last"]

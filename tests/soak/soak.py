@@ -6,7 +6,7 @@
 
 Two producers, one of them with a spool, send numbers to a collector; a query in `local-cluster`, or on a standalone master
 with two workers, copies what it reads into files, one folder per batch. In between, parts of it are ended with SIGKILL, one
-after the other, each once the query has got on since the last. At the end the files must hold every number of each producer
+after the other, each once the query has got on since the last, and while producers have more to send. At the end the files must hold every number of each producer
 exactly once, the offsets must have no gap, and in their order each producer's numbers must rise.
 """
 
@@ -79,6 +79,7 @@ class Soak:
         self.killed: list[str] = []
         self.executors = 0
         self.left_behind: set[Path] = set()
+        self.allow(0.0)
         share = given.messages // len(PRODUCERS)
         self.counts = dict.fromkeys(PRODUCERS, share)
         self.counts[PRODUCERS[0]] += given.messages - share * len(PRODUCERS)
@@ -88,10 +89,15 @@ class Soak:
             self.start_cluster()
         self.start("collector")
         self.start("query")
-        self.wait_for_batches(1, producing=True)
-        for what in filter(None, self.given.kill.split(",")):
-            self.kill(what)
+        self.wait_until((self.folder / "checkpoint" / "metadata").exists, "no query has begun")
+        for name in PRODUCERS:
+            self.start(f"producer {name}")
+        kills = list(filter(None, self.given.kill.split(",")))
+        for number, what in enumerate(kills, 1):
+            self.allow(number / (len(kills) + 1))
             self.wait_for_batches(2)
+            self.kill(what)
+        self.allow(1.0)
         self.wait_until(
             lambda: all(self.processes[f"producer {name}"].poll() == 0 for name in PRODUCERS),
             "the producers have not ended",
@@ -108,7 +114,7 @@ class Soak:
             self.kill_executor()
             return
         name = {"driver": "query", "producer": f"producer {PRODUCERS[0]}"}.get(what, what)
-        process = self.processes[name]
+        process = self.processes.pop(name)
         if process.poll() is not None:
             raise SystemExit(
                 f"the {what} had ended before it was to be killed: see {self.log(name)}"
@@ -239,14 +245,18 @@ class Soak:
         collectors = json.loads(text.splitlines()[-1])["collectors"]
         return sum(entry["offset"] for entry in collectors.values())
 
-    def wait_for_batches(self, number: int, *, producing: bool = False) -> None:
-        """Waits until so many more batches are done."""
-        if producing:
-            for name in PRODUCERS:
-                self.start(f"producer {name}")
+    def allow(self, share: float) -> None:
+        """Producers may send so much of what they have: some must be left for what is to come."""
+        new = self.folder / "allowed.new"
+        new.write_text(str(share))
+        new.replace(self.folder / "allowed")
+        self.allowed = int(share * self.given.messages)
+
+    def wait_for_batches(self, number: int) -> None:
+        """Waits until so many more batches are done, or there is no more to do."""
         wanted = self.batches() + number
         self.wait_until(
-            lambda: self.batches() >= wanted or self.rows() >= self.given.messages,
+            lambda: self.batches() >= wanted or self.rows() >= self.allowed - len(PRODUCERS),
             f"the query has not got on to batch {wanted}",
         )
 
@@ -311,7 +321,8 @@ def as_producer(told: dict[str, str]) -> None:
         started = time.monotonic()
         while number < count:
             due = first + int((time.monotonic() - started) * rate)
-            until = min(due, count, number + 10_000)
+            allowed = int(float((Path(told["folder"]) / "allowed").read_text()) * count)
+            until = min(due, allowed, number + 10_000)
             if until > number:
                 producer.send_batch([b"%d" % n for n in range(number, until)])
                 number = until
@@ -324,7 +335,7 @@ def as_producer(told: dict[str, str]) -> None:
 def next_number(producer: object, spooled: bool) -> int:
     """How many rows of this name the spool and the collector have between them."""
     while spooled:
-        (collector,) = producer.stats()["collectors"]  # type: ignore[attr-defined]
+        (collector,) = producer.stats()["collectors"].values()  # type: ignore[attr-defined]
         if collector["next_seq"] is not None:
             return collector["next_seq"]
         time.sleep(LOOK_S)

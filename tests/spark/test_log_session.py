@@ -278,7 +278,7 @@ def test_windows_survive_a_restart(spark, collector, fill, tmp_path):
     def send(seconds):
         with Producer(collector.endpoint) as producer:
             for second in seconds:
-                producer.send(b"x", timestamp=1_700_000_000 + second)
+                producer.send(b"x", timestamp=1_700_000_000.0 + second)
             producer.flush(WAIT_S)
 
     def run():

@@ -288,8 +288,8 @@ def test_keys_stay_out_of_the_plan(monkeypatch):
     transactions.connect(write.options)
     assert asked == {
         "endpoint": LOG["endpoint"],
-        "timeout": 30.0,
+        "timeout": 10.0,
+        "retries": 2,
         "server_key": "s" * 40,
-        "public_key": None,
         "secret_key": "k" * 40,
     }

@@ -17,7 +17,7 @@ import zeroxide as zmq
 
 from . import sockets
 from .options import Attachment
-from .service import ERROR
+from .service import ERROR, Body
 
 __all__ = ["Calls", "RpcError", "RpcTimeout"]
 
@@ -40,7 +40,7 @@ class Calls:
     timeout_s: float
     retries: int
 
-    def make(self, requests: Iterator[bytes]) -> Iterator[bytes]:
+    def make(self, requests: Iterator[Body]) -> Iterator[bytes]:
         """The replies, in the order of the requests."""
         first = next(requests, None)
         if first is None:
@@ -69,7 +69,7 @@ class _Request:
     """A request that was not answered yet, or whose reply waits for its turn."""
 
     number: bytes
-    body: bytes
+    body: Body
     deadline: float  # for being answered, or, while nobody has it, for being sent
     tries: int = 0
     service: "_Service | None" = None
@@ -116,7 +116,7 @@ class _Work:
         start = os.getpid() % len(services)
         self.turn = deque(services[start:] + services[:start])
 
-    def run(self, bodies: Iterator[bytes]) -> Iterator[bytes]:
+    def run(self, bodies: Iterator[Body]) -> Iterator[bytes]:
         """The replies, in the order of the bodies."""
         window: deque[_Request] = deque()
         numbers = count()

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..collector import Client, Collector, CollectorError, CollectorGone
+from ..collector.files import FilesLog
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
 
@@ -97,8 +97,7 @@ Opener = Callable[[LogReadOptions, str, float, int], Log]
 def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
     """Opens the way to one log that the options ask for."""
     if address in options.directories:
-        files: Log = import_module("zeroxide.spark.log_files").FilesLog(address)
-        return files
+        return FilesLog(address)
     keys = {CLIENT_KEYS[option]: look_up(option, value) for option, value in options.keys}
     return Client(address, timeout=timeout, retries=retries, **keys)
 

@@ -29,7 +29,7 @@ __all__ = [
 
 # What `recv_batch` gives, bytes or lists of bytes, and what `send_batch` takes.
 Incoming: TypeAlias = list[Any]
-Outgoing: TypeAlias = Sequence[bytes | tuple[bytes, ...]]
+Outgoing: TypeAlias = "Sequence[bytes | memoryview[int] | tuple[bytes | memoryview[int], ...]]"
 
 # Lists of equal length by the name of their column.
 Columns: TypeAlias = dict[str, list[Any]]

@@ -21,7 +21,7 @@ import zeroxide as zmq
 from .ipc import from_stream, one_batch, to_stream
 from .sockets import apply_options
 
-__all__ = ["ERROR", "UNITS", "Service", "Unit", "serve"]
+__all__ = ["ERROR", "UNITS", "Body", "Service", "Unit", "serve"]
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ ERROR = b"error"
 
 Unit: TypeAlias = Literal["batch", "message"]
 UNITS = ("batch", "message")
+
+Body: TypeAlias = "bytes | memoryview[int]"
 
 # How often a service looks whether it was closed.
 LOOK_MS = 200
@@ -140,7 +142,7 @@ class Service:
             with contextlib.suppress(zmq.Again):  # it has left, or does not take replies
                 self._router.send_multipart([*message[:body], *self._reply(message[body:])])
 
-    def _reply(self, request: list[bytes]) -> list[bytes]:
+    def _reply(self, request: list[bytes]) -> list[Body]:
         try:
             if len(request) != 1:
                 raise ValueError(f"a request has one frame, this one has {len(request)}")
@@ -150,10 +152,10 @@ class Service:
             return [ERROR, "".join(traceback.format_exception(error)).encode()]
 
 
-def _batch_answer(fn: Callable[..., Any]) -> Callable[[bytes], bytes]:
+def _batch_answer(fn: Callable[..., Any]) -> Callable[[bytes], Body]:
     import pyarrow as pa
 
-    def answer(request: bytes) -> bytes:
+    def answer(request: bytes) -> Body:
         result = fn(from_stream(request))
         if isinstance(result, pa.Table):
             result = one_batch(result)
@@ -166,8 +168,8 @@ def _batch_answer(fn: Callable[..., Any]) -> Callable[[bytes], bytes]:
     return answer
 
 
-def _message_answer(fn: Callable[..., Any]) -> Callable[[bytes], bytes]:
-    def answer(request: bytes) -> bytes:
+def _message_answer(fn: Callable[..., Any]) -> Callable[[bytes], Body]:
+    def answer(request: bytes) -> Body:
         result = fn(request)
         if isinstance(result, str):
             return result.encode()

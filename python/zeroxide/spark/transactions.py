@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from .collectors import CLIENT_KEYS
 from .ipc import to_stream
 from .options import LogWriteOptions
 from .schema import check_loggable
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 # Spark hands over small batches of wide rows, and each part costs a round trip.
 PART_BYTES = 4 << 20
 PART_ROWS = 100_000
+
+# How often the collector is asked while option 'ackTimeoutMs' lasts.
+TRIES = 3
 
 # The batch of a write that has no number.
 ONLY_BATCH = 0
@@ -134,7 +138,7 @@ class _Stager(Writer):
         import pyarrow as pa
 
         if self.options.frame == "arrow":
-            columns = {"value": pa.array([to_stream(batch)], pa.binary())}
+            columns = {"value": pa.array([bytes(to_stream(batch))], pa.binary())}
         else:
             columns = {name: _column(batch, name) for name in self.columns}
         if self.options.topic is not None:
@@ -203,15 +207,12 @@ class LogStreamWriter(_Stager, StreamWriter):
 
 def connect(options: LogWriteOptions) -> Any:
     """A client of the collector."""
-    Client = import_module("zeroxide.collector").Client
-    keys = {name: look_up(name, text) for name, text in options.socket_options}
-    return Client(
-        options.endpoint,
-        timeout=options.ack_timeout_ms / 1000,
-        server_key=keys.get("curve_serverkey"),
-        public_key=keys.get("curve_publickey"),
-        secret_key=keys.get("curve_secretkey"),
-    )
+    keys = {CLIENT_KEYS[name]: look_up(name, text) for name, text in options.socket_options}
+    # Not at the top: a package without pyarrow has no client, and needs none to be imported.
+    make = import_module("zeroxide.collector").Client
+    # Asked again on a new connection, a collector that was restarted answers sooner.
+    timeout = options.ack_timeout_ms / 1000 / TRIES
+    return make(options.endpoint, timeout=timeout, retries=TRIES - 1, **keys)
 
 
 def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:

@@ -287,6 +287,35 @@ pub struct Stored {
     pub bytes: Bytes,
 }
 
+/// What the header of a frame says, for whoever walks a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameInfo {
+    /// The bytes from this frame to the next.
+    pub length: usize,
+    /// The offset of its first row.
+    pub first_offset: u64,
+    /// The offset behind its last row.
+    pub end: u64,
+    /// Who sent it and when it came in.
+    pub origin: Origin,
+}
+
+impl FrameInfo {
+    /// The header at the beginning of `bytes`, once its checksum was found right; None if there is not all of it.
+    pub fn peek(bytes: &[u8]) -> Result<Option<FrameInfo>, BatchError> {
+        match Header::read(bytes) {
+            Ok(header) => Ok(Some(FrameInfo {
+                length: header.length,
+                first_offset: header.first_offset,
+                end: header.end(),
+                origin: header.origin,
+            })),
+            Err(NoHeader::Short) => Ok(None),
+            Err(NoHeader::Wrong(what)) => Err(BatchError::Malformed(what)),
+        }
+    }
+}
+
 impl Stored {
     /// The batch of a frame, from a file or from a collector. Both checksums and everything in it are checked.
     pub fn parse(bytes: Bytes) -> Result<Stored, BatchError> {

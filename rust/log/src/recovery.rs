@@ -11,7 +11,9 @@ use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock;
-use crate::segment::{LogId, Segment, Step, Walk, begin_segment, first_of_name, path_of};
+use crate::segment::{
+    DAMAGED, LogId, NOT_COMPLETE, Segment, Step, Walk, begin_segment, first_of_name, path_of,
+};
 use crate::shared::{DURABLE, Shared, State};
 use crate::snapshot::Snapshot;
 
@@ -193,7 +195,7 @@ fn segment_files(
         };
         let (own, start) = match Segment::read_beginning(&file, *first) {
             Ok((own, start)) => (Some(own), start),
-            Err("its header is not complete") if at + 1 == firsts.len() => {
+            Err(NOT_COMPLETE) if at + 1 == firsts.len() => {
                 // A crash came between making the file and writing its header; no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());
@@ -201,10 +203,10 @@ fn segment_files(
                     .map_err(|error| LogError::from_io("remove", &path, error))?;
                 continue;
             }
-            Err("its header is damaged" | "its header is not complete") => {
+            Err(DAMAGED | NOT_COMPLETE) => {
                 recovery
                     .notes
-                    .push(format!("{}: its header is damaged", path.display()));
+                    .push(format!("{}: {DAMAGED}", path.display()));
                 (None, 48)
             }
             Err(what) => return Err(foreign(what)),

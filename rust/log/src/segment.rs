@@ -81,6 +81,53 @@ pub(crate) fn first_of_name(name: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok())?
 }
 
+pub(crate) const NOT_COMPLETE: &str = "its header is not complete";
+pub(crate) const DAMAGED: &str = "its header is damaged";
+
+/// What a segment begins with says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// The log that it is of.
+    pub log_id: LogId,
+    /// The offset of its first row.
+    pub first_offset: u64,
+    /// Where the first frame is.
+    pub start: usize,
+}
+
+impl SegmentInfo {
+    /// What the first bytes of a segment say; 64 KiB of them, or the whole file, are enough.
+    pub fn read(bytes: &[u8]) -> Result<SegmentInfo, &'static str> {
+        let start = SegmentInfo::size(bytes)?;
+        let schema = bytes.get(HEAD..start).ok_or(NOT_COMPLETE)?;
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        if u64::from(crc32c::crc32c_append(crc32c::crc32c(&bytes[..40]), schema)) != number(40) {
+            return Err(DAMAGED);
+        }
+        Ok(SegmentInfo {
+            log_id: std::array::from_fn(|byte| bytes[16 + byte]),
+            first_offset: number(32),
+            start,
+        })
+    }
+
+    /// The length of header and schema.
+    fn size(bytes: &[u8]) -> Result<usize, &'static str> {
+        let head = bytes.first_chunk::<HEAD>().ok_or(NOT_COMPLETE)?;
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        if head[..8] != SEGMENT_MAGIC {
+            return Err("it is not a segment of a log");
+        }
+        if word(8) != VERSION {
+            return Err("its format is another version's");
+        }
+        match word(12) as usize {
+            start @ HEAD..=65536 => Ok(start),
+            _ => Err(DAMAGED),
+        }
+    }
+}
+
 /// A segment, sealed or being written to.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -155,34 +202,17 @@ impl Segment {
 
     /// The id in the file's header, and where its first frame is.
     pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), &'static str> {
-        let mut head = [0; HEAD];
-        file.read_exact_at(&mut head, 0)
-            .map_err(|_| "its header is not complete")?;
-        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        if head[..8] != SEGMENT_MAGIC {
-            return Err("it is not a segment of a log");
-        }
-        if word(8) != VERSION {
-            return Err("its format is another version's");
-        }
-        let start = word(12);
-        if !(HEAD as u32..=1 << 16).contains(&start) {
-            return Err("its header is damaged");
-        }
-        let mut schema = vec![0; start as usize - HEAD];
-        file.read_exact_at(&mut schema, HEAD as u64)
-            .map_err(|_| "its header is not complete")?;
-        if crc32c::crc32c_append(crc32c::crc32c(&head[..40]), &schema) != word(40) {
-            return Err("its header is damaged");
-        }
-        let said = u64::from_le_bytes(std::array::from_fn(|byte| head[32 + byte]));
-        if said != first {
+        let mut head = vec![0; HEAD];
+        let too_short = |_| NOT_COMPLETE;
+        file.read_exact_at(&mut head, 0).map_err(too_short)?;
+        head.resize(SegmentInfo::size(&head)?, 0);
+        file.read_exact_at(&mut head[HEAD..], HEAD as u64)
+            .map_err(too_short)?;
+        let info = SegmentInfo::read(&head)?;
+        if info.first_offset != first {
             return Err("its name says another offset than its header");
         }
-        Ok((
-            std::array::from_fn(|byte| head[16 + byte]),
-            u64::from(start),
-        ))
+        Ok((info.log_id, info.start as u64))
     }
 
     pub fn open(&self) -> Result<File, LogError> {

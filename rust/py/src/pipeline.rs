@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod collector;
+pub(crate) mod files;
 pub(crate) mod producer;
 mod rows;
 

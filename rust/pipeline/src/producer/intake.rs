@@ -237,12 +237,17 @@ impl Intake {
         self.lanes[collector].sealed.pop_front()
     }
 
-    /// Whether there is a sealed batch, or an open one.
+    /// Whether there is a sealed batch.
+    pub fn has_sealed(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.sealed.is_empty())
+    }
+
+    /// Whether there is a sealed batch, or an open one that is due before `known_due`.
     pub fn has_work(&self, known_due: Option<Instant>) -> bool {
         let due = self.lanes.iter().filter_map(|lane| lane.since).min();
         let is_new =
             due.is_some_and(|since| known_due.is_none_or(|due| due > since + self.bounds.linger));
-        is_new || self.lanes.iter().any(|lane| !lane.sealed.is_empty())
+        is_new || self.has_sealed()
     }
 
     /// The sending thread has taken care of rows that took this of the bounds.

@@ -192,7 +192,8 @@ impl Worker {
                 let standing = &mut state.standings[at];
                 conversation.tell(standing, now);
             }
-            state.stop
+            // Rows that came in just before go into the spool.
+            state.stop && !state.intake.has_sealed()
         };
         self.shared.changed.notify_all();
         if is_over {

@@ -1,0 +1,99 @@
+"""What is known of the run at this moment; both views show this."""
+
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from .flights import AIRPORTS, Delays
+
+FIRST_DAY = date(2013, 1, 1)
+
+# Rates are over this time.
+RATE_S = 2.0
+
+
+@dataclass
+class Rate:
+    """How fast a counter goes up."""
+
+    samples: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
+
+    def update(self, now: float, count: int) -> None:
+        """Takes in the counter's present value."""
+        self.samples.append((now, count))
+        while len(self.samples) > 2 and now - self.samples[1][0] >= RATE_S:
+            del self.samples[0]
+
+    def per_second(self) -> float:
+        """Over the last two seconds."""
+        (began, first), (now, last) = self.samples[0], self.samples[-1]
+        return max(last - first, 0) / (now - began) if now > began else 0.0
+
+
+@dataclass
+class State:
+    """The run, as it is."""
+
+    began: float = field(default_factory=time.monotonic)
+    # What the query does, for people; and whether it is down.
+    text: str = "starting"
+    down: bool = False
+    # Of the publisher: how far it is in the year, and what the collector has acknowledged.
+    date: str = ""
+    sent: int = 0
+    acked: int = 0
+    total: int = 0
+    # Of the query: flights read, batches made.
+    read: int = 0
+    batches: int = 0
+    # Flights in windows that are final, on the log that has everything exactly once.
+    final: int = 0
+    windows: int = 0
+    kills: list[float] = field(default_factory=list)
+    verdict: str = ""
+    exact: bool = False
+    into_log: Rate = field(default_factory=Rate)
+    out_of_log: Rate = field(default_factory=Rate)
+    # Days in the order in which the live query told of them; a page knows how many it has.
+    days: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def lag(self) -> int:
+        """Flights on the log that the query has not read."""
+        return max(self.acked - self.read, 0)
+
+    def tick(self) -> None:
+        """Takes the rates; called often."""
+        self.into_log.update(self.elapsed, self.acked)
+        self.out_of_log.update(self.elapsed, self.read)
+
+    def add_day(self, day: str, airport: str, delays: Delays) -> None:
+        """What a window holds so far."""
+        index = (date.fromisoformat(day) - FIRST_DAY).days
+        self.days.append((index, AIRPORTS.index(airport), delays.minutes, delays.departed))
+
+    def event(self, known: int) -> tuple[dict[str, Any], int]:
+        """This state for a page that knows the first so many reports of days."""
+        total = len(self.days)
+        event = {
+            "t": round(self.elapsed, 2),
+            "text": self.text,
+            "down": self.down,
+            "date": self.date,
+            "acked": self.acked,
+            "in": round(self.into_log.per_second()),
+            "out": round(self.out_of_log.per_second()),
+            "lag": self.lag,
+            "final": self.final,
+            "kills": self.kills,
+            "days": self.days[known:total],
+            "verdict": self.verdict,
+            "exact": self.exact,
+        }
+        return event, total

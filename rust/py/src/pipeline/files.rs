@@ -1,0 +1,104 @@
+//! What stands in a log's files, for `python/zeroxide/collector/files.py`, which reads them from wherever they are.
+
+use bytes::Bytes;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use zeroxide_log::{FrameInfo, SegmentInfo, Stored, Table, fetched_schema};
+use zeroxide_pipeline::reader::hex;
+
+use crate::arrow::ArrowTable;
+use crate::buffer::with_contiguous;
+
+/// The length, first offset, end and time of receipt of a frame.
+type Peeked = (usize, u64, u64, i64);
+
+/// What a segment begins with: the log's id, the first offset, and where the first frame is.
+#[pyfunction]
+pub(crate) fn log_segment(data: &Bound<'_, PyAny>) -> PyResult<(String, u64, usize)> {
+    let info = with_contiguous(data, SegmentInfo::read)?.map_err(PyValueError::new_err)?;
+    Ok((hex(&info.log_id), info.first_offset, info.start))
+}
+
+/// What the header of the frame at `position` says; None if it ends within it. Raises ValueError for anything else.
+#[pyfunction]
+pub(crate) fn log_peek(data: &Bound<'_, PyAny>, position: usize) -> PyResult<Option<Peeked>> {
+    let peeked = with_contiguous(data, |bytes| {
+        FrameInfo::peek(bytes.get(position..).unwrap_or_default())
+    })?;
+    let info = peeked.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(info.map(|info| {
+        (
+            info.length,
+            info.first_offset,
+            info.end,
+            info.origin.receive_time,
+        )
+    }))
+}
+
+/// The rows with offsets from `start` to `end` of the frames in `data`, from `position` on: a table, a batch for each
+/// frame; where the first frame is that was not read, because it is not complete or behind the end; its offset; and what
+/// is wrong with it, if something is.
+#[pyfunction]
+#[pyo3(signature = (data, position, expected, start, end, topics, partition, headers, frames))]
+#[allow(clippy::too_many_arguments)] // one call for many frames
+pub(crate) fn log_rows(
+    data: &Bound<'_, PyAny>,
+    position: usize,
+    expected: u64,
+    start: u64,
+    end: u64,
+    topics: Option<Vec<String>>,
+    partition: i32,
+    headers: bool,
+    frames: bool,
+) -> PyResult<(ArrowTable, usize, u64, Option<String>)> {
+    let topics: Option<Vec<&str>> = topics
+        .as_ref()
+        .map(|topics| topics.iter().map(String::as_str).collect());
+    let bytes = with_contiguous(data, Bytes::copy_from_slice)?;
+    let (mut position, mut expected, mut wrong) = (position, expected, None);
+    let mut batches = Vec::new();
+    while expected < end {
+        let rest = bytes.get(position..).unwrap_or_default();
+        let info = match FrameInfo::peek(rest) {
+            Ok(Some(info)) if info.first_offset == expected => info,
+            Ok(Some(info)) => {
+                wrong = Some(format!(
+                    "the frame says that its offset is {}",
+                    info.first_offset
+                ));
+                break;
+            }
+            Ok(None) => break,
+            Err(error) => {
+                wrong = Some(error.to_string());
+                break;
+            }
+        };
+        if info.length > rest.len() {
+            break;
+        }
+        if info.end > start {
+            let frame = bytes.slice(position..position + info.length);
+            let stored = match Stored::parse(frame) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    wrong = Some(error.to_string());
+                    break;
+                }
+            };
+            let stored = match &topics {
+                Some(topics) => stored.pick(topics),
+                None => stored,
+            };
+            let rows = stored.to_record_batch(start..end, partition, headers, frames);
+            batches.extend((rows.num_rows() > 0).then_some(rows));
+        }
+        position += info.length;
+        expected = info.end;
+    }
+    let schema = fetched_schema(headers, frames);
+    let table = ArrowTable::new(Table { schema, batches });
+    Ok((table, position, expected, wrong))
+}

@@ -1,0 +1,288 @@
+"""A log by its files: what a client gets from the collector, without one; archives."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+pa = pytest.importorskip("pyarrow")
+
+ROWS = 3000
+
+
+def rows(count=200, first=0):
+    for number in range(first, first + count):
+        yield {
+            "value": b"value %d" % number,
+            "key": b"k" if number % 3 else None,
+            "topic": f"{'ab'[number % 2]}/{number % 5}",
+            "headers": {"name": b"v"} if number % 7 == 0 else None,
+        }
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A closed log of several segments, and what a client got from it."""
+    from zeroxide.collector import Client, Collector
+
+    folder = tmp_path_factory.mktemp("log")
+    with Collector(folder, segment_bytes=15_000) as collector:
+        for first in range(0, ROWS, 200):
+            collector.append(rows(200, first))
+        client = Client(collector.endpoint)
+        info = client.info()
+        table = pa.Table.from_batches(client.fetch(0, ROWS, headers=True, frames=True))
+        middle = table.column("receive_time")[ROWS // 2].as_py()
+        at = {
+            time: client.offset_at(time)
+            for time in (
+                info.first_received,
+                middle,
+                info.last_received,
+                info.first_received - timedelta(days=1),
+                info.last_received + timedelta(days=1),
+            )
+        }
+    assert len(list(folder.glob("*.zlog"))) > 4
+    return folder, info, table, at
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """A copy of the log, to be damaged."""
+    return shutil.copytree(written[0], tmp_path / "log")
+
+
+def subtree(path):
+    """A file system that is not the local one, as far as anybody can tell."""
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    return SubTreeFileSystem(str(path), LocalFileSystem())
+
+
+def read(log, start=0, end=ROWS, **options):
+    return pa.Table.from_batches(log.fetch(start, end, headers=True, frames=True, **options))
+
+
+@pytest.mark.parametrize("place", ["folder", "uri", "filesystem"])
+def test_files_give_what_the_collector_gave(written, place):
+    from zeroxide.collector.files import FilesLog
+
+    folder, info, table, times = written
+    made = {
+        "folder": lambda: FilesLog(folder),
+        "uri": lambda: FilesLog(folder.as_uri()),
+        "filesystem": lambda: FilesLog("", subtree(folder)),
+    }
+    with made[place]() as log:
+        found = log.info()
+        assert (found.log_id, found.earliest, found.latest) == (info.log_id, 0, ROWS)
+        assert (found.first_received, found.last_received) == (
+            info.first_received,
+            info.last_received,
+        )
+        assert read(log) == table
+        for start, end in ((0, 1), (777, 2345), (ROWS - 1, ROWS), (200, 400), (5, 5)):
+            for max_bytes in (1, 5000, 1 << 20):
+                batches = log.fetch(
+                    start, end, headers=True, frames=True, max_bytes=max_bytes, log_id=info.log_id
+                )
+                got = pa.Table.from_batches(batches, table.schema)
+                assert got == table.slice(start, end - start).combine_chunks()
+        chosen = read(log, 100, 2900, topics=("a/", "b/1"), partition=0)
+        wanted = [
+            row
+            for row in table.slice(100, 2800).to_pylist()
+            if row["topic"].startswith(("a/", "b/1"))
+        ]
+        assert chosen.to_pylist() == wanted
+        narrow = next(log.fetch(0, 1, partition=7))
+        assert narrow.schema.names == table.schema.names[:10]
+        assert narrow.column("partition").to_pylist() == [7]
+        for time, offset in times.items():
+            assert log.offset_at(time) == offset
+            assert log.offset_at(time.timestamp()) in range(max(offset - 200, 0), offset + 201)
+        log.commit("group", 7)
+
+
+def test_what_is_not_there_is_said(written, folder):
+    from zeroxide.collector import CollectorError, DataLoss
+    from zeroxide.collector.files import FilesLog
+
+    first, second = sorted(folder.glob("*.zlog"))[:2]
+    first.unlink()
+    with FilesLog(folder) as log:
+        earliest = int(second.stem)
+        assert log.info().earliest == earliest
+        for start, end, asked in ((0, 10, 0), (earliest, ROWS + 1, ROWS + 1)):
+            with pytest.raises(DataLoss) as caught:
+                list(log.fetch(start, end))
+            loss = caught.value
+            assert (loss.asked, loss.earliest, loss.latest) == (asked, earliest, ROWS)
+        with pytest.raises(DataLoss, match="not 00"):
+            list(log.fetch(earliest, ROWS, log_id="00" * 16))
+        with pytest.raises(ValueError, match="no offsets"):
+            list(log.fetch(7, 3))
+        fetching = log.fetch(earliest, ROWS, max_bytes=1)
+        next(fetching)
+    (folder / "empty").mkdir()
+    for nothing in (folder / "empty", folder / "not there"):
+        with FilesLog(nothing) as log, pytest.raises(CollectorError, match="holds no log"):
+            log.info()
+
+
+def test_damage_is_said_and_can_be_stepped_over(written, folder):
+    from zeroxide.collector import Refused
+    from zeroxide.collector.files import FilesLog
+
+    table = written[2]
+    segment = sorted(folder.glob("*.zlog"))[2]
+    data = bytearray(segment.read_bytes())
+    frame = data.index(b"ZXF1", data.index(b"ZXF1") + 1)
+    first = int.from_bytes(data[frame + 24 : frame + 32], "little")
+    for at in (0, 9, 30, 100, 600, 3000):
+        damaged = data.copy()
+        damaged[frame + at] ^= 4
+        segment.write_bytes(damaged)
+        with FilesLog(folder) as log:
+            good, start = [], 0
+            while start < ROWS:
+                try:
+                    for batch in log.fetch(start, ROWS, headers=True, frames=True):
+                        good.append(batch)
+                        start = batch.column("offset")[-1].as_py() + 1
+                except Refused as error:
+                    assert error.code == "corrupt"
+                    assert start == first
+                    assert f"offsets {first} to {first + 200}" in str(error)
+                    start = error.detail
+            assert start == ROWS
+        kept = pa.concat_tables([table.slice(0, first), table.slice(first + 200)])
+        assert pa.Table.from_batches(good) == kept
+    segment.write_bytes(data[: frame + 100])
+    with FilesLog(folder) as log, pytest.raises(Refused, match="ends before its last rows"):
+        list(log.fetch(first, ROWS))
+
+
+def test_rows_that_nobody_was_told_of_do_not_count(folder):
+    from zeroxide.collector.files import FilesLog
+
+    (folder / "durable").write_text(f"{ROWS - 10:020}\n")
+    with FilesLog(folder) as log:
+        assert log.info().latest == ROWS - 10
+    (folder / "durable").unlink()
+    last = sorted(folder.glob("*.zlog"))[-1]
+    last.write_bytes(last.read_bytes()[:-9])
+    with FilesLog(folder) as log:
+        assert log.info().latest == ROWS - 200
+
+
+def test_reading_while_it_is_written(tmp_path):
+    from zeroxide.collector import Collector
+    from zeroxide.collector.files import FilesLog
+
+    with Collector(tmp_path, segment_bytes=15_000) as collector, FilesLog(tmp_path) as log:
+        seen = 0
+        assert (log.info().earliest, log.info().latest) == (0, 0)
+        assert log.info().first_received is None
+        for first in range(0, 1800, 300):
+            collector.append(rows(300, first))
+            latest = log.info().latest
+            assert latest == first + 300
+            for batch in log.fetch(seen, latest):
+                assert batch.column("offset")[0].as_py() == seen
+                seen = batch.column("offset")[-1].as_py() + 1
+            assert seen == latest
+
+
+def test_an_archive_outlives_the_disk(written, folder, tmp_path):
+    from zeroxide.collector import CollectorError
+    from zeroxide.collector.archive import archive_segments
+    from zeroxide.collector.files import FilesLog
+
+    info, table, times = written[1:]
+    filesystem = subtree(tmp_path)
+    names = sorted(path.name for path in folder.glob("*.zlog"))
+    assert archive_segments(folder, filesystem, "archive") == names[:-1]
+    assert archive_segments(folder, filesystem, "archive") == []
+    sealed = int(names[-1].removesuffix(".zlog"))
+    for log in (FilesLog("archive", filesystem), FilesLog(tmp_path / "archive")):
+        with log:
+            assert (log.info().log_id, log.info().latest) == (info.log_id, sealed)
+            assert read(log, 0, sealed) == table.slice(0, sealed)
+    assert archive_segments(folder, filesystem, "archive", all_segments=True) == names[-1:]
+    shutil.rmtree(folder)
+    with FilesLog((tmp_path / "archive").as_uri()) as log:
+        assert read(log) == table
+        assert {time: log.offset_at(time) for time in times} == times
+    for index in (tmp_path / "archive").glob("*.index"):
+        index.write_text("{}")
+    with FilesLog("archive", filesystem) as log:
+        assert read(log, 1500, 2500) == table.slice(1500, 1000)
+    assert not list((tmp_path / "archive").glob("*.part"))
+    other = tmp_path / "other"
+    _make_log(other)
+    with pytest.raises(CollectorError, match="is of one log"):
+        archive_segments(other, filesystem, "archive")
+
+
+def _make_log(folder):
+    from zeroxide.collector import Collector
+
+    with Collector(folder) as collector:
+        collector.append(rows(10))
+
+
+def test_an_archiver_keeps_up(tmp_path):
+    from zeroxide.collector import Collector
+    from zeroxide.collector.archive import Archiver
+    from zeroxide.collector.files import FilesLog
+
+    progress, moved = [], threading.Event()
+
+    def on_progress(offset):
+        progress.append(offset)
+        if offset > 0:
+            moved.set()
+
+    with Collector(tmp_path / "log", segment_bytes=15_000) as collector:
+        archiver = Archiver(
+            tmp_path / "log", str(tmp_path / "archive"), every=0.02, on_progress=on_progress
+        )
+        for first in range(0, 1800, 300):
+            collector.append(rows(300, first))
+        assert moved.wait(20)
+    archiver.close()
+    assert archiver.failure is None
+    assert progress[0] == 0 and progress == sorted(progress) and progress[-1] == 1800
+    with FilesLog(tmp_path / "archive") as log:
+        assert log.info().latest == 1800
+
+
+def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
+    from zeroxide.collector.archive import Archiver
+
+    (tmp_path / "archive").write_text("a file where a folder should be")
+    archiver = Archiver(written[0], str(tmp_path / "archive"), every=0.01)
+    while archiver.failure is None:
+        pass
+    (tmp_path / "archive").unlink()
+    archiver.close()
+    assert archiver.archived == ROWS
+
+
+def test_sockets_are_not_needed(written):
+    """An executor that reads files starts no threads for it."""
+    code = f"""if True:
+        import threading
+        from zeroxide.collector.files import FilesLog
+        with FilesLog({str(written[0])!r}) as log:
+            assert sum(batch.num_rows for batch in log.fetch(0, {ROWS})) == {ROWS}
+        assert threading.active_count() == 1
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

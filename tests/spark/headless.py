@@ -1,0 +1,103 @@
+"""A headless Chromium, driven over the W3C WebDriver protocol: JSON over HTTP."""
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+DRIVER = "chromedriver"
+
+# As root there is no sandbox, and containers have a small /dev/shm.
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--window-size=1100,900",
+)
+
+
+def missing() -> str | None:
+    """What is to be installed, if anything."""
+    if not any(map(shutil.which, CHROMIUM)) or not shutil.which(DRIVER):
+        return "the browser test needs Chromium: apt install chromium chromium-driver"
+    return None
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self) -> None:
+        self.driver = subprocess.Popen(
+            [str(shutil.which(DRIVER)), "--port=0"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            self.root = f"http://127.0.0.1:{self._port()}/session"
+            binary = next(path for path in map(shutil.which, CHROMIUM) if path)
+            chrome = {"binary": binary, "args": list(ARGUMENTS)}
+            capabilities = {"alwaysMatch": {"goog:chromeOptions": chrome}}
+            created = self._ask("POST", "", {"capabilities": capabilities})
+            self.root += "/" + created["sessionId"]
+        except BaseException:
+            self.driver.kill()
+            raise
+
+    def open(self, url: str) -> None:
+        """Goes to a page."""
+        self._ask("POST", "/url", {"url": url})
+
+    def run(self, script: str) -> Any:
+        """What a piece of JavaScript returns."""
+        return self._ask("POST", "/execute/sync", {"script": script, "args": []})
+
+    def text(self, selector: str) -> str:
+        """What an element says."""
+        return self.run(f"return document.querySelector({json.dumps(selector)}).textContent")
+
+    def until(self, script: str, reached: Callable[[Any], bool], timeout: float = 60.0) -> Any:
+        """Runs a script until what it returns is as it should be."""
+        deadline = time.monotonic() + timeout
+        while not reached(value := self.run(script)):
+            assert time.monotonic() < deadline, f"{script}: still {value!r}"
+            time.sleep(0.02)
+        return value
+
+    def screenshot(self, path: Path) -> None:
+        """The window as a PNG."""
+        path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
+
+    def close(self) -> None:
+        """Ends the browser and its driver."""
+        try:
+            self._ask("DELETE", "")
+        finally:
+            self.driver.kill()
+            self.driver.wait()
+            self.driver.stdout.close()
+
+    def _port(self) -> int:
+        # It says so: "ChromeDriver was started successfully on port 41234."
+        for line in self.driver.stdout:
+            if "started successfully" in line:
+                return int(line.strip(" .\n").split()[-1])
+        raise RuntimeError("chromedriver did not start")
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(
+            self.root + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return json.load(reply)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(error.read().decode()) from error

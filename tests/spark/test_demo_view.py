@@ -1,0 +1,128 @@
+"""The demo's page in a browser, with made-up flights."""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import headless
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENSHOT = ROOT / "build" / "demo" / "page.png"
+
+
+@pytest.fixture(scope="module")
+def demo():
+    sys.path.insert(0, str(ROOT))
+    try:
+        from examples.demo import flights, state, web
+
+        yield {"flights": flights, "state": state, "web": web}
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+@pytest.fixture
+def view(demo):
+    view = demo["web"].WebView()
+    yield view
+    view.close()
+
+
+@pytest.fixture
+def browser():
+    if what := headless.missing():
+        pytest.skip(what)
+    browser = headless.Browser()
+    yield browser
+    browser.close()
+
+
+def fill(demo, state, days):
+    for day in days:
+        for index, airport in enumerate(demo["flights"].AIRPORTS):
+            delays = demo["flights"].Delays(100, 98, 20, 98 * (10 + index * 5 + day % 7))
+            state.add_day(f"2013-{1 + day // 31:02}-{1 + day % 28:02}", airport, delays)
+
+
+def events(stream, count):
+    found = []
+    while len(found) < count:
+        line = stream.readline()
+        if line.startswith(b"data: "):
+            found.append(json.loads(line[6:]))
+    return found
+
+
+def test_a_page_is_told_what_is_new(demo, view):
+    state = demo["state"].State()
+    fill(demo, state, range(3))
+    view.show(state)
+    with urllib.request.urlopen(view.url + "events", timeout=60) as stream:
+        (first,) = events(stream, 1)
+        assert len(first["days"]) == 9
+        fill(demo, state, [3])
+        state.acked, state.read = 500, 200
+        view.show(state)
+        (second,) = events(stream, 1)
+        assert (len(second["days"]), second["lag"]) == (3, 300)
+        assert second["days"][1] == [3, 1, 98 * 18, 98]
+
+
+def test_there_is_one_page(view):
+    with urllib.request.urlopen(view.url, timeout=60) as page:
+        text = page.read().decode()
+    assert "<title>Flights of 2013, live</title>" in text
+    # Nothing comes from anywhere else.
+    assert "http" not in text and "import" not in text
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(view.url + "favicon.ico", timeout=60)
+
+
+def test_rates(demo):
+    rate = demo["state"].Rate()
+    rate.update(0.0, 0)
+    assert rate.per_second() == 0
+    for second in range(1, 10):
+        rate.update(float(second), second * 1000)
+    assert rate.per_second() == 1000
+    rate.update(20.0, 9000)
+    rate.update(22.0, 9000)
+    assert rate.per_second() == 0
+
+
+def test_the_chart_moves_in_a_browser(demo, view, browser):
+    state = demo["state"].State()
+    browser.open(view.url)
+    chart = "return document.querySelectorAll('#delays polyline')[2]?.getAttribute('points') || ''"
+    drawn = ""
+    for step in range(10):
+        fill(demo, state, range(step * 30, step * 30 + 30))
+        state.text, state.date = "batch after batch", f"2013-{step + 1:02}-28"
+        state.sent = state.acked = 30_000 * (step + 1)
+        state.read = 25_000 * (step + 1)
+        state.tick()
+        if step == 5:
+            state.kills.append(state.elapsed)
+        view.show(state)
+        drawn = browser.until(chart, lambda points, before=drawn: len(points) > len(before))
+    assert browser.text("#lag") == "50,000"
+    assert browser.text("#acked") == "300,000"
+    assert browser.text("#date") == "2013-10-28"
+    assert browser.run("return document.querySelectorAll('#flow polyline').length") == 3
+    assert browser.text("#flow .killed") == "SIGKILL"
+
+    state.down, state.text = True, "killed"
+    view.show(state)
+    browser.until("return document.querySelector('#state').className", "down".__eq__)
+    state.down, state.exact, state.verdict = False, True, "exact: 336776 flights"
+    view.show(state)
+    browser.until("return document.querySelector('#verdict').className", "exact".__eq__)
+    assert browser.text("#verdict") == "exact: 336776 flights"
+    SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
+    browser.screenshot(SCREENSHOT)
+    # Then the server goes, and the page stays as it is.
+    view.close()
+    assert browser.run("return document.querySelector('#verdict').hidden") is False
