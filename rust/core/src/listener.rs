@@ -28,6 +28,12 @@ const ACCEPTS_PER_TURN: usize = 64;
 const FAILURES_MAX: usize = 16;
 /// How many of its peers may be in their handshake for good; there are twice as many at times.
 const JOINING_MAX: usize = 1024;
+/// While there is no room for more, so many of them have to finish in such a time; otherwise the oldest make room. A crowd
+/// that comes at once, as after a restart, is served in its turn; those that only keep others out are not.
+const PROGRESS_MIN: usize = 64;
+const PROGRESS_TIME: Duration = Duration::from_millis(500);
+/// How often to look whether there is room.
+const ROOM_PAUSE: Duration = Duration::from_millis(5);
 /// The Linux errno that a monitor event carries for one too many.
 const ECONNABORTED: u64 = 103;
 
@@ -55,6 +61,13 @@ struct State {
     paused: Option<Instant>,
     /// Sessions made here that may still be in their handshake, oldest first.
     joining: VecDeque<Weak<Session>>,
+    /// Since when there has been no room for more of them, and how many have left since.
+    crowded: Option<Crowd>,
+}
+
+struct Crowd {
+    since: Instant,
+    left: usize,
 }
 
 /// What a listener passes on to its sessions.
@@ -107,6 +120,7 @@ impl Listener {
                 guard: Some(guard),
                 paused: None,
                 joining: VecDeque::new(),
+                crowded: None,
             }),
         });
         listener.emit(EventKind::Listening, fd);
@@ -159,6 +173,7 @@ impl Listener {
             token: Some(token),
             watched,
             joining,
+            crowded,
             paused,
             ..
         } = &mut *state
@@ -173,24 +188,28 @@ impl Listener {
             return io.set_timer(token, until);
         }
         *paused = None;
-        let mut pause = |io: &mut Reactor| {
-            let until = io.now() + PAUSE;
+        let mut pause = |io: &mut Reactor, time: Duration| {
+            let until = io.now() + time;
             *paused = Some(until);
             io.set_timer(token, until);
         };
         if !*watched {
             if let Err(error) = io.watch(token, listen.fd()) {
                 self.failed(&error);
-                return pause(io);
+                return pause(io, PAUSE);
             }
             *watched = true;
         }
         if self.port.is_backlogged() {
             // The peers wait in the backlog until the application has received what others left behind.
-            return pause(io);
+            return pause(io, PAUSE);
         }
         let mut failures = 0;
         for _ in 0..ACCEPTS_PER_TURN {
+            if joining.len() >= 2 * JOINING_MAX && !self.make_room(joining, crowded, io.now()) {
+                // The peers wait in the backlog while those before them, who are in a hurry as well, shake hands.
+                return pause(io, ROOM_PAUSE);
+            }
             match listen.accept() {
                 Ok(Some(stream)) => {
                     let party = Party {
@@ -200,7 +219,7 @@ impl Listener {
                     let event = MonitorEvent::new(EventKind::Accepted, stream.id(), &self.endpoint);
                     self.port.emit(event.about(&party));
                     match self.serve(stream) {
-                        Ok(session) => self.remember(joining, &session),
+                        Ok(session) => joining.push_back(Arc::downgrade(&session)),
                         Err(error) => self.failed(&error),
                     }
                 }
@@ -210,7 +229,7 @@ impl Listener {
                     // Anything else concerns that one connection, which is gone already, or so it should.
                     failures += 1;
                     if error.is_exhausted() || failures >= FAILURES_MAX {
-                        return pause(io);
+                        return pause(io, PAUSE);
                     }
                 }
             }
@@ -236,29 +255,49 @@ impl Listener {
         Ok(session)
     }
 
-    /// Keeps a session while it is in its handshake. When too many are, the oldest have to go: whoever is honest takes a
-    /// few round trips, and only those that are not pile up.
-    fn remember(&self, joining: &mut VecDeque<Weak<Session>>, session: &Arc<Session>) {
-        if joining.len() >= 2 * JOINING_MAX {
-            let is_joining = |session: &Weak<Session>| {
-                let session = session.upgrade();
-                session.is_some_and(|session| session.is_joining())
-            };
-            joining.retain(is_joining);
-            let excess = joining.len().saturating_sub(JOINING_MAX);
-            for session in joining.drain(..excess).filter_map(|old| old.upgrade()) {
-                session.abandon();
-                let event = MonitorEvent::new(
-                    EventKind::HandshakeFailedNoDetail,
-                    ECONNABORTED,
-                    &self.endpoint,
-                );
-                self.port.emit(
-                    event.because("too many peers are in their handshake, and this was the oldest"),
-                );
-            }
+    /// Whether there is room for another one in its handshake, now or because the oldest had to go.
+    fn make_room(
+        &self,
+        joining: &mut VecDeque<Weak<Session>>,
+        crowded: &mut Option<Crowd>,
+        now: Instant,
+    ) -> bool {
+        let before = joining.len();
+        joining.retain(|session| {
+            session
+                .upgrade()
+                .is_some_and(|session| session.is_joining())
+        });
+        if joining.len() <= JOINING_MAX {
+            *crowded = None;
+            return true;
         }
-        joining.push_back(Arc::downgrade(session));
+        let crowd = crowded.get_or_insert(Crowd {
+            since: now,
+            left: 0,
+        });
+        crowd.left += before - joining.len();
+        if now.saturating_duration_since(crowd.since) >= PROGRESS_TIME {
+            if crowd.left < PROGRESS_MIN {
+                self.send_away(joining.drain(..joining.len() - JOINING_MAX));
+            }
+            *crowded = None;
+        }
+        joining.len() < 2 * JOINING_MAX
+    }
+
+    fn send_away(&self, oldest: impl Iterator<Item = Weak<Session>>) {
+        for session in oldest.filter_map(|session| session.upgrade()) {
+            session.abandon();
+            let event = MonitorEvent::new(
+                EventKind::HandshakeFailedNoDetail,
+                ECONNABORTED,
+                &self.endpoint,
+            );
+            self.port.emit(
+                event.because("too many peers are in their handshake, and this was the oldest"),
+            );
+        }
     }
 
     fn failed(&self, error: &Error) {

@@ -621,3 +621,15 @@ fn a_version_of_the_future_is_told_so() {
     let batch = encode(&batch(&["a"]));
     assert!(!batch.is_empty());
 }
+
+#[test]
+fn closing_waits_for_nothing_but_what_is_on_its_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = config(dir.path());
+    settings.retain_every = Duration::from_secs(3600);
+    settings.plain.pull = vec!["tcp://127.0.0.1:*".to_owned()];
+    let collector = Collector::start(settings).unwrap();
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(collector.close()));
+    is_done.recv_timeout(LONG).unwrap().unwrap();
+}

@@ -218,6 +218,7 @@ impl Core {
                 Err(_) => break,
             }
         }
+        state.rhythm.note_run(batch.len());
         self.end_run(state, !batch.is_empty());
     }
 

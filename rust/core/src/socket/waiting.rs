@@ -61,6 +61,11 @@ impl Rhythm {
         self.received = self.received.saturating_add(1);
     }
 
+    pub(super) fn note_run(&mut self, count: usize) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.received = self.received.saturating_add(count);
+    }
+
     #[inline]
     pub(super) fn note_sent(&mut self) {
         self.sent = true;
