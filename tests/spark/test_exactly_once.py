@@ -95,7 +95,7 @@ def stream(spark, source):
 
 def run(writer, checkpoint):
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(250)
     return query
 
 
