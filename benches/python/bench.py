@@ -65,8 +65,12 @@ def main() -> int:
             group = case.group
             print(f"\n{group}", flush=True)
         progress(number, len(cases), time.monotonic() - started, case.name)
-        runs = interleave(case, modules, settings, 0 if arguments.smoke else arguments.retries)
-        runs_of[f"{case.group}: {case.name}"] = runs
+        mine = modules
+        if not (case.issue or arguments.modules):  # the first rival is the one not to be worse than
+            mine = {label: modules[label] for label in dict.fromkeys((labels[0], labels[-1]))}
+        runs = interleave(case, mine, settings, 0 if arguments.smoke else arguments.retries)
+        runs |= {label: [] for label in labels if label not in runs}
+        runs_of[f"{case.group}: {case.name}"] = runs = {label: runs[label] for label in labels}
         for row in report.rows_of(case, runs):
             print(report.line(row), flush=True)
             rows.append(row)

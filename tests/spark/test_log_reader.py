@@ -480,7 +480,7 @@ class TestGroups:
             ends.append(end)
             reader.commit(end)
             log.latest += 10
-        assert log.committed == {"g": [10, 20, 30]}
+        assert log.committed == {"g": [0, 10, 20, 30]}
 
     def test_short_runs_note_it_as_well(self):
         log = Log(latest=10)
