@@ -15,7 +15,7 @@ pub struct Config {
     pub dir: PathBuf,
     /// Where producers, readers and sinks connect to.
     pub bind: String,
-    /// The address of that for others, if it is not the one that was bound.
+    /// The address of that for others; without it they use the one that brought them here.
     pub advertise: Option<String>,
     /// Peers that only know ZeroMQ.
     pub plain: Plain,

@@ -114,7 +114,11 @@ impl Server {
     }
 
     fn end(mut self, why: Option<zeroxide::Error>) -> Result<(), String> {
-        drop(self.gatherer.take());
+        if let Some(gatherer) = self.gatherer.take() {
+            // Gathered, and nowhere to go: the disk is full, and nobody waits for it any more.
+            let lost: usize = gatherer.batches.try_iter().map(|batch| batch.rows()).sum();
+            self.stats.plain_lost.add(lost as u64);
+        }
         let closed = self.writer.close();
         // Those threads have answers, too.
         drop(self.staging);
