@@ -16,6 +16,7 @@ use crate::builder::BatchBuilder;
 use crate::error::{BatchError, LogError};
 use crate::frame::{self, Labels, MAX_NAME, Origin, Role};
 use crate::ipc::Metadata;
+use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::recovery::{self, Recovery};
 use crate::segment::{LogId, Segment, begin_segment};
@@ -110,7 +111,7 @@ pub struct Log {
     has_unsaved: bool,
     scratch: Scratch,
     /// Held until the log is gone.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// Memory that is used again.

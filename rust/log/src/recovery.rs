@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::segment::{
     DAMAGED, LogId, NOT_COMPLETE, Segment, Step, Walk, begin_segment, first_of_name, path_of,
 };
@@ -33,7 +33,7 @@ pub struct Recovery {
 /// A log that has been opened.
 pub(crate) struct Opened {
     pub shared: Arc<Shared>,
-    pub lock: File,
+    pub lock: Lock,
     pub recovery: Recovery,
     pub position: u64,
     pub book: Book,
