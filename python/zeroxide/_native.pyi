@@ -615,6 +615,8 @@ class Ready:
     """
 
     _result: Any
+    _thread: int
+    _made_in: Any
 
     def __new__(cls, value: object) -> Self: ...
     def __await__(self) -> Self: ...
