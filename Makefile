@@ -40,7 +40,7 @@ soak:
 
 faults:
 	$(STAGES) install
-	$(VENV_PYTHON) -m pytest tests/soak -m "" -v
+	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
 
 bench: bench-environment
 	cargo bench --bench queue --bench codec --bench routing --bench sockets

@@ -90,7 +90,7 @@ def one(line: str, site: Path | None, java: str) -> tuple[str, str]:
 
 def tested(python: Path, environment: dict[str, str]) -> str:
     tests = [test for test in TESTS if (ROOT / test).exists()]
-    options = ("-q", "-p", "no:cacheprovider", "-m", "not slow")
+    options = ("-q", "-p", "no:cacheprovider")
     command = [str(python), "-m", "pytest", *options, *tests]
     try:
         done = subprocess.run(

@@ -276,7 +276,7 @@ CASES: tuple[Case, ...] = (
             "fan_out",
             size=size,
             metrics=rate(*targets),
-            options={"sockets": subscribers, "hwm": 0},
+            options={"sockets": subscribers, "hwm": 0, "silence_ms": 2000},
             scaled={"count": count},
             issue=bool(targets),
             smoke=subscribers == 10 and size == 64,

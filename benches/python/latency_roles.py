@@ -54,10 +54,10 @@ def pull_paced(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
     peak, _ = stream(socket, 0, PEAK_S)
     figures = {"peak": peak}
     for share in case["shares"]:
-        _, times = stream(socket, peak * share, case["seconds"])
+        _, times = stream(socket, peak * share, case["seconds"] / 2)
         figures |= named(f"{share:.0%}", times)
     for rate in case["rates"]:
-        _, times = stream(socket, rate, case["seconds"])
+        _, times = stream(socket, rate, case["seconds"] / 2)
         figures |= named(f"{rate}/s", times)
     return figures
 

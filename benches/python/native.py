@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import report
@@ -231,11 +232,13 @@ class Bench:
     def wants(self, group: str, name: str = "") -> bool:
         return self.only in f"{group} {name}".lower()
 
-    def run(self, measure: Callable[[Program], Figures], ours_only: bool = False) -> report.Runs:
+    def run(
+        self, measure: Callable[[Program], Figures], ours_only: bool = False, times: int = 0
+    ) -> report.Runs:
         """Every program in turn about, as often as asked for."""
         programs = {OURS: self.programs[OURS]} if ours_only else self.programs
         runs: report.Runs = {label: [] for label in programs}
-        for repetition in range(self.settings.repetitions):
+        for repetition in range(times or self.settings.repetitions):
             labels = list(programs)
             for label in labels if repetition % 2 == 0 else reversed(labels):
                 before = (time.monotonic(), machine_cpu(), own_cpu())
@@ -288,6 +291,11 @@ class Bench:
     def heading(self, group: str) -> None:
         print(f"\n{group}", flush=True)
 
+    def stream(self, size: int, threads: int, sockets: int) -> Callable[[Program], Figures]:
+        return partial(
+            throughput, settings=self.settings, size=size, threads=threads, sockets=sockets
+        )
+
     # ---- the tables
 
     def streams(self) -> None:
@@ -298,7 +306,7 @@ class Bench:
         self.heading(THROUGHPUT)
         kept = {}
         for size, wanted in targets.items():
-            kept[size] = self.run(lambda p, size=size: throughput(p, self.settings, size, 1, 1))  # type: ignore[misc]
+            kept[size] = self.run(self.stream(size, 1, 1))
             self.row(THROUGHPUT, SIZES[size], "msgs/s", "rate", kept[size], targets=wanted)
         self.heading(CPU)
         for size, wanted in cpu_targets.items():
@@ -309,8 +317,10 @@ class Bench:
             return
         self.heading(TURNS)
         for place, cores, target in (("free", None, 1 / NO_LESS), ("all on one core", {0}, 0.5)):
-            runs = self.run(lambda p, cores=cores: turns(p, self.settings, cores))  # type: ignore[misc]
-            raw = self.run(lambda p, cores=cores: turns(p, self.settings, cores, "raw_"), True)  # type: ignore[misc]
+            runs = self.run(partial(turns, settings=self.settings, cores=cores))
+            raw = self.run(
+                partial(turns, settings=self.settings, cores=cores, raw="raw_"), ours_only=True
+            )
             for key in ("p50", "p99", "p99.9"):
                 wanted = (target,) if key == "p50" else ()
                 self.row(TURNS, f"{place}, {key}", "us", key, runs, targets=wanted, less=True)
@@ -333,7 +343,7 @@ class Bench:
         if shutil.which("strace") is None:
             print("skipped: no strace here (Debian: strace)")
             return
-        runs = self.run(lambda p: system_calls(p, self.settings))
+        runs = self.run(partial(system_calls, settings=self.settings))
         for side, name in (("req", "who asks"), ("rep", "who answers")):
             self.row(CALLS, name, "calls", side, runs, bound=6, less=True)
 
@@ -342,7 +352,7 @@ class Bench:
             return
         self.heading(INPROC)
         for size, *target in ((64, 2.5), (1024,)):
-            runs = self.run(lambda p, size=size: inproc(p, self.settings, size))  # type: ignore[misc]
+            runs = self.run(partial(inproc, settings=self.settings, size=size))
             self.row(INPROC, SIZES[size], "msgs/s", "rate", runs, targets=tuple(target))
 
     def scaling(self) -> None:
@@ -351,12 +361,11 @@ class Bench:
         self.heading(SCALING)
         kept: dict[tuple[int, int], report.Runs] = {}
         for threads, sockets in ((1, 1), (1, 2), (2, 2), (1, 4), (2, 4), (4, 4), (1, 8), (4, 8)):
-            many = (threads, sockets)
-            kept[many] = self.run(lambda p, many=many: throughput(p, self.settings, 64, *many))  # type: ignore[misc]
+            kept[threads, sockets] = self.run(self.stream(64, threads, sockets), times=3)
             name = (
                 f"{threads} I/O thread{'s' * (threads > 1)}, {sockets} socket{'s' * (sockets > 1)}"
             )
-            self.row(SCALING, name, "msgs/s", "rate", kept[many])
+            self.row(SCALING, name, "msgs/s", "rate", kept[threads, sockets])
         # Two cores are full with one socket on each side already: what counts is whether a message costs more CPU.
         per_core: report.Runs = {}
         for label, done in kept[2, 2].items():
@@ -370,7 +379,7 @@ class Bench:
         if not self.wants(GIANTS):
             return
         self.heading(GIANTS)
-        runs = self.run(lambda p: beside_giant(p, self.settings))
+        runs = self.run(partial(beside_giant, settings=self.settings))
         self.row(GIANTS, "median without it", "ms", "quiet", runs, less=True)
         self.row(GIANTS, "median beside it", "ms", "during", runs, less=True)
         self.row(GIANTS, "delay of the median", "ms", "delay", runs, bound=1, less=True)
@@ -453,7 +462,11 @@ def main() -> int:
         "rows": report.as_json(bench.rows),
     }
     (out / "native.json").write_text(json.dumps(results, indent=1) + "\n")
-    (out / "native.md").write_text(report.markdown(results))
+    table = report.markdown(results)
+    (out / "native.md").write_text(table)
+    if arguments.document:
+        text = arguments.document.read_text()
+        arguments.document.write_text(report.splice(text, table, "native"))
     missed = [row for row in bench.rows if row.missed]
     elapsed = time.monotonic() - started
     print(f"\n{len(bench.rows)} rows in {elapsed:.0f} s, {len(missed)} below their target")
@@ -469,6 +482,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="just the tables whose heading holds this text")
     parser.add_argument("--profile", default="release", help="how cargo builds ours")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
+    parser.add_argument(
+        "--document", type=Path, help="put the tables between this file's native markers"
+    )
     return parser.parse_args()
 
 

@@ -227,9 +227,9 @@ def preamble(machine: dict[str, str], settings: dict[str, Any]) -> str:
     )
 
 
-def splice(text: str, table: str) -> str:
+def splice(text: str, table: str, name: str = "bench") -> str:
     """Puts the table between the markers of a document."""
-    begin, end = "<!-- bench:begin -->", "<!-- bench:end -->"
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not pattern.search(text):
         raise ValueError(f"no {begin} … {end} to put the table in")

@@ -186,12 +186,33 @@ def test_keys_by_callback(zmq, ask, authenticator, kind):
 def test_malformed_questions(ask, authenticator):
     assert ask(authenticator, b"TOKEN", b"x")[:2] == (b"400", b"NO ACCESS")
     authenticator.zap_socket = replies = Replies()
-    for request in ([b"2.0", b"7", b"", b"", b"", b"NULL"], [b"1.0", b"7", b"x"], [b"1.0"], []):
+    for request in ([b"2.0", b"7", b"", b"", b"", b"NULL"], [b"1.0", b"7", b"x"]):
         asyncio.run(authenticator.handle_zap_message(request))
     assert [reply[2:4] for reply in replies] == [
         [b"400", b"Invalid version"],
         [b"400", b"Not enough frames"],
     ]
+
+
+@pytest.mark.zeroxide_only
+def test_a_question_without_a_number_ends_nothing(zmq, auth, context):
+    guard = auth.thread.ThreadAuthenticator(context)
+    guard.start()
+    with context.socket(zmq.REQ) as req:
+        req.connect("inproc://zeromq.zap.01")
+        for question in ([b"1.0"], [b""], [b"1.0", b"7", b"", HOME.encode(), b"", b"NULL"]):
+            req.send_multipart(question)
+            assert req.poll(PATIENCE * 1000)
+            answer = req.recv_multipart()
+    assert answer[1:3] == [b"7", b"200"]
+    guard.stop()
+
+
+@pytest.mark.zeroxide_only
+def test_passwords_are_taken_back(ask, authenticator):
+    authenticator.configure_plain(domain="*", passwords={"bob": "1"})
+    authenticator.configure_plain(domain="*", passwords={})
+    assert ask(authenticator, b"PLAIN", b"bob", b"1")[0] == b"400"
 
 
 @pytest.mark.zeroxide_only

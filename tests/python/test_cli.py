@@ -50,7 +50,7 @@ def test_version(zmq, run):
 
 def test_help_shows_examples(run):
     assert "keygen" in run("--help")
-    for command in ("version", "keygen", "proxy"):
+    for command in ("version", "keygen", "proxy", "collector"):
         text = run(command, "--help")
         assert f"  zeroxide {command}" in text.partition("examples:")[2]
 

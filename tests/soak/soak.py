@@ -32,7 +32,7 @@ MARK = "ZEROXIDE_SOAK"
 
 KILLS = "producer,executor,collector,driver,driver,executor,collector,driver,driver"
 PRODUCERS = ("spooled", "plain")
-PROGRESS_S = 180
+PROGRESS_S = 600
 LOOK_S = 0.05
 PACE_S = 0.02
 
@@ -123,7 +123,9 @@ class Soak:
         if what == "driver":
             victims += [pid for pid in self.own() if "SparkSubmit" in command_of(pid)]
         for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+            # The JVM may have followed its Python by itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         if what == "driver":
             self.wait_until(lambda: not self.workers(), "Python workers outlived their driver")

@@ -11,6 +11,8 @@ from test_cluster import clean_work_folder  # noqa: F401
 
 from zeroxide.collector import Client, Collector
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def collector(tmp_path):
@@ -206,7 +208,7 @@ print("RESULT", json.dumps(result))
 
 
 def test_failed_and_speculative_tasks(run_script, clean_work_folder, tmp_path):  # noqa: F811
-    output = run_script(CLUSTER, str(tmp_path / "log"))
+    output = run_script(CLUSTER, str(tmp_path / "log"), timeout=290)
     (line,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
     result = json.loads(line.removeprefix("RESULT "))
     print(result["staged"])

@@ -1,9 +1,12 @@
 """The options of reading a log: names, defaults, and what is said about wrong ones."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+from zeroxide.spark import log_options
 from zeroxide.spark.log_options import LogReadOptions
 
 ENDPOINT = {"endpoint": "tcp://127.0.0.1:5555"}
@@ -11,7 +14,9 @@ EMBEDDED = ENDPOINT | {"collector": "embedded", "collector.dir": "/log"}
 
 
 def parse(given=None, *, streaming=True, **more):
-    return LogReadOptions.parse(ENDPOINT | (given or {}) | more, streaming=streaming)
+    options = ENDPOINT | (given or {}) | more
+    options = {name: value for name, value in options.items() if value is not None}
+    return LogReadOptions.parse(options, streaming=streaming)
 
 
 def test_defaults():
@@ -138,9 +143,25 @@ def test_wrong_options_of_streams(given, said):
         ({"startingOffsets": "latest"}, "a batch that begins there is empty"),
         ({"endingOffsets": "earliest"}, "a batch that ends there is empty"),
         (EMBEDDED, "reads the same folder with fetch=files"),
+        (
+            {"endpoint": None, "fetch": "files", "collector.dir": "/log", "consumerGroup": "g"},
+            "needs option 'endpoint'",
+        ),
     ],
 )
 def test_wrong_options_of_batches(given, said):
     with pytest.raises(ValueError, match="option") as error:
         parse(given, streaming=False)
     assert said in str(error.value)
+
+
+def test_every_option_is_documented():
+    """By the page as by the module's own text."""
+    asked = re.compile(
+        r'(?:text|choice|flag|number|names|where|time|duration|hours)\(\s*"([\w.]+)"'
+    )
+    names = set(asked.findall(Path(log_options.__file__).read_text()))
+    assert {"startingOffsets", "collector.graceMs", "maxBytesPerTrigger"} < names
+    page = Path(__file__).resolve().parents[2] / "docs" / "spark" / "reading.md"
+    for text in (page.read_text(), log_options.__doc__):
+        assert [name for name in sorted(names) if f"`{name}`" not in text] == []

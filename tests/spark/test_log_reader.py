@@ -107,6 +107,14 @@ class TestBatches:
         batches[0].validate(full=True)
         assert rows[7]["value"] == b"7"
 
+    @pytest.mark.parametrize(("frame", "sizes"), [(3000, [15000, 15000]), (5000, [5000] * 6)])
+    def test_record_batches_are_put_together_if_they_are_small(self, frame, sizes):
+        log = Log(latest=30_000, frame=frame)
+        reader = stream(Opener(a=log), startingOffsets="earliest", minPartitions=1)
+        start = reader.initialOffset()
+        _, batches = read_all(reader, reader.partitions(start, reader.latestOffset(start, ALL)))
+        assert [batch.num_rows for batch in batches] == sizes
+
     def test_some_columns_in_another_order(self):
         schema = spark_schema(["offset", "value"])
         opener = Opener(a=Log(latest=5))
@@ -480,7 +488,7 @@ class TestGroups:
             ends.append(end)
             reader.commit(end)
             log.latest += 10
-        assert log.committed == {"g": [10, 20, 30]}
+        assert log.committed == {"g": [0, 10, 20, 30]}
 
     def test_short_runs_note_it_as_well(self):
         log = Log(latest=10)

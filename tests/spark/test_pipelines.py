@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Whole programs: on a machine that does much else, too, they take their time.
+pytestmark = pytest.mark.timeout(300)
+
 PIPELINES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
 
 

@@ -1,7 +1,6 @@
 """Columns, exactly as Spark wants them."""
 
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -18,20 +17,21 @@ from zeroxide.spark.schema import (
     check_readable,
     check_writable,
     spark_schema,
+    to_arrow,
 )
 from zeroxide.spark.source import ZeroMQDataSource
 
 
 def test_arrow_schema_is_the_one_spark_derives():
     schema = spark_schema(COLUMNS)
-    assert arrow_schema(schema).equals(to_arrow_schema(schema, timezone="UTC"))
+    assert arrow_schema(schema).equals(to_arrow(schema))
 
 
 def test_arrow_schema_follows_order_and_nullability():
     schema = StructType(
         [StructField("timestamp", COLUMNS["timestamp"], False), StructField("value", BinaryType())]
     )
-    assert arrow_schema(schema).equals(to_arrow_schema(schema, timezone="UTC"))
+    assert arrow_schema(schema).equals(to_arrow(schema))
 
 
 LOG = "key value topic partition offset timestamp timestampType receive_time producer seq"

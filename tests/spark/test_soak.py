@@ -26,7 +26,7 @@ def soak(*arguments, limit):
 @pytest.mark.timeout(300)
 def test_producer_collector_and_driver_are_killed(java):
     what = ("--kill", "producer,collector,driver", "--master", "local[2]")
-    soak("--messages", 50_000, "--rate", 10_000, "--per-trigger", 5_000, *what, limit=290)
+    soak("--messages", 50_000, "--rate", 2_500, "--per-trigger", 5_000, *what, limit=290)
 
 
 @pytest.mark.slow
@@ -34,4 +34,4 @@ def test_producer_collector_and_driver_are_killed(java):
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "standalone"])
 def test_executors_are_killed(java, master):
     what = ("--kill", "executor,collector,driver,executor", "--master", master)
-    soak("--messages", 200_000, "--rate", 10_000, *what, limit=580)
+    soak("--messages", 200_000, "--rate", 4_000, *what, limit=580)

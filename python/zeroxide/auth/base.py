@@ -113,7 +113,8 @@ class Authenticator:
         self, domain: str = _DEFAULT_DOMAIN, passwords: dict[str, str] | None = None
     ) -> None:
         """The users of a domain and their passwords, instead of those it had."""
-        if passwords:
+        # None at all is a setting, too: nobody may come in any more.
+        if passwords is not None:
             self.passwords[domain] = passwords
         self.log.debug("Configure plain: %s", domain)
 
@@ -162,10 +163,9 @@ class Authenticator:
         """Answers a request."""
         if len(msg) < 6:
             self.log.error("Invalid ZAP message, not enough frames: %r", msg)
-            if len(msg) < 2:
-                self.log.error("Not enough information to reply")
-            else:
-                self._send_zap_reply(msg[1], b"400", b"Not enough frames", "")
+            # Who did not number the question does not understand the answer; those behind it get theirs.
+            request_id = msg[1] if len(msg) > 1 else b""
+            self._send_zap_reply(request_id, b"400", b"Not enough frames", "")
             return
         version, request_id, domain_, address_, identity, mechanism = msg[:6]
         credentials = msg[6:]

@@ -167,6 +167,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
             _above(0, float),
             metavar="HOURS",
         ),
+        _Option("archive", "copy full segments there: s3://bucket/path, ...", metavar="URL"),
         _Option("segment_bytes", "size of the log's files", _size, 128 << 20, "SIZE"),
         _Option("flush_ms", "longest wait for a sync", _above(0, float), 10.0, "MS"),
         _Option("flush_rows", "rows that are synced at once", _above(1, int), 20_000, "ROWS"),
@@ -285,6 +286,7 @@ def run(options: argparse.Namespace) -> int:
             advertise=options.advertise,
             secret_key=secret_key,
             allow=allow,
+            archive=options.archive,
         ) as collector:
             http = _open_http(options, collector)
             try:
@@ -393,8 +395,9 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
             for endpoint in endpoints:
                 verb = "is connected to" if name == "subscribe" else "is bound to"
                 print(f"{name} {verb} {endpoint}", flush=True)
-    fields = {name: endpoints for name, endpoints in where.items() if endpoints}
-    _log.info("listening", extra={"fields": {**fields, "log_id": collector.log_id}})
+    fields: dict[str, Any] = {name: endpoints for name, endpoints in where.items() if endpoints}
+    fields |= {"log_id": collector.log_id, "pid": os.getpid()}
+    _log.info("listening", extra={"fields": fields})
     _notify("READY=1")
 
 

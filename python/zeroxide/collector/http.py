@@ -229,6 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _let_go(self) -> None:
         """Lets the client see the answer although it is still sending."""
         with contextlib.suppress(OSError):
+            self.wfile.flush()
             self.connection.shutdown(socket.SHUT_WR)
             self.connection.settimeout(1.0)
             for _ in range(_LEFTOVER // 65536):

@@ -66,9 +66,14 @@ def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
         yield from _family(f"{name}_total", "counter", text, [({}, stats[name])])
     for name, text in _GAUGES.items():
         yield from _family(name, "gauge", text, [({}, stats[name])])
+    if "archived" in stats:
+        text = "Offset behind the last archived row"
+        yield from _family("archived", "gauge", text, [({}, stats["archived"])])
+        text, works = "Whether the last copy succeeded", int(not stats["archive_failure"])
+        yield from _family("archive_works", "gauge", text, [({}, works)])
     is_fine = int(stats["state"] == "fine")
     yield from _family("writable", "gauge", "Whether rows can be written", [({}, is_fine)])
-    labels = {"log_id": stats["log_id"], "endpoint": stats["advertise"]}
+    labels = {"log_id": stats["log_id"], "endpoint": stats["advertise"] or stats["endpoint"]}
     yield from _family("info", "gauge", "Which log this is", [(labels, 1)])
     refused = [({"code": code}, count) for code, count in stats["refused"].items()]
     yield from _family("refused_total", "counter", "Requests refused, by reason", refused)

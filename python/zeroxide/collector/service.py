@@ -1,6 +1,7 @@
 """A collector in this process."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,9 +11,9 @@ from .. import _native
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
-    import os
-
     from typing_extensions import Buffer
+
+    from .archive import Archiver
 
 __all__ = ["Collector", "Recovery"]
 
@@ -45,15 +46,18 @@ class Collector(_native.Collector):
     Rows are synced to the disk `flush_ms` after the first of them came, or when `flush_rows`
     of them wait, and acknowledged after that. Whole segments are deleted when there are more
     than `retention_bytes`, when they are older than `retention_hours`, or when every group
-    of consumers has read them.
+    of consumers has read them. With `archive`, a folder or a URL such as ``s3://bucket/ticks``,
+    segments are copied there once they are full, and all of them in the end.
 
     With a `secret_key` everything that is bound is encrypted by CURVE, and lets those in
     whose public keys are in `allow`: see `zeroxide.Socket.secure_server`.
     """
 
+    _archiver: "Archiver | None" = None
+
     def __init__(
         self,
-        directory: "str | os.PathLike[str]",
+        directory: str | os.PathLike[str],
         bind: str = "tcp://127.0.0.1:*",
         *,
         pull: Iterable[str] = (),
@@ -75,6 +79,7 @@ class Collector(_native.Collector):
         advertise: str | None = None,
         secret_key: bytes | str | None = None,
         allow: Any = None,
+        archive: str | os.PathLike[str] | None = None,
     ) -> None:
         self._open(
             directory,
@@ -99,6 +104,14 @@ class Collector(_native.Collector):
             secret_key=secret_key,
             allow=allow,
         )
+        if archive is not None:
+            from .archive import Archiver
+
+            try:
+                self._archiver = Archiver(directory, os.fspath(archive))
+            except BaseException:
+                self.close()
+                raise
 
     def append(
         self,
@@ -124,7 +137,23 @@ class Collector(_native.Collector):
     def stats(self) -> dict[str, Any]:
         """The counters, and where the log and its groups are."""
         stats: dict[str, Any] = json.loads(self._stats())
+        if self._archiver is not None:
+            stats["archived"] = self._archiver.archived
+            stats["archive_failure"] = str(self._archiver.failure or "")
         return stats
+
+    def close(self) -> None:
+        """Takes what is on its way, brings it to the disk, answers, and ends.
+
+        Then what is not in the `archive` yet is copied there. What went wrong is raised;
+        closing again does nothing.
+        """
+        try:
+            super().close()
+        finally:
+            archiver, self._archiver = self._archiver, None
+            if archiver is not None:
+                archiver.close()
 
     @property
     def recovery(self) -> Recovery:

@@ -1,5 +1,6 @@
 """The options of ``mode=log``: reading what collectors keep, in streams and in batches.
 
+    ``mode``                ``log``; ``live`` has other options, see `zeroxide.spark.options`
     ``endpoint``            the collectors' addresses, a comma-separated list. Executors use them,
                             too. Required, except with ``fetch=files``
     ``subscribe``           only topics that begin with one of these, a comma-separated list,
@@ -189,6 +190,10 @@ class LogReadOptions:
         return read
 
     def _check(self, streaming: bool) -> None:
+        if self.group is not None and self.endpoints == self.directories:
+            raise ValueError(
+                "option 'consumerGroup' needs option 'endpoint': files alone take note of nothing"
+            )
         if streaming:
             if self.ending != LATEST or self.ending_timestamp is not None:
                 raise ValueError(

@@ -72,6 +72,10 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
                 for number, (name, offset) in enumerate(starts.items())
             }
         )
+        if self.options.group is not None:
+            # From now on its rows are kept, also those of a first batch that takes long.
+            for name, offset in starts.items():
+                self._reach().commit(name, self.options.group, offset)
         return self._first
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
@@ -95,7 +99,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             for name, position in end.items()
         }
 
-    def newest(self) -> dict[str, Any] | None:
+    def reported(self) -> dict[str, Any] | None:
         """The end of all that was seen at the last trigger."""
         if not self._seen:
             return None
@@ -240,7 +244,7 @@ if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
 
         def reportLatestOffset(self) -> dict[str, Any] | None:
             """What progress shows beside the end of the batch; the difference is the lag."""
-            return self.newest()
+            return self.reported()
 
 else:
     StreamReader = PlainStreamReader  # type: ignore[misc, assignment]

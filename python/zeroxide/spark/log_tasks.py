@@ -23,7 +23,8 @@ __all__ = ["LogPartition", "RangeReader"]
 
 log = logging.getLogger(__name__)
 
-# Record batches are made this large before Spark gets them: each costs the JVM something.
+# A record batch costs the JVM something, whatever is in it. Small ones are put together up to
+# this; from a quarter of it on they go as they are, because putting together is copying.
 BATCH_ROWS = 16_384
 BATCH_BYTES = 8 << 20
 
@@ -185,12 +186,18 @@ def _together(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]
     kept: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if kept and (rows + batch.num_rows > BATCH_ROWS or size + batch.nbytes > BATCH_BYTES):
+        its_rows, its_size = batch.num_rows, batch.nbytes
+        is_large = its_rows >= BATCH_ROWS // 4 or its_size >= BATCH_BYTES // 4
+        is_full = rows + its_rows > BATCH_ROWS or size + its_size > BATCH_BYTES
+        if kept and (is_large or is_full):
             yield _one(kept)
             kept, rows, size = [], 0, 0
+        if is_large:
+            yield batch
+            continue
         kept.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
+        rows += its_rows
+        size += its_size
     if kept:
         yield _one(kept)
 

@@ -107,7 +107,17 @@ impl std::fmt::Debug for Scratch {
 impl Log {
     /// Opens the log in a folder, or makes one. What a crash left half-written is dropped; [`Log::recovery`] says what.
     pub fn open(dir: &Path, config: LogConfig) -> Result<Log, LogError> {
-        let opened = recovery::open(dir)?;
+        Log::open_below(dir, config, None)
+    }
+
+    /// The same after a sync has failed in this process: the system may have forgotten that rows which were appended
+    /// since are not on disk, and still show them. So what is not below `durable`, which the log said before, is dropped.
+    pub fn reopen(dir: &Path, config: LogConfig, durable: u64) -> Result<Log, LogError> {
+        Log::open_below(dir, config, Some(durable))
+    }
+
+    fn open_below(dir: &Path, config: LogConfig, trusted: Option<u64>) -> Result<Log, LogError> {
+        let opened = recovery::open(dir, trusted)?;
         let state = opened.shared.state();
         let (active, position) = (state.active.clone(), opened.position);
         drop(state);

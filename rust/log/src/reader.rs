@@ -123,7 +123,8 @@ impl Found {
         let mut walk = Walk::new(&file, position, offset, segment.bytes());
         let failed = |error: io::Error| LogError::from_io("read", &segment.path, error);
         while self.next < end {
-            let ahead = (self.max_bytes.saturating_sub(self.bytes)).clamp(READ_LEAST, READ_MOST);
+            let most = (self.max_bytes.saturating_sub(self.bytes)).clamp(READ_LEAST, READ_MOST);
+            let ahead = segment.stretch(walk.position(), most);
             let step = walk.next_reading(ahead).map_err(failed)?;
             let corrupt = |position, first: u64, end, what: &str| LogError::Corrupt {
                 segment: segment.path.clone(),

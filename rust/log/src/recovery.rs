@@ -42,8 +42,9 @@ pub(crate) struct Opened {
     pub saved: u64,
 }
 
-/// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment.
-pub(crate) fn open(dir: &Path) -> Result<Opened, LogError> {
+/// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment. What the
+/// last segment has at `trusted` and behind is dropped.
+pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError> {
     fs::create_dir_all(dir).map_err(|error| LogError::from_io("make", dir, error))?;
     let lock = lock::take(dir)?;
     let mut recovery = Recovery::default();
@@ -70,7 +71,7 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, LogError> {
         let segment = match next {
             Some(end) => rebuilt.sealed(file, end, &mut recovery)?,
             None => {
-                let tail = Tail::read(file, durable)?;
+                let tail = Tail::read(file, durable, trusted)?;
                 durable = tail.durable;
                 let (segment, position) = tail.keep(file, &mut rebuilt, &mut recovery)?;
                 active = position;
@@ -344,6 +345,8 @@ struct Tail {
     items: Vec<Item>,
     /// Rows below were on disk once: frames behind say so.
     durable: u64,
+    /// What is at this offset and behind may be in memory alone.
+    trusted: u64,
     end: u64,
 }
 
@@ -358,7 +361,7 @@ struct Item {
 }
 
 impl Tail {
-    fn read(file: &SegmentFile, durable: u64) -> Result<Tail, LogError> {
+    fn read(file: &SegmentFile, durable: u64, trusted: Option<u64>) -> Result<Tail, LogError> {
         let failed = |error: io::Error| LogError::from_io("read", &file.path, error);
         let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
         let (mut items, mut durable) = (Vec::new(), durable);
@@ -392,6 +395,7 @@ impl Tail {
         Ok(Tail {
             items,
             durable,
+            trusted: trusted.unwrap_or(u64::MAX),
             end,
         })
     }
@@ -464,6 +468,9 @@ impl Tail {
     fn cut(&self) -> Option<usize> {
         let mut open = None;
         for (at, item) in self.items.iter().enumerate() {
+            if item.first >= self.trusted {
+                return open.or(Some(at));
+            }
             let is_acknowledged = item.first < self.durable;
             match &item.frame {
                 Some((header, true)) => match header.role {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 
 use crate::error::LogError;
-use crate::frame::{Header, MAGIC, MAX_HEADER, NoHeader};
+use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER, NoHeader};
 use crate::ipc;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"ZXLOG\r\n\x01";
@@ -244,6 +244,21 @@ impl Segment {
         }
     }
 
+    /// How much to read at once from the frame at `position` on: whole frames of about `most` bytes, as far as is known
+    /// where frames begin; at least one.
+    pub fn stretch(&self, position: u64, most: usize) -> usize {
+        let index = self.index();
+        let marks = index.marks.as_deref().unwrap_or_default();
+        let beyond = marks.partition_point(|mark| mark.position <= position + most as u64);
+        let within = marks[..beyond].last().map(|mark| mark.position);
+        let end = match (within, marks.get(beyond)) {
+            (_, None) => index.bytes.min(position + most as u64),
+            (Some(within), _) if within > position => within,
+            (_, Some(next)) => next.position,
+        };
+        usize::try_from(end.saturating_sub(position)).unwrap_or(most)
+    }
+
     /// The first offset received at `time` or later; None if all of them came in before.
     pub fn offset_at(&self, time: i64) -> Result<Option<u64>, LogError> {
         if self.index().latest.is_some_and(|latest| latest < time) {
@@ -448,10 +463,16 @@ impl<'a> Walk<'a> {
 
     /// The header at a place, if it is right and its frame ends within the file.
     fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
-        let bytes = self
-            .window
-            .get(self.file, position, MAX_HEADER, ahead, self.bytes)?;
-        Ok(match Header::read(&bytes) {
+        let mut get = |length| {
+            let window = &mut self.window;
+            window.get(self.file, position, length, ahead, self.bytes)
+        };
+        // The last frame of a window may be shorter than a header can be.
+        let mut header = Header::read(&get(FIXED)?);
+        if header == Err(NoHeader::Short) {
+            header = Header::read(&get(MAX_HEADER)?);
+        }
+        Ok(match header {
             Ok(header) if header.is_picked => {
                 Err(NoHeader::Wrong("rows that were picked for a reader"))
             }

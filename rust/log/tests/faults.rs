@@ -220,3 +220,36 @@ fn a_folder_that_is_none_says_so() {
         Err(LogError::Io { .. })
     ));
 }
+
+#[test]
+fn what_a_failed_sync_was_about_is_not_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let origin = |first_seq| Origin {
+        producer: "p".into(),
+        epoch: 1,
+        first_seq,
+        receive_time: 1,
+    };
+    log.append(&origin(0), &batch(2, 10)).unwrap();
+    let durable = log.sync().unwrap();
+    log.append(&origin(2), &batch(3, 10)).unwrap();
+    log.append_published("q", 1, 1, &[batch(1, 10)]).unwrap();
+
+    // What the folder looks like while that is not synced: an orderly end of this process would do it.
+    let image = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), image.path().join(entry.file_name())).unwrap();
+    }
+    let mut again = Log::reopen(image.path(), LogConfig::default(), durable).unwrap();
+    assert_eq!((again.next(), again.durable()), (2, 2));
+    assert_eq!(again.last_seq("p"), Some((1, 1)));
+    assert_eq!(again.published("q"), None);
+    assert!(again.recovery().dropped_bytes > 0 && again.recovery().damaged.is_empty());
+    assert_eq!(again.append(&origin(2), &batch(3, 10)).unwrap(), 2..5);
+    again.close().unwrap();
+    let whole = Log::open(image.path(), LogConfig::default()).unwrap();
+    assert_eq!(whole.next(), 5);
+    assert_eq!(whole.reader().fetch(0, 5, 1 << 20).unwrap().len(), 2);
+}

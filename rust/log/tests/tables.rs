@@ -90,7 +90,7 @@ fn counting_panics(run: impl FnOnce()) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ZEROXIDE_FULL").is_some() { 200_000 } else { 4000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ZEROXIDE_FULL").is_some() { 200_000 } else { 1000 }))]
 
     #[test]
     fn bytes_that_were_changed_are_refused_or_read(
@@ -115,7 +115,7 @@ fn nothing_that_was_changed_panics_on_the_way() {
     let message = table().encode().unwrap();
     let panics = counting_panics(|| {
         for at in 0..message.len() {
-            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+            for byte in [0, 0x81] {
                 let mut changed = message.clone();
                 changed[at] = byte;
                 let _ = Table::decode(changed.into());

@@ -116,7 +116,8 @@ impl Collector {
         let context = Context::with_options(ContextOptions::default());
         let router = open_router(&context, &config)?;
         let endpoint = router.bind(&config.bind)?;
-        let advertise = config.advertise.clone().unwrap_or_else(|| endpoint.clone());
+        // What is bound may mean something else to others, or nothing: they keep the address that brought them here.
+        let advertise = config.advertise.clone().unwrap_or_default();
 
         let stats = Arc::new(Stats::default());
         let outbox = Outbox::new(router.clone(), stats.clone());

@@ -192,7 +192,7 @@ pub enum Reply {
         credit: Credit,
         /// The most bytes of a batch.
         max_batch_bytes: u64,
-        /// The address at which others reach this collector.
+        /// The address at which others reach this collector; empty if it was not told.
         advertise: String,
     },
     /// The rows of a batch are on disk, and all before them.
@@ -242,7 +242,7 @@ pub enum Reply {
         times: Option<(i64, i64)>,
         /// The size of the log on disk.
         bytes: u64,
-        /// The address at which others reach this collector.
+        /// The address at which others reach this collector; empty if it was not told.
         advertise: String,
     },
     /// The offset that was asked for.

@@ -41,7 +41,7 @@ fn what_is_acknowledged_can_be_fetched() {
         panic!("no times");
     };
     assert_eq!(log_id, collector.log_id());
-    assert_eq!(advertise, collector.endpoint());
+    assert_eq!(advertise, "", "nobody said");
     assert!(first > 1_600_000_000_000_000 && first <= last);
     let at = |peer: &mut Peer, timestamp| match peer.ask(Request::OffsetAt { timestamp }) {
         Reply::Offset { offset } => offset,
@@ -620,4 +620,16 @@ fn a_version_of_the_future_is_told_so() {
     assert_eq!(id, 0);
     let batch = encode(&batch(&["a"]));
     assert!(!batch.is_empty());
+}
+
+#[test]
+fn closing_waits_for_nothing_but_what_is_on_its_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = config(dir.path());
+    settings.retain_every = Duration::from_secs(3600);
+    settings.plain.pull = vec!["tcp://127.0.0.1:*".to_owned()];
+    let collector = Collector::start(settings).unwrap();
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(collector.close()));
+    is_done.recv_timeout(LONG).unwrap().unwrap();
 }

@@ -361,3 +361,18 @@ def test_an_error_of_one_call_is_not_that_of_another(zmq, aio, sockets, context)
         pull.close()
 
     run_in("asyncio", main())
+
+
+def test_what_does_not_fit_any_more_is_for_the_next(run, pipe):
+    pull, push = pipe
+
+    async def main():
+        buffer = memoryview(bytearray(10))
+        into = pull.recv_into(buffer)
+        buffer.release()
+        await push.send(b"x")
+        with pytest.raises(ValueError):
+            await into
+        assert await pull.recv() == b"x"
+
+    run(main())

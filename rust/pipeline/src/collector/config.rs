@@ -15,7 +15,7 @@ pub struct Config {
     pub dir: PathBuf,
     /// Where producers, readers and sinks connect to.
     pub bind: String,
-    /// The address of that for others, if it is not the one that was bound.
+    /// The address of that for others; without it they use the one that brought them here.
     pub advertise: Option<String>,
     /// Peers that only know ZeroMQ.
     pub plain: Plain,
@@ -33,8 +33,6 @@ pub struct Config {
     pub credit: Credit,
     /// How many producers may be connected at a time.
     pub max_producers: usize,
-    /// How many names of producers, and of groups, the log keeps.
-    pub max_names: usize,
     /// The most bytes of rows that wait for being published.
     pub max_staged_bytes: u64,
     /// How long staged rows may wait for being published before they are forgotten.
@@ -121,10 +119,9 @@ impl Config {
                 bytes: 256 << 20,
             },
             max_producers: 100_000,
-            max_names: 1_000_000,
             max_staged_bytes: 16 << 30,
             staged_for: Duration::from_secs(3600),
-            retain_every: Duration::from_secs(5),
+            retain_every: Duration::from_secs(1),
             retry_every: Duration::from_millis(500),
             security: None,
         }

@@ -212,6 +212,9 @@ impl Gathering {
         for socket in &self.sockets {
             socket.close(Some(Some(Duration::ZERO)));
         }
+        // The serving thread finds out by the end of the queue, once it looks.
+        drop(self.sender);
+        self.ring.wake();
     }
 
     /// Takes some of what is there from each socket. Whether there was anything; nothing when it is over.

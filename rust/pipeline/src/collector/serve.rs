@@ -27,6 +27,9 @@ use crate::wire::{Attempt, Code, Reply, Request, What, Won};
 /// Messages taken from the socket before others have their turn.
 const TURN: usize = 256;
 
+/// A commit of a group that is forgotten by a crash is made again: no need to write each of them down.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
 /// For how long an orderly end goes on taking what producers have on its way.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -63,6 +66,7 @@ impl Server {
     pub fn run(mut self) -> Result<(), String> {
         let mut end = End::NotYet;
         let mut retain_at = Instant::now();
+        let mut save_at = retain_at;
         loop {
             let got = match self.take_messages() {
                 Ok(got) => got,
@@ -72,8 +76,12 @@ impl Server {
             let gathered = self.take_plain();
             let now = Instant::now();
             if now >= retain_at {
-                self.retain();
+                let is_saved = now >= save_at;
+                self.retain(is_saved);
                 retain_at = now + self.config.retain_every;
+                if is_saved {
+                    save_at = now + SAVE_EVERY;
+                }
             }
             if self.writer.handle_timeout(now) {
                 self.on_reopened();
@@ -92,8 +100,12 @@ impl Server {
                 break self.end(None);
             }
             if !(got || told || gathered) {
-                let due = self.writer.poll_timeout();
-                let due = due.map_or(retain_at, |due| due.min(retain_at));
+                let until = match end {
+                    End::NotYet => None,
+                    End::Until(until) => Some(until),
+                };
+                let due = [self.writer.poll_timeout(), until];
+                let due = due.into_iter().flatten().fold(retain_at, Instant::min);
                 if let Err(error) = self.rest(due) {
                     break self.end(Some(error));
                 }
@@ -102,7 +114,11 @@ impl Server {
     }
 
     fn end(mut self, why: Option<zeroxide::Error>) -> Result<(), String> {
-        drop(self.gatherer.take());
+        if let Some(gatherer) = self.gatherer.take() {
+            // Gathered, and nowhere to go: the disk is full, and nobody waits for it any more.
+            let lost: usize = gatherer.batches.try_iter().map(|batch| batch.rows()).sum();
+            self.stats.plain_lost.add(lost as u64);
+        }
         let closed = self.writer.close();
         // Those threads have answers, too.
         drop(self.staging);
@@ -192,16 +208,19 @@ impl Server {
         got
     }
 
-    fn retain(&mut self) {
+    /// Deletes what nobody wants to keep, and now and then writes down how far groups are.
+    fn retain(&mut self, and_save: bool) {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
         let Some(log) = self.writer.log() else { return };
         // Neither is urgent, and both are tried again: a log that cannot be written to says so when rows come.
-        for failed in [log.retain(now).err(), log.save().err()] {
-            self.stats.failures.add(u64::from(failed.is_some()));
-        }
+        let retained = log.retain(now).is_ok();
+        let saved = !and_save || log.save().is_ok();
+        self.stats
+            .failures
+            .add(u64::from(!retained) + u64::from(!saved));
     }
 
     fn on_reopened(&mut self) {

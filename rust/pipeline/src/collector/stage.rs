@@ -1,13 +1,10 @@
 //! Rows of sinks that nobody may see yet: a file per batch of a query in the folder `staged` of the log.
 //!
-//! ```text
-//! file    magic (8), length of the query's name (u16), the name, batch (u64), crc of all that (u32)
-//! record  magic (4), crc of the rest (u32), length of the rows (u32), part (u32), partition (u32), attempt (u64), rows
-//! ```
-//!
 //! A part is acknowledged when its record is on disk, and found again by the next process. A record that was being
 //! written when the last one died is cut off. The log knows which batches were published: files of those, and files
 //! that nobody wrote to for a while, are deleted.
+
+mod format;
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -21,11 +18,6 @@ use bytes::Bytes;
 
 use crate::collector::ingest::Refusal;
 use crate::wire::{Attempt, Code, Won};
-
-const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
-const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
-/// Bytes of a record before its rows.
-const RECORD: usize = 28;
 
 /// Files that are open at a time: a query has one or two.
 const BATCHES: usize = 256;
@@ -134,7 +126,7 @@ impl Stage {
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let touched = file.metadata()?.modified()?;
         let length = file.metadata()?.len();
-        let Some((name, start)) = read_head(&file, length)? else {
+        let Some((name, start)) = format::read_head(&file, length)? else {
             // Its head never got to the disk, so nothing in it was acknowledged.
             return fs::remove_file(&path);
         };
@@ -148,7 +140,7 @@ impl Stage {
             is_broken: false,
             file,
         };
-        while let Some((key, part)) = read_record(&staged.file, staged.length, length)? {
+        while let Some((key, part)) = format::read_record(&staged.file, staged.length, length)? {
             staged.length = part.position + part.length as u64;
             staged.parts.insert(key, part);
         }
@@ -172,7 +164,7 @@ impl Stage {
         rows: &[u8],
         now: SystemTime,
     ) -> Result<(), Refusal> {
-        let size = RECORD as u64 + rows.len() as u64;
+        let size = format::RECORD as u64 + rows.len() as u64;
         if self.bytes + size > self.most {
             let text = format!(
                 "{} bytes are staged already, the most that this collector keeps unpublished: publish or abort some",
@@ -199,17 +191,7 @@ impl Stage {
         if staged.is_broken {
             return Err(broken(staged));
         }
-        let mut record = Vec::with_capacity(RECORD + rows.len());
-        record.extend_from_slice(&RECORD_MAGIC);
-        record.extend_from_slice(&[0; 4]);
-        record.extend_from_slice(&length.to_le_bytes());
-        record.extend_from_slice(&key.1.to_le_bytes());
-        record.extend_from_slice(&key.0.partition.to_le_bytes());
-        record.extend_from_slice(&key.0.attempt.to_le_bytes());
-        let crc = crc32c::crc32c(rows);
-        let whole = crc32c::crc32c_combine(crc32c::crc32c(&record[8..]), crc, rows.len());
-        record[4..8].copy_from_slice(&whole.to_le_bytes());
-        record.extend_from_slice(rows);
+        let (record, crc) = format::record(key, rows, length);
         if let Err(error) = staged.file.write_all_at(&record, staged.length) {
             let refusal = refuse(&staged.path, &error);
             // Half a record at the end is overwritten by the next one, and cut off by the next process.
@@ -217,7 +199,7 @@ impl Stage {
         }
         let part = StagedPart {
             file: staged.file.clone(),
-            position: staged.length + RECORD as u64,
+            position: staged.length + format::RECORD as u64,
             length: rows.len(),
             crc,
         };
@@ -236,7 +218,7 @@ impl Stage {
             .write(true)
             .create_new(true)
             .open(&path)?;
-        let head = write_head(of);
+        let head = format::head(of);
         if let Err(error) = file.write_all_at(&head, 0) {
             // It would be found and deleted by the next process; and again, deleting may fail.
             let _ = fs::remove_file(&path);
@@ -370,85 +352,6 @@ fn refuse(path: &Path, error: &io::Error) -> Refusal {
     Refusal::new(code, 0, format!("{}: {error}", path.display()))
 }
 
-fn write_head(of: &BatchOf) -> Vec<u8> {
-    let mut head = FILE_MAGIC.to_vec();
-    // Names on the wire are short: see NAME_MAX.
-    head.extend_from_slice(&(of.query.len() as u16).to_le_bytes());
-    head.extend_from_slice(of.query.as_bytes());
-    head.extend_from_slice(&of.batch.to_le_bytes());
-    let crc = crc32c::crc32c(&head);
-    head.extend_from_slice(&crc.to_le_bytes());
-    head
-}
-
-/// Whose file this is, and where its records begin.
-fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf, u64)>> {
-    let mut start = [0; 10];
-    if length < 10 {
-        return Ok(None);
-    }
-    file.read_exact_at(&mut start, 0)?;
-    let name_length = usize::from(u16::from_le_bytes([start[8], start[9]]));
-    let end = 10 + name_length + 12;
-    if start[..8] != FILE_MAGIC || length < end as u64 {
-        return Ok(None);
-    }
-    let mut head = vec![0; end];
-    file.read_exact_at(&mut head, 0)?;
-    let Some((checked, crc)) = head.split_last_chunk::<4>() else {
-        return Ok(None);
-    };
-    if crc32c::crc32c(checked) != u32::from_le_bytes(*crc) {
-        return Ok(None);
-    }
-    let Some((named, batch)) = checked.split_last_chunk::<8>() else {
-        return Ok(None);
-    };
-    let Ok(query) = str::from_utf8(&named[10..]) else {
-        return Ok(None);
-    };
-    let of = BatchOf {
-        query: query.to_owned(),
-        batch: u64::from_le_bytes(*batch),
-    };
-    Ok(Some((of, end as u64)))
-}
-
-type Record = ((Attempt, u32), StagedPart);
-
-/// The record at `position` of a file of `end` bytes, if there is a whole one.
-fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Result<Option<Record>> {
-    if position + RECORD as u64 > end {
-        return Ok(None);
-    }
-    let mut head = [0; RECORD];
-    file.read_exact_at(&mut head, position)?;
-    let u32_at =
-        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let length = u32_at(8) as usize;
-    let rows_at = position + RECORD as u64;
-    if head[..4] != RECORD_MAGIC || rows_at + length as u64 > end {
-        return Ok(None);
-    }
-    let mut rows = vec![0; length];
-    file.read_exact_at(&mut rows, rows_at)?;
-    let crc = crc32c::crc32c(&rows);
-    if crc32c::crc32c_combine(crc32c::crc32c(&head[8..]), crc, length) != u32_at(4) {
-        return Ok(None);
-    }
-    let attempt = Attempt {
-        partition: u32_at(16),
-        attempt: u64::from(u32_at(20)) | u64::from(u32_at(24)) << 32,
-    };
-    let part = StagedPart {
-        file: file.clone(),
-        position: rows_at,
-        length,
-        crc,
-    };
-    Ok(Some(((attempt, u32_at(12)), part)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -495,7 +398,11 @@ mod tests {
         let path = dir.path().join("staged/000000000000.stage");
         drop(stage);
         let whole = fs::read(&path).unwrap();
-        fs::write(&path, [&whole[..], &RECORD_MAGIC[..], &[1; 40]].concat()).unwrap();
+        fs::write(
+            &path,
+            [&whole[..], &format::RECORD_MAGIC[..], &[1; 40]].concat(),
+        )
+        .unwrap();
 
         let stage = Stage::open(dir.path(), 1 << 20).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);

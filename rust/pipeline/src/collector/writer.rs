@@ -10,6 +10,9 @@
 //! While it is stuck, batches of producers are dropped, and each is told once, with a credit of nothing; when it is
 //! fine again each is told where to go on. Plain peers are not read from.
 
+mod publish;
+mod trouble;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -23,7 +26,7 @@ use crate::collector::config::Config;
 use crate::collector::ingest::{Admission, Hello, Limits, Refusal, Rows, Sessions};
 use crate::collector::line::Appended;
 use crate::collector::outbox::{Asked, Outbox};
-use crate::collector::stage::{BatchOf, StagedPart};
+use crate::collector::stage::BatchOf;
 use crate::collector::stats::Stats;
 use crate::wire::{Code, Credit, Reply};
 
@@ -58,6 +61,10 @@ pub(super) struct Writer {
     /// The batch that did not fit: appended again, it says whether there is room.
     held: Option<Sent>,
     held_plain: Option<Batch>,
+    /// Below this a log whose sync has failed is to be trusted.
+    trusted: Option<u64>,
+    /// Rows of plain peers that may not be on disk: nobody has them any more if they are not.
+    plain_at_risk: u64,
     /// The last time of receipt: they do not fall, whatever the clock does.
     received: i64,
     advertise: String,
@@ -88,6 +95,8 @@ impl Writer {
             stuck: None,
             held: None,
             held_plain: None,
+            trusted: None,
+            plain_at_risk: 0,
             received: i64::MIN,
             advertise,
             published: Vec::new(),
@@ -266,7 +275,10 @@ impl Writer {
         let now = Instant::now();
         let origin = Origin::plain(self.receive_time());
         match self.write(&origin, &batch, batch.size(), now) {
-            Ok(_) => self.stats.plain_rows.add(batch.rows() as u64),
+            Ok(_) => {
+                self.stats.plain_rows.add(batch.rows() as u64);
+                self.plain_at_risk += batch.rows() as u64;
+            }
             Err(LogError::Batch(_)) => self.stats.plain_lost.add(batch.rows() as u64),
             Err(error) => {
                 self.on_failed(&error, now);
@@ -307,53 +319,6 @@ impl Writer {
             self.stats.local_rows.add(batch.rows() as u64);
         }
         Ok(first..end)
-    }
-
-    /// Publishes a batch of a query: all rows, or none.
-    pub fn handle_publish(&mut self, asked: Asked, of: BatchOf, parts: &[StagedPart]) {
-        if self.stuck.is_some() {
-            return self.outbox.refuse(&asked, self.refusal());
-        }
-        let now = Instant::now();
-        let batches = match read_parts(parts) {
-            Ok(batches) => batches,
-            Err(refusal) => {
-                self.stats.failures.add(1);
-                return self.outbox.refuse(&asked, refusal);
-            }
-        };
-        let time = self.receive_time();
-        let Some(log) = &mut self.log else { return };
-        match log.append_published(&of.query, of.batch, time, &batches) {
-            Ok(publication) => {
-                let (range, already) = (publication.range, publication.already);
-                let end = log.next();
-                if already {
-                    self.stats.published_again.add(1);
-                } else {
-                    let rows = range.end - range.start;
-                    let bytes: usize = batches.iter().map(Batch::size).sum();
-                    self.stats.published.add(1);
-                    self.stats.published_rows.add(rows);
-                    self.stats.rows.add(rows);
-                    self.stats.bytes.add(bytes as u64);
-                    self.commits.on_appended(rows.max(1), now);
-                }
-                self.tell_when_durable(
-                    end,
-                    Waiting::Published {
-                        asked,
-                        of,
-                        range,
-                        already,
-                    },
-                );
-            }
-            Err(error) => {
-                let refusal = self.refuse_for(&error, now);
-                self.outbox.refuse(&asked, refusal);
-            }
-        }
     }
 
     // ---- writing and syncing ---------------------------------------------------------------------------------------
@@ -429,7 +394,13 @@ impl Writer {
 
     /// Tells everybody whose rows are on disk.
     fn tell(&mut self) {
-        let durable = self.log.as_ref().map_or(0, Log::durable);
+        let (durable, next) = match &self.log {
+            Some(log) => (log.durable(), log.next()),
+            None => (0, u64::MAX),
+        };
+        if durable == next {
+            self.plain_at_risk = 0;
+        }
         let credit = self.credit();
         while let Some(who) = self.commits.poll_told(durable) {
             match who {
@@ -490,191 +461,4 @@ impl Writer {
         self.received = self.received.max(now);
         self.received
     }
-
-    // ---- when it does not work -------------------------------------------------------------------------------------
-
-    fn refusal(&self) -> Refusal {
-        match &self.stuck {
-            Some(stuck) => Refusal::new(stuck.code, 0, stuck.text.clone()),
-            None => Refusal::new(Code::Failed, 0, "the log is not open"),
-        }
-    }
-
-    /// What to tell somebody who can ask again. Only what concerns all who write stops all of them.
-    fn refuse_for(&mut self, error: &LogError, now: Instant) -> Refusal {
-        match error {
-            LogError::Batch(_) => Refusal::new(Code::Malformed, 0, error.to_string()),
-            LogError::TooMany { .. } => Refusal::new(Code::TooMany, 0, error.to_string()),
-            LogError::Full { .. } => Refusal::new(Code::Full, 0, error.to_string()),
-            _ => {
-                self.on_failed(error, now);
-                self.refusal()
-            }
-        }
-    }
-
-    fn on_failed(&mut self, error: &LogError, now: Instant) {
-        let code = match error {
-            LogError::Full { .. } => Code::Full,
-            LogError::ReadOnly { .. } => Code::ReadOnly,
-            _ => Code::Failed,
-        };
-        if code != Code::Full {
-            self.stats.failures.add(1);
-            self.give_up();
-        }
-        // What was tried last is told to those who come next.
-        self.stuck = Some(Stuck {
-            code,
-            text: error.to_string(),
-            retry_at: now + self.config.retry_every,
-        });
-    }
-
-    /// What was appended and not synced may be gone: nobody is told that it is there. Producers send it again.
-    fn give_up(&mut self) {
-        for who in self.commits.give_up() {
-            let refusal = Refusal::new(Code::Failed, 0, "writing to the log failed: try again");
-            match who {
-                Waiting::Ack { .. } => {}
-                Waiting::Welcome { asked, .. } | Waiting::Published { asked, .. } => {
-                    self.outbox.refuse(&asked, refusal);
-                }
-                Waiting::Local { answer, .. } => {
-                    // Who does not wait any more does not want to know.
-                    let _ = answer.try_send(Err(refusal));
-                }
-            }
-        }
-    }
-
-    /// Tries again what failed. True when the log was opened anew.
-    fn retry(&mut self, now: Instant) -> bool {
-        let is_full = self
-            .stuck
-            .as_ref()
-            .is_some_and(|stuck| stuck.code == Code::Full);
-        if !is_full && let Err(error) = self.reopen() {
-            self.on_failed(&error, now);
-            return false;
-        }
-        // What has to be deleted anyway makes room now.
-        let time = self.receive_time();
-        if let Some(log) = &mut self.log {
-            let _ = log.retain(time);
-        }
-        self.stuck = None;
-        if let Some(sent) = self.held.take() {
-            self.append(sent);
-        }
-        if let Some(batch) = self.held_plain.take() {
-            match self.stuck {
-                None => self.handle_plain(batch),
-                Some(_) => self.held_plain = Some(batch),
-            }
-        }
-        if self.stuck.is_none() {
-            self.call_back();
-        }
-        !is_full
-    }
-
-    /// Opens the log as after a crash: what it has then counts.
-    fn reopen(&mut self) -> Result<(), LogError> {
-        // The lock goes with the old one.
-        drop(self.log.take());
-        let log = Log::open(&self.config.dir, self.config.log.clone())?;
-        self.sessions
-            .on_rolled_back(|producer| log.last_seq(producer).map(|(_, seq)| seq));
-        // Whoever waits for an acknowledgement waits in vain.
-        for (_, session) in self.sessions.iter_mut() {
-            session.stalled = true;
-        }
-        self.log = Some(log);
-        self.stats.recoveries.add(1);
-        Ok(())
-    }
-
-    /// Tells those who were turned back that they can go on, and where.
-    fn call_back(&mut self) {
-        let credit = self.credit();
-        for (producer, session) in self.sessions.iter_mut() {
-            if !std::mem::take(&mut session.stalled) {
-                continue;
-            }
-            let asked = Asked {
-                route: session.route.clone(),
-                id: 0,
-            };
-            let status = Reply::Status {
-                producer: producer.to_string(),
-                epoch: session.epoch,
-                code: Code::Fine,
-                last_seq: session.last(),
-                credit,
-                text: String::new(),
-            };
-            self.outbox.say(&asked, status);
-        }
-    }
-
-    /// Brings everything to the disk and lets go of the log; tells everybody who waits, and producers to go elsewhere.
-    pub fn close(&mut self) -> Result<(), LogError> {
-        let result = match self.log.as_ref() {
-            Some(log)
-                if self
-                    .stuck
-                    .as_ref()
-                    .is_none_or(|stuck| stuck.code == Code::Full) =>
-            {
-                log.sync()
-            }
-            _ => Ok(0),
-        };
-        match &result {
-            Ok(_) => self.tell(),
-            Err(_) => self.give_up(),
-        }
-        let lost = self.held_plain.take().map_or(0, |batch| batch.rows());
-        self.stats.plain_lost.add(lost as u64);
-        for (producer, session) in self.sessions.iter_mut() {
-            let asked = Asked {
-                route: session.route.clone(),
-                id: 0,
-            };
-            let status = Reply::Status {
-                producer: producer.to_string(),
-                epoch: session.epoch,
-                code: Code::Closing,
-                last_seq: session.last(),
-                credit: Credit::default(),
-                text: "the collector is being stopped".to_owned(),
-            };
-            self.outbox.say(&asked, status);
-        }
-        match self.log.take() {
-            Some(log) => result.and_then(|_| log.close()),
-            None => result.map(drop),
-        }
-    }
-}
-
-/// The most bytes of a transaction: it is in memory while it is appended.
-const TRANSACTION: usize = 1 << 30;
-
-fn read_parts(parts: &[StagedPart]) -> Result<Vec<Batch>, Refusal> {
-    let size: usize = parts.iter().map(StagedPart::size).sum();
-    if size > TRANSACTION {
-        let text = format!(
-            "a batch of {size} bytes cannot be published at once, {TRANSACTION} is the most: let the query take smaller ones (maxOffsetsPerTrigger)"
-        );
-        return Err(Refusal::new(Code::TooBig, TRANSACTION as u64, text));
-    }
-    let batches = parts.iter().map(|part| {
-        let rows = part
-            .read()
-            .map_err(|error| Refusal::new(Code::Corrupt, 0, error.to_string()))?;
-        Batch::decode(rows).map_err(|error| Refusal::new(Code::Corrupt, 0, error.to_string()))
-    });
-    batches.collect()
 }

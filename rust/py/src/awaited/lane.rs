@@ -433,6 +433,8 @@ impl Lane {
                 }
                 Err(error) => {
                     self.count_off(1, 0);
+                    // What cannot be given to this call is for the next one.
+                    kept.give_back(&self.core);
                     fail(py, &call.future, error)?;
                 }
             }

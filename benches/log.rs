@@ -1,0 +1,152 @@
+//! The log: what a row costs to be put together, appended, synced, fetched and made columns of.
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, Origin, Row, Stored};
+
+mod timing;
+
+use timing::measure;
+
+/// Rows of a batch, as a busy producer sends them.
+const ROWS: usize = 10_000;
+
+fn main() {
+    for size in [64, 1024] {
+        let rows = if size == 64 { ROWS } else { ROWS / 10 };
+        println!("\n{size} B");
+        let batch = batch(rows, size);
+        building(rows, size);
+        the_wire(&batch);
+        appending(&batch);
+        fetching(&batch);
+    }
+}
+
+fn batch(rows: usize, size: usize) -> Batch {
+    let value = vec![7; size];
+    let mut builder = BatchBuilder::new();
+    for at in 0..rows {
+        let time = 1_700_000_000_000_000 + at as i64;
+        let row = Row {
+            value: &value,
+            topic: Some("ticks"),
+            timestamp: Some(time),
+            ..Row::default()
+        };
+        builder.push(row).expect("a small batch");
+    }
+    builder.finish()
+}
+
+fn origin(first_seq: u64) -> Origin {
+    Origin {
+        producer: "the bench".into(),
+        epoch: 1,
+        first_seq,
+        receive_time: 1_700_000_000_000_000,
+    }
+}
+
+/// In memory: what is measured is the log, not a disk.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    folder.expect("a folder")
+}
+
+fn building(rows: usize, size: usize) {
+    measure("rows into a batch", rows, || {
+        black_box(batch(rows, size));
+    });
+}
+
+fn the_wire(batch: &Batch) {
+    let mut bytes = Vec::new();
+    measure("encode", batch.rows(), || {
+        bytes.clear();
+        batch.encode(&mut bytes);
+        black_box(&bytes);
+    });
+    let bytes = Bytes::from(bytes);
+    measure("decode and check", batch.rows(), || {
+        black_box(Batch::decode(bytes.clone()).expect("a batch"));
+    });
+}
+
+fn appending(batch: &Batch) {
+    let folder = folder();
+    let config = LogConfig {
+        retention_bytes: Some(256 << 20),
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config).expect("a log");
+    let mut seq = 0;
+    measure("append", batch.rows(), || {
+        log.append(&origin(seq), batch).expect("room");
+        seq += batch.rows() as u64;
+        if seq.is_multiple_of(1 << 20) {
+            log.sync().expect("a disk");
+        }
+        log.retain(0).expect("old segments");
+    });
+}
+
+fn fetching(batch: &Batch) {
+    let folder = folder();
+    let mut log = Log::open(folder.path(), LogConfig::default()).expect("a log");
+    let batches = (64 << 20) / batch.size() as u64;
+    for at in 0..batches {
+        log.append(&origin(at * batch.rows() as u64), batch)
+            .expect("room");
+    }
+    log.sync().expect("a disk");
+    let (reader, rows) = (log.reader(), batches * batch.rows() as u64);
+    let all = || {
+        let mut at = 0;
+        let mut frames = Vec::new();
+        while at < rows {
+            let fetched = reader.fetch(at, rows, 8 << 20).expect("rows");
+            at = fetched.last().expect("a frame").end;
+            frames.extend(fetched);
+        }
+        frames
+    };
+    measure(
+        "fetch: read, checksum, check",
+        usize::try_from(rows).expect("few"),
+        || {
+            black_box(all());
+        },
+    );
+    let frames = all();
+    measure(
+        "frame to all columns",
+        usize::try_from(rows).expect("few"),
+        || {
+            for frame in &frames {
+                black_box(frame.to_record_batch(0..u64::MAX, 0, false, false));
+            }
+        },
+    );
+    measure(
+        "received: checksum, check, all columns",
+        usize::try_from(rows).expect("few"),
+        || {
+            for frame in &frames {
+                let stored = Stored::parse(frame.bytes.clone()).expect("a frame");
+                black_box(stored.to_record_batch(0..u64::MAX, 0, false, false));
+            }
+        },
+    );
+    measure(
+        "picked by topic",
+        usize::try_from(rows).expect("few"),
+        || {
+            for frame in &frames {
+                black_box(frame.pick(&["tick"]));
+            }
+        },
+    );
+}

@@ -1,0 +1,123 @@
+"""Packs what Spark's executors need into an archive that travels with a query.
+
+    python -m zeroxide.spark.pack environment.tar.gz
+
+The archive holds a virtual environment with this installation of zeroxide, pyarrow and
+pandas, in the very versions that are installed here, and whatever packages are named
+behind it. It goes to the executors of a cluster by ``spark.archives``, whose workers need
+the same Python in the same place, but nothing of ours::
+
+    export PYSPARK_DRIVER_PYTHON=$(which python) PYSPARK_PYTHON=./environment/bin/python
+    python query.py   # with the setting spark.archives = environment.tar.gz#environment
+
+It is made by venv-pack (``pip install venv-pack``).
+"""
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+import venv
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["main", "pack"]
+
+# These go along however they came here.
+OURS = ("zeroxide", "pyspark_zeromq")
+# What Spark's Python workers want beside them. Spark itself is there already.
+NEEDED = ("pyarrow", "pandas")
+
+
+def pack(output: "str | Path", packages: Iterable[str] = ()) -> Path:
+    """Writes an archive with zeroxide, pyarrow, pandas and other installed `packages`.
+
+    Raises `ImportError` when venv-pack is missing, and
+    `importlib.metadata.PackageNotFoundError` for a package that is not installed.
+    """
+    try:
+        import venv_pack  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        text = "zeroxide.spark.pack needs venv-pack: pip install venv-pack"
+        raise ImportError(text) from error
+    with tempfile.TemporaryDirectory(prefix="zeroxide-pack-") as folder:
+        home = Path(folder, "environment")
+        venv.EnvBuilder(symlinks=True).create(home)
+        site = next(home.glob("lib/python*/site-packages"))
+        for package in OURS:
+            _copy_package(package, site)
+        for distribution in _with_dependencies([*NEEDED, *packages]):
+            _copy_distribution(distribution, site)
+        # Speed before size: executors fetch it once.
+        venv_pack.pack(prefix=str(home), output=str(output), force=True, compress_level=1)
+    return Path(output)
+
+
+def _copy_package(name: str, site: Path) -> None:
+    """Copies a package from wherever Python finds it, an editable installation included."""
+    spec = find_spec(name)
+    assert spec is not None and spec.origin is not None, "it is part of this distribution"
+    folder = Path(spec.origin).parent
+    shutil.copytree(folder, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _with_dependencies(names: Iterable[str]) -> list[metadata.Distribution]:
+    """The distributions with these names and those that they require, as installed here."""
+    waiting = list(names)
+    wanted = len(waiting)
+    found: dict[str, metadata.Distribution] = {}
+    for position, name in enumerate(waiting):
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key in found:
+            continue
+        try:
+            found[key] = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            if position < wanted:
+                raise
+            # A requirement of another platform, or of an older Python.
+            continue
+        for requirement in found[key].requires or []:
+            text, _, marker = requirement.partition(";")
+            if "extra" not in marker:
+                waiting.append(re.split(r"[^A-Za-z0-9._-]", text.strip(), maxsplit=1)[0])
+    return list(found.values())
+
+
+def _copy_distribution(distribution: metadata.Distribution, site: Path) -> None:
+    for file in distribution.files or []:
+        # Commands lie elsewhere; executors have no use for them.
+        if ".." in file.parts or "__pycache__" in file.parts:
+            continue
+        source, target = Path(str(distribution.locate_file(file))), site / file
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m zeroxide.spark.pack",
+        description="Packs what Spark's executors need into an archive for spark.archives.",
+    )
+    parser.add_argument("output", help="the archive to write, such as environment.tar.gz")
+    parser.add_argument("packages", nargs="*", help="further installed packages that go along")
+    options = parser.parse_args(arguments)
+    try:
+        output = pack(options.output, options.packages)
+    except metadata.PackageNotFoundError as error:
+        print(f"{parser.prog}: {error.name} is not installed here", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    print(f"{output}: {output.stat().st_size / 1e6:.0f} MB; spark.archives = {output}#environment")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

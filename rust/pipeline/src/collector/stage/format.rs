@@ -1,0 +1,115 @@
+//! The bytes of a file of staged rows.
+//!
+//! ```text
+//! file    magic (8), length of the query's name (u16), the name, batch (u64), crc of all that (u32)
+//! record  magic (4), crc of the rest (u32), length of the rows (u32), part (u32), partition (u32), attempt (u64), rows
+//! ```
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::{BatchOf, StagedPart};
+use crate::wire::Attempt;
+
+const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
+pub(super) const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
+/// Bytes of a record before its rows.
+pub(super) const RECORD: usize = 28;
+
+/// The record of a part, and the checksum of its rows.
+pub(super) fn record((attempt, part): (Attempt, u32), rows: &[u8], length: u32) -> (Vec<u8>, u32) {
+    let mut record = Vec::with_capacity(RECORD + rows.len());
+    record.extend_from_slice(&RECORD_MAGIC);
+    record.extend_from_slice(&[0; 4]);
+    record.extend_from_slice(&length.to_le_bytes());
+    record.extend_from_slice(&part.to_le_bytes());
+    record.extend_from_slice(&attempt.partition.to_le_bytes());
+    record.extend_from_slice(&attempt.attempt.to_le_bytes());
+    let crc = crc32c::crc32c(rows);
+    let whole = crc32c::crc32c_combine(crc32c::crc32c(&record[8..]), crc, rows.len());
+    record[4..8].copy_from_slice(&whole.to_le_bytes());
+    record.extend_from_slice(rows);
+    (record, crc)
+}
+
+/// What a file begins with.
+pub(super) fn head(of: &BatchOf) -> Vec<u8> {
+    let mut head = FILE_MAGIC.to_vec();
+    // Names on the wire are short: see NAME_MAX.
+    head.extend_from_slice(&(of.query.len() as u16).to_le_bytes());
+    head.extend_from_slice(of.query.as_bytes());
+    head.extend_from_slice(&of.batch.to_le_bytes());
+    let crc = crc32c::crc32c(&head);
+    head.extend_from_slice(&crc.to_le_bytes());
+    head
+}
+
+/// Whose file this is, and where its records begin.
+pub(super) fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf, u64)>> {
+    let mut start = [0; 10];
+    if length < 10 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut start, 0)?;
+    let name_length = usize::from(u16::from_le_bytes([start[8], start[9]]));
+    let end = 10 + name_length + 12;
+    if start[..8] != FILE_MAGIC || length < end as u64 {
+        return Ok(None);
+    }
+    let mut head = vec![0; end];
+    file.read_exact_at(&mut head, 0)?;
+    let Some((checked, crc)) = head.split_last_chunk::<4>() else {
+        return Ok(None);
+    };
+    if crc32c::crc32c(checked) != u32::from_le_bytes(*crc) {
+        return Ok(None);
+    }
+    let Some((named, batch)) = checked.split_last_chunk::<8>() else {
+        return Ok(None);
+    };
+    let Ok(query) = str::from_utf8(&named[10..]) else {
+        return Ok(None);
+    };
+    let of = BatchOf {
+        query: query.to_owned(),
+        batch: u64::from_le_bytes(*batch),
+    };
+    Ok(Some((of, end as u64)))
+}
+
+pub(super) type Record = ((Attempt, u32), StagedPart);
+
+/// The record at `position` of a file of `end` bytes, if there is a whole one.
+pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Result<Option<Record>> {
+    if position + RECORD as u64 > end {
+        return Ok(None);
+    }
+    let mut head = [0; RECORD];
+    file.read_exact_at(&mut head, position)?;
+    let u32_at =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let length = u32_at(8) as usize;
+    let rows_at = position + RECORD as u64;
+    if head[..4] != RECORD_MAGIC || rows_at + length as u64 > end {
+        return Ok(None);
+    }
+    let mut rows = vec![0; length];
+    file.read_exact_at(&mut rows, rows_at)?;
+    let crc = crc32c::crc32c(&rows);
+    if crc32c::crc32c_combine(crc32c::crc32c(&head[8..]), crc, length) != u32_at(4) {
+        return Ok(None);
+    }
+    let attempt = Attempt {
+        partition: u32_at(16),
+        attempt: u64::from(u32_at(20)) | u64::from(u32_at(24)) << 32,
+    };
+    let part = StagedPart {
+        file: file.clone(),
+        position: rows_at,
+        length,
+        crc,
+    };
+    Ok(Some(((attempt, u32_at(12)), part)))
+}

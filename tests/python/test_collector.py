@@ -1,0 +1,318 @@
+"""A collector in this process, through the public names."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+
+import pytest
+from support import PATIENCE, eventually
+
+pytestmark = pytest.mark.zeroxide_only
+
+collectors = pytest.importorskip("zeroxide.collector")
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def collector(directory):
+    with collectors.Collector(directory / "log") as collector:
+        yield collector
+
+
+def rows_of(collector, **options):
+    """Everything there is, as a table."""
+    client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+    info = client.info()
+    return pa.Table.from_batches(list(client.fetch(info.earliest, info.latest, **options)))
+
+
+def values_of(collector):
+    return rows_of(collector)["value"].to_pylist()
+
+
+def test_rows_are_durable_when_append_returns(collector):
+    assert collector.append([b"a", "b", bytearray(b"c"), memoryview(b"d")]) == (0, 4)
+    row = {"value": b"e", "key": b"k", "topic": "t", "headers": {"h": b"1"}, "timestamp": 1.5}
+    assert collector.append([row]) == (4, 5)
+    assert collector.append([]) == (5, 5)
+    table = rows_of(collector, headers=True)
+    assert table["value"].to_pylist() == [b"a", b"b", b"c", b"d", b"e"]
+    last = table.slice(4).to_pylist()[0]
+    assert (last["key"], last["topic"], last["timestamp"].timestamp()) == (b"k", "t", 1.5)
+    assert last["headers"] == [{"key": "h", "value": b"1"}]
+    assert table["timestampType"].to_pylist() == [1, 1, 1, 1, 0]
+    assert table["producer"].null_count == table["seq"].null_count == 5
+
+
+def test_tables_are_appended(collector):
+    table = pa.table(
+        {
+            "value": pa.array([b"%d" % n for n in range(200_000)], pa.binary()),
+            "topic": pa.array(["even", "odd"] * 100_000),
+        }
+    )
+    assert collector.append(table) == (0, 200_000)
+    assert (
+        rows_of(collector, topics=["odd"])["value"].to_pylist() == table["value"].to_pylist()[1::2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (b"one", "many rows"),
+        ({"value": b"one"}, "many rows"),
+        ([{"key": b"k"}], "with a value"),
+        ([3], "buffer interface"),
+        ([{"value": b"v", "topic": b"\xff"}], "UTF-8"),
+    ],
+)
+def test_what_is_no_row_is_a_mistake(collector, rows, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        collector.append(rows)
+    assert collector.append([b"next"]) == (0, 1)
+
+
+def test_a_folder_belongs_to_one_collector(collector, directory):
+    with pytest.raises(collectors.Refused, match="in use by process") as refused:
+        collectors.Collector(directory / "log")
+    assert refused.value.code == "locked"
+    collector.close()
+    with collectors.Collector(directory / "log") as again:
+        assert again.log_id == collector.log_id
+
+
+def test_mistakes_are_named(zmq, directory):
+    for options in ({"framing": "odd"}, {"allow": "*"}):
+        with pytest.raises(ValueError, match=r"framing|secret_key"):
+            collectors.Collector(directory / "log", **options)
+    with pytest.raises(TypeError, match="list"):
+        collectors.Collector(directory / "log", pull="tcp://127.0.0.1:*")
+    with pytest.raises(zmq.ZMQError, match="tcp://nowhere"):
+        collectors.Collector(directory / "log", "tcp://nowhere:x")
+    (directory / "file").write_text("")
+    with pytest.raises((collectors.CollectorError, OSError)):
+        collectors.Collector(directory / "file")
+
+
+def test_closed_is_closed(directory):
+    collector = collectors.Collector(directory / "log")
+    assert collector.running and repr(collector.endpoint)[1:-1] in repr(collector)
+    collector.close()
+    collector.close()
+    assert not collector.running and "closed" in repr(collector)
+    with pytest.raises(collectors.CollectorError, match="closed"):
+        collector.append([b"a"])
+    with pytest.raises(collectors.CollectorError, match="closed"):
+        collector.stats()
+
+
+def test_what_a_crash_left_is_told(directory):
+    with collectors.Collector(directory / "log") as collector:
+        collector.append([b"whole"])
+    (segment,) = (directory / "log").glob("*.zlog")
+    whole = segment.read_bytes()
+    segment.write_bytes(whole + b"half a frame")
+    with collectors.Collector(directory / "log") as collector:
+        assert collector.recovery.dropped_bytes == 12
+        assert not collector.recovery.damaged
+        assert values_of(collector) == [b"whole"]
+
+
+def test_a_flipped_bit_is_told_by_the_offsets_it_concerns(directory):
+    with collectors.Collector(directory / "log", segment_bytes=1) as collector:
+        for value in (b"first", b"second", b"third"):
+            collector.append([value])
+    damaged = sorted((directory / "log").glob("*.zlog"))[1]
+    content = bytearray(damaged.read_bytes())
+    content[content.index(b"second")] ^= 1
+    damaged.write_bytes(content)
+    with collectors.Collector(directory / "log") as collector:
+        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        with pytest.raises(collectors.CollectorError, match=r"offsets 1 to 2 .*read on at 2"):
+            list(client.fetch(0, 3))
+        assert [b["value"].to_pylist() for b in client.fetch(2, 3)] == [[b"third"]]
+
+
+def test_retention_by_size_and_by_groups(directory):
+    def fill(collector):
+        for _ in range(10):
+            collector.append([b"x" * 10_000])
+
+    settings = {"segment_bytes": 20_000}
+    with collectors.Collector(directory / "a", retention_bytes=50_000, **settings) as collector:
+        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        fill(collector)
+        # Looked at every few seconds.
+        eventually(lambda: client.info().earliest > 0)
+        assert client.info().bytes <= 60_000
+        with pytest.raises(collectors.DataLoss) as lost:
+            list(client.fetch(0, 10))
+        assert (lost.value.asked, lost.value.latest) == (0, 10)
+    with collectors.Collector(directory / "b", **settings) as collector:
+        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        fill(collector)
+        client.commit("slow", 2)
+        client.commit("fast", 9)
+        assert collector.stats()["groups"] == {"fast": 9, "slow": 2}
+        client.commit("slow", 8)
+        eventually(lambda: client.info().earliest > 0)
+        assert client.info().earliest <= 8
+
+
+def test_an_archive_outlives_the_disk(directory):
+    archive = directory / "archive"
+    with collectors.Collector(directory / "log", segment_bytes=1000, archive=archive) as collector:
+        for number in range(20):
+            collector.append([b"%d" % number + b"x" * 200])
+        assert collector.stats()["archive_failure"] == ""
+    shutil.rmtree(directory / "log")
+    with collectors.FilesLog(archive) as log:
+        assert log.info().latest == 20
+        values = [v for b in log.fetch(0, 20) for v in b["value"].to_pylist()]
+    assert [int(value.rstrip(b"x")) for value in values] == list(range(20))
+
+
+def test_plain_peers_of_any_zeromq(zmq, context, directory):
+    with context.socket(zmq.PUB) as publisher:
+        publisher.bind("tcp://127.0.0.1:*")
+        address = publisher.last_endpoint.decode()
+        with collectors.Collector(
+            directory / "log",
+            pull=["tcp://127.0.0.1:*"],
+            subscribe=[f"{address} tick"],
+            dealer=["tcp://127.0.0.1:*"],
+            framing="envelope",
+        ) as collector:
+            pull, _, dealer = collector.plain_endpoints
+            with context.socket(zmq.PUSH) as push, context.socket(zmq.DEALER) as deal:
+                push.connect(pull)
+                push.send(b"alone")
+                push.send_multipart([b"t", b"k", b"value", b"name", b"1"])
+                push.send_multipart([b"odd", b"one"])
+                eventually(lambda: collector.stats()["durable"] == 3)
+                deal.connect(dealer)
+                deal.send_multipart([b"", b"d", b"", b"dealt"])
+                eventually(lambda: collector.stats()["durable"] == 4)
+                publisher.wait_subscribed(b"tick", timeout=PATIENCE * 1000)
+                publisher.send_multipart([b"tick", b"", b"heard"])
+                eventually(lambda: collector.stats()["durable"] == 5)
+            rows = rows_of(collector, headers=True, frames=True).to_pylist()
+    seen = [(row["topic"], row["key"], row["value"], row["frames"]) for row in rows]
+    assert seen == [
+        (None, None, b"alone", None),
+        ("t", b"k", b"value", None),
+        (None, None, b"one", [b"odd", b"one"]),
+        ("d", None, b"dealt", None),
+        ("tick", None, b"heard", None),
+    ]
+    assert rows[1]["headers"] == [{"key": "name", "value": b"1"}]
+
+
+def test_keep_frames_keeps_all(zmq, context, directory):
+    with collectors.Collector(
+        directory / "log",
+        pull=["tcp://127.0.0.1:*"],
+        framing="topic-first",
+        keep_frames=True,
+    ) as collector:
+        with context.socket(zmq.PUSH) as push:
+            push.connect(collector.plain_endpoints[0])
+            push.send_multipart([b"t", b"v"])
+            eventually(lambda: collector.stats()["durable"] == 1)
+        assert rows_of(collector, frames=True)["frames"].to_pylist() == [[b"t", b"v"]]
+
+
+def test_only_invited_clients_come_in(zmq, directory):
+    server, secret = zmq.curve_keypair()
+    public, private = zmq.curve_keypair()
+    with collectors.Collector(directory / "log", secret_key=secret, allow=[public]) as collector:
+        client = collectors.Client(collector.endpoint, server_key=server, secret_key=private)
+        assert client.info().log_id == collector.log_id
+        stranger = collectors.Client(collector.endpoint, server_key=server, timeout=0.5, retries=0)
+        with pytest.raises(collectors.CollectorError):
+            stranger.info()
+
+
+def test_many_threads_append(collector):
+    def work(name):
+        for number in range(50):
+            collector.append([f"{name} {number}"])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    values = [value.decode().split() for value in values_of(collector)]
+    for name in "abcd":
+        assert [int(number) for own, number in values if own == name] == list(range(50))
+
+
+def test_a_forked_child_has_no_collector(collector):
+    child = os.fork()
+    if child == 0:
+        try:
+            collector.stats()
+        except RuntimeError as error:
+            os._exit(0 if "fork" in str(error) and not collector.running else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert collector.append([b"a"]) == (0, 1)
+
+
+def test_an_interpreter_that_ends_closes_it(zmq, directory):
+    import subprocess
+
+    program = (
+        "import sys, zeroxide.collector as c\n"
+        "collector = c.Collector(sys.argv[1])\n"
+        "collector.append([b'kept'])\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(directory / "log")], check=True, timeout=60)
+    with collectors.Collector(directory / "log") as collector:
+        assert values_of(collector) == [b"kept"]
+
+
+def test_stats_are_complete(collector):
+    from zeroxide.collector import metrics
+
+    collector.append([b"a"])
+    collectors.Client(collector.endpoint).commit('a "group"\n', 0)
+    stats = collector.stats()
+    assert json.loads(json.dumps(stats)) == stats
+    page = metrics.render(stats)
+    assert 'zeroxide_collector_group_lag_rows{group="a \\"group\\"\\n"} 1' in page
+    assert "zeroxide_collector_rows_total 1" in page
+    assert 'zeroxide_collector_sync_seconds_bucket{le="+Inf"}' in page
+    # Every number that is counted is on the page.
+    for name, value in stats.items():
+        if isinstance(value, int) and name != "syncs":
+            assert f"zeroxide_collector_{name}" in page, name
+    families = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+
+
+def test_interrupted_while_the_disk_is_slow(directory):
+    with collectors.Collector(directory / "log", flush_ms=3_600_000) as collector:
+
+        class Woken(Exception):
+            pass
+
+        def handler(number, frame):
+            raise Woken
+
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Woken):
+                collector.append([b"a"], timeout=None)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        with pytest.raises(collectors.CollectorError, match="within"):
+            collector.append([b"b"], timeout=0.05)
+    with collectors.Collector(directory / "log") as collector:
+        assert values_of(collector) == [b"a", b"b"], "an orderly end writes what was waiting"

@@ -1,0 +1,45 @@
+"""Packing what executors need, with something in place of venv-pack."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from zeroxide.spark.pack import main, pack
+
+
+@pytest.fixture
+def packer(monkeypatch):
+    """Runs the Python of an environment that is to be packed, and keeps what it says."""
+    said = []
+
+    def take(prefix, output, **_options):
+        script = "import pandas, pyarrow, zeroxide; print(zeroxide.__file__, pyarrow.__file__)"
+        python = Path(prefix, "bin/python")
+        said.append(subprocess.check_output([python, "-I", "-c", script], text=True).split())
+        assert all(path.startswith(prefix) for path in said[-1])
+        Path(output).write_bytes(b"packed")
+
+    module = ModuleType("venv_pack")
+    module.pack = take
+    monkeypatch.setitem(sys.modules, "venv_pack", module)
+    return said
+
+
+def test_an_environment_that_needs_no_other(packer, tmp_path):
+    assert pack(tmp_path / "x.tar.gz").read_bytes() == b"packed"
+    assert len(packer) == 1
+
+
+def test_what_is_not_installed_is_named(packer, capsys, tmp_path):
+    assert main([str(tmp_path / "x.tar.gz"), "no-such-package"]) == 1
+    assert "no-such-package is not installed here" in capsys.readouterr().err
+    assert not packer
+
+
+def test_what_makes_the_archive_is_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "venv_pack", None)
+    assert main([str(tmp_path / "x.tar.gz")]) == 1
+    assert "pip install venv-pack" in capsys.readouterr().err
