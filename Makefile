@@ -5,7 +5,7 @@ VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all matrix soak faults bench bench-quick bench-environment lint docs wheel clean
+.PHONY: help demo test test-all matrix soak faults bench bench-quick bench-pipeline bench-environment lint docs wheel clean
 
 help:
 	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
@@ -53,6 +53,11 @@ bench-quick: bench-environment
 	$(BENCH_PYTHON) benches/python/bench.py --quick --out build/bench
 	$(BENCH_PYTHON) benches/python/native.py --quick --out build/bench
 	$(BENCH_PYTHON) benches/python/dissect.py --quick --out build/bench
+
+# Producer, collector and Spark together, on the disk that build/ is on.
+bench-pipeline:
+	$(STAGES) install-release
+	$(VENV_PYTHON) benches/pipeline/bench.py --dir build/bench-pipeline --out build/bench/pipeline.json
 
 # The rivals are in an environment of their own, and the release wheel with them.
 bench-environment:

@@ -66,6 +66,8 @@ def fill(endpoint: str, size: int, rows: int) -> None:
     with zeroxide.Producer(endpoint, timeout=None) as producer:
         for _ in range(rows // chunk):
             producer.send_arrow(table)
+        if rows % chunk:
+            producer.send_arrow(table.slice(0, rows % chunk))
         producer.flush()
 
 

@@ -67,7 +67,7 @@ def follow(spark: Any, endpoint: str, folder: Path, size: int, rows: int) -> dic
     began = time.perf_counter()
     fill(endpoint, size, rows)
     sent = time.perf_counter() - began
-    query.await_rows(rows)
+    query.await_rows(rows + 1)
     seconds = time.perf_counter() - began
     query.query.stop()
     return {
@@ -81,7 +81,7 @@ def drain(spark: Any, endpoint: str, folder: Path, size: int, rows: int) -> dict
     fill(endpoint, size, rows)
     began = time.perf_counter()
     query = Query(spark, endpoint, folder)
-    query.await_rows(rows // 1000 * 1000)
+    query.await_rows(rows)
     seconds = time.perf_counter() - began
     query.query.stop()
     return {"M rows/s": rows / seconds / 1e6, "MB/s": rows * size / seconds / 1e6}
@@ -109,9 +109,8 @@ def main() -> None:
     what, folder = sys.argv[1], Path(sys.argv[2])
     size, rows = int(sys.argv[3]), int(sys.argv[4])
     run = {"follow": follow, "drain": drain, "steady": steady}[what]
-    spark = session(
-        "bench", config={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    )
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    spark = session("bench", config=quiet | {"spark.sql.shuffle.partitions": "2"})
     spark.sparkContext.setLogLevel("ERROR")
     # What the first job of a session costs is not what is measured.
     spark.range(10).count()

@@ -68,7 +68,7 @@ def main() -> int:
         mine = modules
         if not (case.issue or arguments.modules):  # the first rival is the one not to be worse than
             mine = {label: modules[label] for label in dict.fromkeys((labels[0], labels[-1]))}
-        runs = interleave(case, mine, settings, 0 if arguments.smoke else arguments.retries)
+        runs = interleave(case, mine, settings, arguments.retries)
         runs |= {label: [] for label in labels if label not in runs}
         runs_of[f"{case.group}: {case.name}"] = runs = {label: runs[label] for label in labels}
         for row in report.rows_of(case, runs):
@@ -190,8 +190,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--retries",
         type=int,
-        default=2,
-        help="of a repetition during which others used the machine; the quietest counts",
+        help="of a repetition during which others used the machine; the quietest counts (default: 2; issue: 0)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="a short look: a few repetitions of 0.4 s"
@@ -203,7 +202,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--document", type=Path, help="put the table between this file's bench markers"
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.retries is None:
+        arguments.retries = 0 if arguments.smoke or arguments.table == "issue" else 2
+    return arguments
 
 
 if __name__ == "__main__":

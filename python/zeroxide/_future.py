@@ -10,6 +10,7 @@ and a future that gives a message back when nobody is left to take it.
 import asyncio
 import contextlib
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast, overload
@@ -36,8 +37,10 @@ _R = TypeVar("_R")
 class _Done:
     """What `Ready`, the future of a call that need not wait, has beside being awaited."""
 
-    # What it holds, and the loop that was running when it was made: `Ready` has room for them.
+    # What it holds, where it was made, and the loop that was running there: `Ready` has
+    # room for them.
     _result: Any
+    _thread: int
     _made_in: asyncio.AbstractEventLoop
     _state = "FINISHED"
     _exception = None
@@ -74,8 +77,14 @@ class _Done:
         try:
             return self._made_in
         except AttributeError:
-            # None was running.
-            return asyncio._get_running_loop() or asyncio.get_event_loop()
+            # Nobody has asked so far.
+            if self._thread != threading.get_ident():
+                raise RuntimeError("a call of another thread, whose loop is not known here") from None
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            return asyncio.get_event_loop()
+        self._made_in = loop
+        return loop
 
     def set_result(self, result: object, /) -> None:
         raise asyncio.InvalidStateError("invalid state")

@@ -19,7 +19,7 @@ from support import PATIENCE, eventually
 pytestmark = pytest.mark.zeroxide_only
 
 collectors = pytest.importorskip("zeroxide.collector")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 
 class Daemon:
@@ -158,6 +158,32 @@ def test_killed_again_and_again_under_load(zmq, directory):
                 thread.join(PATIENCE)
                 producer.flush(PATIENCE)
                 assert daemon.values() == whole(count)
+
+
+def test_what_was_staged_outlives_a_kill_and_is_published_once(directory):
+    def batch(*values):
+        return pa.record_batch({"value": pa.array(values, pa.binary())})
+
+    with Daemon(directory / "log") as daemon:
+        endpoint, client = daemon.endpoint, daemon.client()
+        client.stage("q", 3, 0, 10, 0, batch(b"a", b"b"))
+        client.stage("q", 3, 0, 10, 1, batch(b"c"))
+        client.stage("q", 3, 1, 11, 0, batch(b"from an attempt that lost"))
+        client.stage("q", 3, 1, 12, 0, batch(b"d"))
+        daemon.kill()
+        with Daemon(directory / "log", bind=endpoint) as again:
+            assert again.client().info().latest == 0
+            won = [(0, 10, 2), (1, 12, 1)]
+            assert again.client().publish("q", 3, won) == (0, 4, False)
+            again.kill()
+            with Daemon(directory / "log", bind=endpoint) as last:
+                assert last.client().publish("q", 3, won) == (0, 4, True)
+                assert last.client().publish("q", 2, won).already
+                assert last.values() == [b"a", b"b", b"c", b"d"]
+                assert last.client().stats()["staged_batches"] == 0
+                with pytest.raises(collectors.Refused, match="not staged") as refused:
+                    last.client().publish("q", 4, won)
+                assert refused.value.code == "not-staged"
 
 
 def test_a_full_disk_holds_producers_back_and_loses_nothing(zmq, directory):

@@ -325,8 +325,8 @@ class FilesLog:
             # What the collector has synced; it says so right after. An archive has no such file.
             try:
                 with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
-                    return max(int(file.read()), last.first)
-            except (OSError, ValueError):
+                    return max(int(file.read().split()[0]), last.first)
+            except (OSError, ValueError, IndexError):
                 pass
         return last.index().end
 

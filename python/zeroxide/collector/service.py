@@ -81,6 +81,8 @@ class Collector(_native.Collector):
         allow: Any = None,
         archive: str | os.PathLike[str] | None = None,
     ) -> None:
+        if archive is not None:
+            self._hold(0)  # retention waits for the archive
         self._open(
             directory,
             bind,
@@ -108,7 +110,9 @@ class Collector(_native.Collector):
             from .archive import Archiver
 
             try:
-                self._archiver = Archiver(directory, os.fspath(archive))
+                self._archiver = Archiver(
+                    directory, os.fspath(archive), on_progress=self._hold
+                )
             except BaseException:
                 self.close()
                 raise

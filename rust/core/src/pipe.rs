@@ -354,8 +354,9 @@ impl Pipe {
             return;
         }
         self.publish_written();
-        for frame in message {
-            self.tx.push(frame);
+        match message.into_single() {
+            Ok(frame) => self.tx.push(frame),
+            Err(message) => message.into_iter().for_each(|frame| self.tx.push(frame)),
         }
     }
 

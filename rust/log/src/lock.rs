@@ -11,8 +11,19 @@ use crate::error::LogError;
 
 const NAME: &str = "LOCK";
 
-/// Takes the folder, until the file is closed: also by the end of the process, however it comes.
-pub(crate) fn take(dir: &Path) -> Result<File, LogError> {
+/// A folder that was taken, until this is dropped, or the process ends, however that comes.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to closing the file: a child that is about to become another program has it open, too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Takes the folder.
+pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
     let path = dir.join(NAME);
     let file = OpenOptions::new()
         .create(true)
@@ -36,7 +47,7 @@ pub(crate) fn take(dir: &Path) -> Result<File, LogError> {
     let _ = file
         .set_len(0)
         .and_then(|()| file.write_all(holder().as_bytes()));
-    Ok(file)
+    Ok(Lock(file))
 }
 
 /// Who this is.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::batch::Batch;
@@ -15,6 +16,7 @@ use crate::builder::BatchBuilder;
 use crate::error::{BatchError, LogError};
 use crate::frame::{self, Labels, MAX_NAME, Origin, Role};
 use crate::ipc::Metadata;
+use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::recovery::{self, Recovery};
 use crate::segment::{LogId, Segment, begin_segment};
@@ -36,6 +38,26 @@ pub struct LogConfig {
     pub retention_time: Option<Duration>,
     /// The most producers to remember; those that were silent longest are forgotten.
     pub max_producers: usize,
+    /// How far retention may go, by whoever copies the log.
+    pub hold: Hold,
+}
+
+/// Rows from some offset on that retention leaves alone, whatever its other limits say. Cheap to clone; holds nothing
+/// back at first.
+#[derive(Debug, Clone)]
+pub struct Hold(Arc<AtomicU64>);
+
+impl Hold {
+    /// From here on, rows are held back. 0: all of them.
+    pub fn set(&self, offset: u64) {
+        self.0.store(offset, Ordering::Relaxed);
+    }
+}
+
+impl Default for Hold {
+    fn default() -> Hold {
+        Hold(Arc::new(AtomicU64::new(u64::MAX)))
+    }
 }
 
 impl Default for LogConfig {
@@ -45,6 +67,7 @@ impl Default for LogConfig {
             retention_bytes: None,
             retention_time: None,
             max_producers: 1_000_000,
+            hold: Hold::default(),
         }
     }
 }
@@ -88,7 +111,7 @@ pub struct Log {
     has_unsaved: bool,
     scratch: Scratch,
     /// Held until the log is gone.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// Memory that is used again.
@@ -332,7 +355,8 @@ impl Log {
     }
 
     /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): segments that every
-    /// group has read, but for the last of them; and, whatever groups say, what is beyond the bytes or the time.
+    /// group has read, but for the last of them; and, whatever groups say, what is beyond the bytes or the time. What is
+    /// on [`Hold`] stays.
     pub fn retain(&mut self, now: i64) -> Result<Trimmed, LogError> {
         let config = self.config.clone();
         let oldest = config.retention_time.map(|time| {
@@ -358,7 +382,11 @@ impl Log {
             // The segment that is being read, and one more: users do go back a little.
             at.checked_sub(2).map_or(0, |at| state.segments[at].first)
         });
+        let held = config.hold.0.load(Ordering::Relaxed);
         self.trim_while(|segment, bytes| {
+            if segment.end > held {
+                return false;
+            }
             behind.is_some_and(|behind| segment.end <= behind)
                 || config.retention_bytes.is_some_and(|most| bytes > most)
                 || oldest.is_some_and(|oldest| segment.latest.is_some_and(|latest| latest < oldest))
@@ -423,7 +451,8 @@ impl Log {
     /// Begins a new segment if the active one is full.
     fn make_room(&mut self) -> Result<(), LogError> {
         self.shared.state().check()?;
-        if self.position >= self.segment_bytes() {
+        // A segment without rows has the name that the next one would have.
+        if self.position >= self.segment_bytes() && self.next() > self.sealed_end() {
             self.roll()?;
         }
         Ok(())

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::segment::{
     DAMAGED, LogId, NOT_COMPLETE, Segment, Step, Walk, begin_segment, first_of_name, path_of,
 };
-use crate::shared::{DURABLE, Shared, State};
+use crate::shared::{DURABLE, Shared, State, mark};
 use crate::snapshot::Snapshot;
 
 /// What was found when a log was opened.
@@ -33,7 +33,7 @@ pub struct Recovery {
 /// A log that has been opened.
 pub(crate) struct Opened {
     pub shared: Arc<Shared>,
-    pub lock: File,
+    pub lock: Lock,
     pub recovery: Recovery,
     pub position: u64,
     pub book: Book,
@@ -124,8 +124,10 @@ pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError>
         .open(&durable_path);
     let durable_file =
         durable_file.map_err(|error| LogError::from_io("open", &durable_path, error))?;
+    let shared = Shared::new(dir.to_owned(), id, durable_file, state);
+    shared.write_durable(appended);
     Ok(Opened {
-        shared: Arc::new(Shared::new(dir.to_owned(), id, durable_file, state)),
+        shared: Arc::new(shared),
         lock,
         recovery,
         position,
@@ -157,7 +159,11 @@ fn new_id() -> Result<LogId, LogError> {
 /// The mark that the last process left; 0 if there is none that can be read.
 fn read_durable(dir: &Path) -> u64 {
     let text = fs::read_to_string(dir.join(DURABLE)).unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
+    let offset = text
+        .split(' ')
+        .next()
+        .and_then(|digits| digits.parse().ok());
+    offset.filter(|offset| mark(*offset) == text).unwrap_or(0)
 }
 
 /// A segment's file.

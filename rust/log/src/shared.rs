@@ -84,11 +84,15 @@ impl Shared {
     }
 
     /// Not synced: after a crash of the process it is exact, after one of the machine a lower bound, and both will do.
-    fn write_durable(&self, durable: u64) {
-        let _ = self
-            .durable_file
-            .write_all_at(format!("{durable:020}\n").as_bytes(), 0);
+    pub fn write_durable(&self, durable: u64) {
+        let _ = self.durable_file.write_all_at(mark(durable).as_bytes(), 0);
     }
+}
+
+/// The text of the mark: the offset, and its checksum.
+pub(crate) fn mark(durable: u64) -> String {
+    let digits = format!("{durable:020}");
+    format!("{digits} {:08x}\n", crc32c::crc32c(digits.as_bytes()))
 }
 
 impl State {

@@ -197,6 +197,82 @@ fn a_file_that_may_not_grow_is_a_full_disk() {
     check_rows(&log, rows + 1);
 }
 
+/// A disk that fails for good after some calls; strace plays it.
+#[test]
+fn after_a_failed_write_or_sync_nothing_is_appended_until_the_log_is_opened_again() {
+    if let Some(folder) = env::var_os(CHILD) {
+        return play_a_failing_disk(Path::new(&folder));
+    }
+    let has_strace = Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status();
+    if !has_strace.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: strace is not installed");
+        return;
+    }
+    for call in ["fdatasync", "pwrite64"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("strace");
+        child.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
+        child.arg(format!("inject={call}:error=EIO:when=12+"));
+        child
+            .arg(env::current_exe().unwrap())
+            .arg("after_a_failed_write_or_sync_nothing_is_appended_until_the_log_is_opened_again");
+        let output = child
+            .arg("--exact")
+            .env(CHILD, folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() && said.is_empty() {
+            eprintln!("skipped: strace may not trace here");
+            return;
+        }
+        assert!(output.status.success(), "{said}");
+        let acknowledged: u64 = fs::read_to_string(folder.path().join("acknowledged"))
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(acknowledged > 0);
+        let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+        assert!(log.next() >= acknowledged);
+        log.append(&Origin::plain(1), &batch(1, 1)).unwrap();
+        let rows = log.next();
+        check_rows(&log, rows);
+    }
+}
+
+fn play_a_failing_disk(folder: &Path) {
+    let mut log = Log::open(folder, LogConfig::default()).unwrap();
+    let rows = batch(10, 100);
+    let mut acknowledged = 0;
+    let error = loop {
+        match log
+            .append(&Origin::plain(1), &rows)
+            .and_then(|_| log.sync())
+        {
+            Ok(durable) => acknowledged = durable,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LogError::Failed { .. }), "{error}");
+    for _ in 0..3 {
+        let again = log.append(&Origin::plain(1), &rows).unwrap_err();
+        assert_eq!(again.to_string(), error.to_string());
+        assert!(log.sync().is_err());
+    }
+    let (earliest, durable) = log.reader().bounds();
+    assert_eq!(durable, acknowledged, "what was not synced is not shown");
+    assert!(
+        !log.reader()
+            .fetch(earliest, durable, 1 << 20)
+            .unwrap()
+            .is_empty()
+    );
+    fs::write(folder.join("acknowledged"), acknowledged.to_string()).unwrap();
+}
+
 #[test]
 fn a_folder_in_use_names_its_user() {
     let folder = tempfile::tempdir().unwrap();

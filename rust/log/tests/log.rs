@@ -1,6 +1,6 @@
 //! What goes in comes out: offsets, origins, restarts.
 
-use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, LogError, Origin, Row};
+use zeroxide_log::{Batch, BatchBuilder, Hold, Log, LogConfig, LogError, Origin, Row};
 
 fn batch(from: usize, rows: usize) -> Batch {
     let mut builder = BatchBuilder::new();
@@ -117,4 +117,220 @@ fn a_transaction_is_published_once() {
     let log = Log::open(folder.path(), LogConfig::default()).unwrap();
     assert_eq!(log.published("query").unwrap().batch, 5);
     assert_eq!(log.published("query").unwrap().next_seq, 15);
+}
+
+/// A log of many small segments, ten rows each.
+fn many_segments(config: LogConfig) -> (tempfile::TempDir, Log) {
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
+    let mut log = Log::open(
+        folder.path(),
+        LogConfig {
+            segment_bytes: 1,
+            ..config
+        },
+    )
+    .unwrap();
+    for at in 0..10 {
+        log.append(&origin(at * 10), &batch(0, 10)).unwrap();
+    }
+    (folder, log)
+}
+
+#[test]
+fn retention_by_groups_keeps_one_segment_behind_the_slowest() {
+    let (_folder, mut log) = many_segments(LogConfig::default());
+    assert_eq!(
+        log.retain(0).unwrap().segments,
+        0,
+        "nobody has read anything"
+    );
+    log.commit_group("fast", 95).unwrap();
+    log.commit_group("slow", 45).unwrap();
+    let trimmed = log.retain(0).unwrap();
+    assert_eq!(
+        (trimmed.segments, trimmed.rows, log.earliest()),
+        (3, 30, 30)
+    );
+    assert!(trimmed.bytes > 0);
+    log.drop_group("slow");
+    log.retain(0).unwrap();
+    assert_eq!(log.earliest(), 80);
+}
+
+#[test]
+fn retention_by_bytes_and_by_time_does_not_wait_for_groups() {
+    let (_folder, log) = many_segments(LogConfig::default());
+    let bytes = log.reader().bytes();
+    drop(log);
+    let config = LogConfig {
+        retention_bytes: Some(bytes / 2),
+        ..LogConfig::default()
+    };
+    let (_folder, mut log) = many_segments(config);
+    log.commit_group("slow", 5).unwrap();
+    log.retain(0).unwrap();
+    assert!(log.reader().bytes() <= bytes / 2);
+    assert!((40..80).contains(&log.earliest()), "{}", log.earliest());
+
+    // Rows came in at 1,000,000 and so many microseconds.
+    let hour = std::time::Duration::from_secs(3600);
+    let config = LogConfig {
+        retention_time: Some(hour),
+        ..LogConfig::default()
+    };
+    let (_folder, mut log) = many_segments(config);
+    let later = |micros: i64| 1_000_000 + micros + 3_600_000_000;
+    log.retain(later(45)).unwrap();
+    assert_eq!(
+        log.earliest(),
+        50,
+        "whole segments whose last rows are too old"
+    );
+    log.retain(later(1000)).unwrap();
+    assert_eq!(
+        (log.earliest(), log.next()),
+        (100, 100),
+        "the last one is sealed for it"
+    );
+    assert_eq!(log.append(&origin(100), &batch(0, 1)).unwrap(), 100..101);
+    assert_eq!(log.last_seq("sensor"), Some((3, 100)));
+}
+
+#[test]
+fn what_is_on_hold_stays() {
+    let hold = Hold::default();
+    let config = LogConfig {
+        hold: hold.clone(),
+        retention_bytes: Some(1),
+        ..LogConfig::default()
+    };
+    let (_folder, mut log) = many_segments(config);
+    hold.set(0);
+    assert_eq!(log.retain(0).unwrap().segments, 0);
+    hold.set(35);
+    log.retain(0).unwrap();
+    assert_eq!(log.earliest(), 30);
+    hold.set(1000);
+    log.retain(0).unwrap();
+    assert_eq!(
+        log.earliest(),
+        90,
+        "but for the one that is being written to"
+    );
+}
+
+#[test]
+fn offsets_are_found_by_time() {
+    let (_folder, mut log) = many_segments(LogConfig::default());
+    log.sync().unwrap();
+    let reader = log.reader();
+    for (time, offset) in [
+        (0, 0),
+        (1_000_000, 0),
+        (1_000_001, 10),
+        (1_000_050, 50),
+        (1_000_090, 90),
+        (1_000_091, 100),
+    ] {
+        assert_eq!(reader.offset_at(time).unwrap(), offset, "{time}");
+    }
+    // A clock that goes back does not hide what came in before.
+    log.append(&Origin::plain(5), &batch(0, 1)).unwrap();
+    log.append(&Origin::plain(2_000_000), &batch(0, 1)).unwrap();
+    assert_eq!(
+        reader.offset_at(2_000_000).unwrap(),
+        101,
+        "not on disk yet: the end"
+    );
+    log.sync().unwrap();
+    assert_eq!(reader.offset_at(2_000_000).unwrap(), 101);
+    assert_eq!(reader.offset_at(6).unwrap(), 0);
+}
+
+#[test]
+fn producers_that_were_silent_longest_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        max_producers: 20,
+        segment_bytes: 1,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config).unwrap();
+    for at in 0..60 {
+        let origin = Origin {
+            producer: format!("p{at}").into(),
+            receive_time: at,
+            ..origin(0)
+        };
+        log.append(&origin, &batch(0, 1)).unwrap();
+    }
+    let (known, forgotten) = log.producers();
+    assert!(
+        known <= 21 && known + forgotten == 60,
+        "{known} and {forgotten}"
+    );
+    assert_eq!(log.last_seq("p0"), None);
+    assert_eq!(log.last_seq("p59"), Some((3, 0)));
+}
+
+#[test]
+fn readers_read_while_the_writer_writes() {
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
+    let config = LogConfig {
+        segment_bytes: 20_000,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config).unwrap();
+    let (reader, syncer) = (log.reader(), log.syncer());
+    let batches = 300;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut synced = 0;
+            while synced < batches * 10 {
+                synced = syncer.sync().unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let mut at = 0;
+            while at < batches * 10 {
+                for frame in reader.fetch(at, u64::MAX, 5000).unwrap() {
+                    assert_eq!(frame.first_offset, at);
+                    at = frame.end;
+                }
+            }
+        });
+        for at in 0..batches {
+            log.append(&origin(at * 10), &batch(0, 10)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn transactions_without_rows_survive_in_small_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 1,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config.clone()).unwrap();
+    for batch_id in 0..20 {
+        assert!(
+            !log.append_published("query", batch_id, 1, &[])
+                .unwrap()
+                .already
+        );
+    }
+    log.append_published("query", 20, 1, &[batch(0, 3)])
+        .unwrap();
+    log.append_published("other", 7, 1, &[]).unwrap();
+    drop(log);
+    std::fs::remove_file(folder.path().join("snapshot")).unwrap();
+    let log = Log::open(folder.path(), config).unwrap();
+    assert_eq!(log.published("query").unwrap().batch, 20);
+    assert_eq!(log.published("other").unwrap().batch, 7);
+    assert_eq!(log.next(), 3);
 }

@@ -88,8 +88,12 @@ impl Message {
     }
 
     /// Bytes in all bodies together.
+    #[inline]
     pub fn size(&self) -> usize {
-        self.iter().map(Frame::len).sum()
+        match &self.rest {
+            None => self.head.len(),
+            Some(_) => self.iter().map(Frame::len).sum(),
+        }
     }
 
     /// The first frame.
@@ -118,6 +122,15 @@ impl Message {
     pub fn into_head(mut self) -> Frame {
         self.head.set_more(false);
         self.head
+    }
+
+    /// The only frame, or the message back if it has more.
+    #[inline]
+    pub fn into_single(self) -> Result<Frame, Message> {
+        match self.rest {
+            None => Ok(self.into_head()),
+            Some(_) => Err(self),
+        }
     }
 
     /// The frame at `index`, counted from zero.

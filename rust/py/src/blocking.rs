@@ -9,9 +9,11 @@ use zeroxide::{Error, ErrorKind, Wait};
 use crate::error::raise;
 use crate::functions::generation;
 
-/// Python runs signal handlers in its main thread only. A signal can arrive between a check and the wait, and
-/// `_thread.interrupt_main()` sends none at all, so the main thread looks this often.
+/// Python runs signal handlers in its main thread only. A signal ends a wait by itself, unless it arrives in the
+/// microsecond between a check and the wait; and `_thread.interrupt_main()` sends none at all. So the main thread looks
+/// after this time, and then more and more rarely: a program that waits for hours costs nothing.
 const SLICE: Duration = Duration::from_millis(50);
+const SLICE_MAX: Duration = Duration::from_secs(1);
 
 /// How a wait without the GIL may go on.
 pub(crate) enum Step<T> {
@@ -30,10 +32,12 @@ pub(crate) fn wait<T: Send>(
     mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
 ) -> PyResult<T> {
     let main = is_main_thread(py)?;
+    let mut slice = SLICE;
     loop {
         let until = if main {
-            let slice = Instant::now() + SLICE;
-            Some(deadline.map_or(slice, |deadline| deadline.min(slice)))
+            let end = Instant::now() + slice;
+            slice = (slice * 2).min(SLICE_MAX);
+            Some(deadline.map_or(end, |deadline| deadline.min(end)))
         } else {
             deadline
         };

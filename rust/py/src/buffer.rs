@@ -188,14 +188,21 @@ impl Body {
 /// Takes a body for an ordinary send: copied, but for large `bytes` objects, which never change.
 #[inline]
 pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
-    if let Ok(object) = data.cast_exact::<PyBytes>() {
-        let body = object.as_bytes();
-        if body.len() < LEND_FROM {
-            return Ok(Frame::copy_from(body));
-        }
-        return Ok(lend_bytes(object, false).frame);
+    match data.cast_exact::<PyBytes>() {
+        Ok(object) => Ok(of_bytes(object)),
+        Err(_) => with_contiguous(data, Frame::copy_from),
     }
-    with_contiguous(data, Frame::copy_from)
+}
+
+/// As [`copied`], of what cannot fail.
+#[inline]
+pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> Frame {
+    let body = object.as_bytes();
+    if body.len() < LEND_FROM {
+        Frame::copy_from(body)
+    } else {
+        lend_bytes(object, false).frame
+    }
 }
 
 /// Takes a body without copying it, if it has at least `threshold` bytes.

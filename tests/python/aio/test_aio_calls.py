@@ -213,11 +213,15 @@ def test_a_call_belongs_to_the_loop_it_was_made_in(run, pipe):
 
     async def main():
         loop = asyncio.get_running_loop()
-        sent = push.send(b"x")
+        sent, unknown = push.send(b"x"), push.send(b"y")
+        assert sent.get_loop() is loop
         names, called = [], loop.create_future()
 
         def elsewhere():
             names.append(sent.get_loop())
+            if type(unknown).__name__ == "Ready":
+                with pytest.raises(RuntimeError):
+                    unknown.get_loop()
 
             async def within():
                 names.append(sent.get_loop())

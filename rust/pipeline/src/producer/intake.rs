@@ -333,3 +333,126 @@ fn row_size(row: &Row<'_>) -> usize {
         + row.topic.map_or(0, str::len)
         + headers.sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        max_rows: 10,
+        max_bytes: 1 << 20,
+        max_fresh: 1 << 20,
+        batch_rows: 4,
+        batch_bytes: 1000,
+        linger: Duration::from_millis(5),
+    };
+
+    fn row(value: &[u8]) -> Row<'_> {
+        Row {
+            value,
+            ..Row::default()
+        }
+    }
+
+    fn push(intake: &mut Intake, value: &[u8]) -> Taken {
+        intake.push(row(value)).expect("not too large")
+    }
+
+    fn rows(intake: &mut Intake, collector: usize) -> Vec<u64> {
+        std::iter::from_fn(|| intake.take(collector))
+            .map(|sealed| sealed.rows)
+            .collect()
+    }
+
+    #[test]
+    fn a_batch_is_sealed_by_rows_bytes_and_time() {
+        let mut intake = Intake::new(BOUNDS, 1);
+        for _ in 0..5 {
+            push(&mut intake, b"x");
+        }
+        assert_eq!(rows(&mut intake, 0), [4]);
+        push(&mut intake, &[0; 990]);
+        assert_eq!(
+            rows(&mut intake, 0),
+            [1, 1],
+            "what would make it too large begins another"
+        );
+        push(&mut intake, b"x");
+        let due = intake.seal_old(Instant::now()).expect("one that waits");
+        assert!(rows(&mut intake, 0).is_empty());
+        assert_eq!(intake.seal_old(due), None);
+        assert_eq!(rows(&mut intake, 0), [1]);
+    }
+
+    #[test]
+    fn rows_count_until_they_are_released() {
+        let mut intake = Intake::new(BOUNDS, 1);
+        for _ in 0..10 {
+            assert_ne!(push(&mut intake, b"x"), Taken::Full);
+        }
+        assert_eq!(push(&mut intake, b"x"), Taken::Full);
+        assert_eq!(
+            intake.push_batch(3, Bytes::from_static(b"batch"), None),
+            Taken::Full
+        );
+        let (_, bytes) = intake.unacknowledged();
+        intake.release(4, bytes / 10 * 4);
+        assert!(matches!(
+            push(&mut intake, b"x"),
+            Taken::At(Place { row: 10, .. }, _)
+        ));
+    }
+
+    #[test]
+    fn what_nobody_has_taken_care_of_is_bounded_too() {
+        let mut intake = Intake::new(
+            Bounds {
+                max_fresh: 100,
+                ..BOUNDS
+            },
+            1,
+        );
+        push(&mut intake, &[0; 100]);
+        assert_eq!(push(&mut intake, b"x"), Taken::Full);
+        intake.seal();
+        let cost = intake.take(0).expect("a batch").cost;
+        intake.settle(cost);
+        assert_ne!(push(&mut intake, b"x"), Taken::Full);
+    }
+
+    #[test]
+    fn a_limit_holds_for_rows_and_batches() {
+        let mut intake = Intake::new(BOUNDS, 1);
+        intake.limit(4096 + 200);
+        assert!(intake.push(row(&[0; 300])).is_err());
+        push(&mut intake, &[0; 100]);
+        push(&mut intake, &[0; 100]);
+        assert_eq!(rows(&mut intake, 0), [1]);
+    }
+
+    #[test]
+    fn turns_pass_by_who_takes_nothing() {
+        let mut intake = Intake::new(
+            Bounds {
+                max_rows: 100,
+                ..BOUNDS
+            },
+            3,
+        );
+        intake.lanes_mut()[2].is_open = true;
+        for _ in 0..12 {
+            push(&mut intake, b"x");
+        }
+        let taken = [0, 1, 2].map(|at| rows(&mut intake, at).iter().sum::<u64>());
+        assert_eq!(taken, [4, 0, 8]);
+    }
+
+    #[test]
+    fn the_hash_of_a_key_is_fnv() {
+        // 0xaf63dc4c8601ec8c is the hash of "a".
+        assert_eq!(
+            lane_of(b"a", 1000),
+            (0xaf63_dc4c_8601_ec8c_u64 % 1000) as usize
+        );
+    }
+}

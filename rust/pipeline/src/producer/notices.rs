@@ -171,3 +171,62 @@ impl Notices {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(first_row: u64, rows: u64, offset: Option<u64>) -> Notice {
+        Notice {
+            collector: 0,
+            first_row,
+            rows,
+            first_seq: Some(first_row),
+            offset,
+            lost: None,
+        }
+    }
+
+    #[test]
+    fn nobody_who_does_not_want_notices_gets_any() {
+        let notices = Notices::default();
+        notices.add([notice(0, 1, None)]);
+        assert!(notices.take().is_empty());
+    }
+
+    #[test]
+    fn rows_that_follow_each_other_are_one_notice() {
+        let notices = Notices::default();
+        notices.want();
+        notices.add([notice(0, 5, Some(100)), notice(5, 5, Some(105))]);
+        notices.add([notice(10, 5, Some(200)), notice(15, 5, None)]);
+        let taken = notices.take();
+        assert_eq!(
+            taken,
+            [
+                notice(0, 10, Some(100)),
+                notice(10, 5, Some(200)),
+                notice(15, 5, None)
+            ]
+        );
+        assert_eq!(notices.wait(Instant::now()), Some(false));
+        notices.end();
+        assert_eq!(notices.wait(Instant::now()), None);
+    }
+
+    #[test]
+    fn the_bell_rings_once_and_falls_silent() {
+        let notices = Notices::default();
+        notices.want();
+        assert_eq!(
+            notices.fd().expect("a bell"),
+            notices.fd().expect("the same")
+        );
+        let rung = || notices.queue().rung;
+        notices.add([notice(0, 1, None)]);
+        notices.add([notice(1, 1, None)]);
+        assert!(rung());
+        assert_eq!(notices.take().len(), 1);
+        assert!(!rung());
+    }
+}

@@ -5,14 +5,15 @@
 //! the slot `am_send`, which classes made in the ordinary way cannot have, so this one is made by hand. The slots are here;
 //! what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
 //!
-//! An object of this class holds one reference to its value, and one to the loop it was made in if that ran, from its making
-//! to its end, and nothing ever changes them. As an `asyncio.Future` it takes attributes and weak references; the garbage
-//! collector knows it, and breaks circles by its attributes: its value is older than itself, so that no circle consists of
-//! values alone.
+//! An object of this class holds one reference to its value from its making to its end, and nothing ever changes it. Which
+//! loop it belongs to is found out by the first who asks, in the thread it was made in: to ask asyncio each time costs, with
+//! some Pythons, more than all the rest. As an `asyncio.Future` it takes attributes and weak references; the garbage
+//! collector knows it, and breaks circles by its attributes and its loop: its value is older than itself, so that no circle
+//! consists of values alone.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_ulong, c_void};
 use std::mem;
 use std::ptr;
 
@@ -27,8 +28,10 @@ use pyo3::types::PyType;
 struct Object {
     head: ffi::PyObject,
     value: *mut ffi::PyObject,
-    /// Null if none ran.
+    /// Null until somebody has asked.
     event_loop: *mut ffi::PyObject,
+    /// As Python's `threading.get_ident` has it.
+    thread: c_ulong,
     /// Python makes these when they are needed.
     attributes: *mut ffi::PyObject,
     weak_references: *mut ffi::PyObject,
@@ -47,17 +50,14 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 #[inline]
 pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let class = class(py)?;
-    let event_loop = running_loop(py)?;
     // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose fields are null, or fails with
-    // an exception set. The object takes over the references to the value and the loop.
+    // an exception set. The object takes over the reference to the value.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
         let object = Bound::from_owned_ptr_or_err(py, object)?;
         let fields = object.as_ptr().cast::<Object>();
         (*fields).value = value.into_ptr();
-        if !event_loop.is_none() {
-            (*fields).event_loop = event_loop.into_ptr();
-        }
+        (*fields).thread = ffi::PyThread_get_thread_ident();
         Ok(object)
     }
 }
@@ -82,17 +82,23 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
         flags: ffi::Py_READONLY,
         doc: ptr::null(),
     };
+    // Python holds a reference to what is written there, and gives up the one before.
+    let event_loop = ffi::PyMemberDef {
+        flags: 0,
+        ..member(
+            c"_made_in",
+            ffi::Py_T_OBJECT_EX,
+            mem::offset_of!(Object, event_loop),
+        )
+    };
     let mut members = [
         member(
             c"_result",
             ffi::Py_T_OBJECT_EX,
             mem::offset_of!(Object, value),
         ),
-        member(
-            c"_made_in",
-            ffi::Py_T_OBJECT_EX,
-            mem::offset_of!(Object, event_loop),
-        ),
+        event_loop,
+        member(c"_thread", ffi::Py_T_ULONG, mem::offset_of!(Object, thread)),
         member(
             c"__dictoffset__",
             ffi::Py_T_PYSSIZET,
@@ -230,8 +236,11 @@ unsafe extern "C" fn traverse(
 unsafe extern "C" fn clear(object: *mut ffi::PyObject) -> c_int {
     // SAFETY: a live object. What goes may run Python code, which finds the place empty.
     unsafe {
-        let attributes = &mut (*object.cast::<Object>()).attributes;
-        ffi::Py_XDECREF(mem::replace(attributes, ptr::null_mut()));
+        let fields = object.cast::<Object>();
+        let attributes = mem::replace(&mut (*fields).attributes, ptr::null_mut());
+        let event_loop = mem::replace(&mut (*fields).event_loop, ptr::null_mut());
+        ffi::Py_XDECREF(attributes);
+        ffi::Py_XDECREF(event_loop);
     }
     0
 }

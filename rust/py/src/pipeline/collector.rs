@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyTuple};
-use zeroxide_log::{Batch, BatchBuilder, LogError, Row};
+use zeroxide_log::{Batch, BatchBuilder, Hold, LogError, Row};
 use zeroxide_pipeline::collector::{
     Collector as CoreCollector, CollectorError, Config, Framing, Plain, Security,
 };
@@ -33,6 +33,7 @@ const STATS_PATIENCE: Duration = Duration::from_secs(10);
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Collector {
     open: OnceLock<Own<CoreCollector>>,
+    hold: Hold,
 }
 
 impl Collector {
@@ -72,7 +73,13 @@ impl Collector {
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Collector {
         Collector {
             open: OnceLock::new(),
+            hold: Hold::default(),
         }
+    }
+
+    /// Retention leaves alone what is not below this offset.
+    fn _hold(&self, offset: u64) {
+        self.hold.set(offset);
     }
 
     /// Opens the log, binds, and serves.
@@ -122,6 +129,7 @@ impl Collector {
         config.log.retention_bytes = retention_bytes;
         config.log.retention_time = retention_seconds.map(span).transpose()?.flatten();
         config.log.segment_bytes = segment_bytes;
+        config.log.hold = self.hold.clone();
         config.flush_after = span(flush_seconds)?.unwrap_or_default();
         config.flush_rows = flush_rows;
         config.max_batch_bytes = max_batch_bytes;

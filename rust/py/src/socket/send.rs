@@ -3,7 +3,9 @@
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Wait, deferring_wakes};
+use zeroxide::{
+    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, SendError, Wait, deferring_wakes,
+};
 
 use super::{DONTWAIT, SNDMORE, Socket, deadline_of};
 use crate::blocking::{self, Step};
@@ -107,8 +109,22 @@ impl Socket {
         flags: i32,
     ) -> PyResult<usize> {
         reclaim();
-        let batch = self.take_messages(py, messages)?;
-        self.send_messages(py, batch, flags)
+        let Some(bodies) = plain(messages) else {
+            let batch = self.take_messages(py, messages)?;
+            return self.send_messages(py, batch, flags);
+        };
+        // The list cannot change while the GIL is held, and nothing here runs Python code.
+        let message = |body: Bound<'_, PyAny>| {
+            Some(Message::single(buffer::of_bytes(body.cast_exact().ok()?)))
+        };
+        let mut messages = bodies.iter().filter_map(message);
+        match self.send_now(py, &mut messages)? {
+            (sent, None) => Ok(sent),
+            (sent, Some(failed)) => {
+                let rest: Vec<Message> = messages.collect();
+                self.send_rest(py, sent, failed, rest, flags)
+            }
+        }
     }
 
     /// Sends messages; gives how many went out when not all of them could.
@@ -118,17 +134,38 @@ impl Socket {
         batch: Vec<Message>,
         flags: i32,
     ) -> PyResult<usize> {
-        let core = self.core()?;
-        let total = batch.len();
         let mut messages = batch.into_iter();
-        let ((mut sent, failed), wakes) =
-            deferring_wakes(|| core.send_batch(&mut messages, Wait::Dont));
+        match self.send_now(py, &mut messages)? {
+            (sent, None) => Ok(sent),
+            (sent, Some(failed)) => self.send_rest(py, sent, failed, messages.collect(), flags),
+        }
+    }
+
+    /// Sends what can be sent without waiting.
+    fn send_now(
+        &self,
+        py: Python<'_>,
+        messages: &mut impl Iterator<Item = Message>,
+    ) -> PyResult<(usize, Option<SendError>)> {
+        let core = self.core()?;
+        let (result, wakes) = deferring_wakes(|| core.send_batch(messages, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
         }
-        let Some(failed) = failed else {
-            return Ok(sent);
-        };
+        Ok(result)
+    }
+
+    /// Goes on with a batch of which `sent` messages were sent and the next one was not.
+    fn send_rest(
+        &self,
+        py: Python<'_>,
+        mut sent: usize,
+        failed: SendError,
+        rest: Vec<Message>,
+        flags: i32,
+    ) -> PyResult<usize> {
+        let core = self.core()?;
+        let mut messages = rest.into_iter();
         if failed.error.kind() != ErrorKind::Again || flags & DONTWAIT != 0 {
             return if sent > 0 {
                 Ok(sent)
@@ -163,7 +200,6 @@ impl Socket {
                 None => {}
             }
         }
-        debug_assert_eq!(sent, total);
         Ok(sent)
     }
 
@@ -294,6 +330,14 @@ impl Socket {
         }
         Ok(Message::from_frames(frames))
     }
+}
+
+/// The list, if there is nothing but `bytes` in it.
+fn plain<'a, 'py>(messages: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyList>> {
+    let list = messages.cast_exact::<PyList>().ok()?;
+    list.iter()
+        .all(|item| item.is_exact_instance_of::<PyBytes>())
+        .then_some(list)
 }
 
 /// How many items to make room for at first: `__len__` may say anything.

@@ -1,0 +1,57 @@
+"""Reading a log's folder or its archive: no collector runs, and no JVM is needed to see that."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from zeroxide.collector import Collector, DataLoss
+from zeroxide.spark.source import ZeroMQDataSource
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A folder that is gone, and its archive; a folder that is there, and its URL."""
+    folder, archive = tmp_path_factory.mktemp("log"), tmp_path_factory.mktemp("archive")
+    with Collector(folder, segment_bytes=20_000, archive=archive) as collector:
+        for first in range(0, ROWS, 100):
+            collector.append(
+                {"value": b"%d" % row, "topic": "ab"[row % 2]} for row in range(first, first + 100)
+            )
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("copy") / "log")
+    shutil.rmtree(folder)
+    return {"archive": str(archive), "folder": str(copy), "url": copy.as_uri()}
+
+
+def read(**options):
+    source = ZeroMQDataSource({"mode": "log", "fetch": "files", **options})
+    reader = source.reader(source.schema())
+    return [
+        row
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("place", ["archive", "folder", "url"])
+def test_all_rows_are_there(places, place):
+    rows = read(**{"collector.dir": places[place]})
+    assert [row["offset"] for row in rows] == list(range(ROWS))
+    assert [row["value"] for row in rows] == [b"%d" % row for row in range(ROWS)]
+    chosen = read(**{"collector.dir": places[place], "subscribe": "a"})
+    assert [row["offset"] for row in chosen] == list(range(0, ROWS, 2))
+
+
+def test_damage_is_an_error(places, tmp_path):
+    folder = shutil.copytree(places["folder"], tmp_path / "log")
+    segment = sorted(Path(folder).glob("*.zlog"))[1]
+    data = bytearray(segment.read_bytes())
+    data[-20] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(DataLoss, match=r"offsets \d+ to \d+ cannot be read.*failOnDataLoss"):
+        read(**{"collector.dir": str(folder)})
+    rows = read(**{"collector.dir": str(folder), "failOnDataLoss": "false"})
+    assert len(rows) == ROWS - 100
