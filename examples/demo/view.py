@@ -8,7 +8,8 @@ from . import flights
 from .flights import AIRPORTS, LATE, Answer, Delays
 from .state import State
 
-BAR = 28
+# Everything fits into eighty columns.
+BAR = 20
 REDRAW_S = 0.1
 
 # Without a terminal: a line this often, but only now and then when nothing moves.
@@ -48,10 +49,9 @@ class View:
         into, out = state.into_log.per_second(), state.out_of_log.per_second()
         killed = f", killed after {state.kills[0]:.1f} s" if state.kills else ""
         lines = [
-            f"flights of 2013 · producers ▸ collector ▸ Spark ▸ log {state.elapsed:>{BAR}.1f} s",
+            f"{state.date or '2013'} · producers ▸ collector ▸ Spark ▸ log {state.elapsed:>{BAR}.1f} s",
             "",
-            f"  acknowledged  {_bar(state.acked, state.total)}  {state.acked:>9,}"
-            f"  {into:>9,.0f}/s  {state.date}",
+            f"  acknowledged  {_bar(state.acked, state.total)}  {state.acked:>9,}  {into:>9,.0f}/s",
             f"  read          {_bar(state.read, state.total)}  {state.read:>9,}"
             f"  {out:>9,.0f}/s  lag {state.lag:,}",
             f"  exactly once  {_bar(state.final, state.total)}  {state.final:>9,}"

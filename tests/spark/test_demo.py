@@ -51,10 +51,10 @@ def watched():
         try:
             browser.open(url)
             chart = "return document.querySelector('#delays polyline')?.getAttribute('points')"
-            seen["first"] = browser.until(chart, bool, timeout=100)
-            seen["later"] = browser.until(chart, lambda now: now != seen["first"], timeout=100)
+            seen["first"] = browser.until(chart, bool, timeout=280)
+            seen["later"] = browser.until(chart, lambda now: now != seen["first"], timeout=280)
             verdict = "return document.querySelector('#verdict').textContent"
-            seen["verdict"] = browser.until(verdict, bool, timeout=100)
+            seen["verdict"] = browser.until(verdict, bool, timeout=280)
             seen["kills"] = browser.run("return kills.length")
             SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
             browser.screenshot(SCREENSHOT)

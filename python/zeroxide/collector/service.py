@@ -110,9 +110,7 @@ class Collector(_native.Collector):
             from .archive import Archiver
 
             try:
-                self._archiver = Archiver(
-                    directory, os.fspath(archive), on_progress=self._hold
-                )
+                self._archiver = Archiver(directory, os.fspath(archive), on_progress=self._hold)
             except BaseException:
                 self.close()
                 raise

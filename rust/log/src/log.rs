@@ -1,13 +1,12 @@
 //! The writer: appends, seals segments, trims.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::batch::Batch;
@@ -19,9 +18,13 @@ use crate::ipc::Metadata;
 use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::recovery::{self, Recovery};
-use crate::segment::{LogId, Segment, begin_segment};
+use crate::segment::{LogId, begin_segment};
 use crate::shared::{Shared, Syncer};
 use crate::snapshot::Snapshot;
+
+mod retention;
+
+pub use retention::{Hold, Trimmed};
 
 /// The most groups, and the most queries that publish. Forgetting one would lose data or publish twice, so a further
 /// one is refused.
@@ -42,24 +45,6 @@ pub struct LogConfig {
     pub hold: Hold,
 }
 
-/// Rows from some offset on that retention leaves alone, whatever its other limits say. Cheap to clone; holds nothing
-/// back at first.
-#[derive(Debug, Clone)]
-pub struct Hold(Arc<AtomicU64>);
-
-impl Hold {
-    /// From here on, rows are held back. 0: all of them.
-    pub fn set(&self, offset: u64) {
-        self.0.store(offset, Ordering::Relaxed);
-    }
-}
-
-impl Default for Hold {
-    fn default() -> Hold {
-        Hold(Arc::new(AtomicU64::new(u64::MAX)))
-    }
-}
-
 impl Default for LogConfig {
     fn default() -> LogConfig {
         LogConfig {
@@ -70,17 +55,6 @@ impl Default for LogConfig {
             hold: Hold::default(),
         }
     }
-}
-
-/// What was removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trimmed {
-    /// Segments.
-    pub segments: usize,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Their rows.
-    pub rows: u64,
 }
 
 /// What became of a transaction.
@@ -349,91 +323,6 @@ impl Log {
         self.finish()
     }
 
-    /// Removes whole segments of rows below `before`. The one being written to stays.
-    pub fn trim(&mut self, before: u64) -> Result<Trimmed, LogError> {
-        self.trim_while(|segment, _| segment.end <= before)
-    }
-
-    /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): segments that every
-    /// group has read, but for the last of them; and, whatever groups say, what is beyond the bytes or the time. What is
-    /// on [`Hold`] stays.
-    pub fn retain(&mut self, now: i64) -> Result<Trimmed, LogError> {
-        let config = self.config.clone();
-        let oldest = config.retention_time.map(|time| {
-            let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-            now.saturating_sub(micros)
-        });
-        if let Some(oldest) = oldest {
-            let active = self.shared.state().segments.back().cloned();
-            let is_old = active.is_some_and(|active| {
-                let index = active.index();
-                index.end > active.first && index.latest.is_some_and(|latest| latest < oldest)
-            });
-            if is_old {
-                self.roll()?;
-            }
-        }
-        let read_by_all = self.groups.values().min().copied();
-        let behind = read_by_all.map(|offset| {
-            let state = self.shared.state();
-            let at = state
-                .segments
-                .partition_point(|segment| segment.first <= offset);
-            // The segment that is being read, and one more: users do go back a little.
-            at.checked_sub(2).map_or(0, |at| state.segments[at].first)
-        });
-        let held = config.hold.0.load(Ordering::Relaxed);
-        self.trim_while(|segment, bytes| {
-            if segment.end > held {
-                return false;
-            }
-            behind.is_some_and(|behind| segment.end <= behind)
-                || config.retention_bytes.is_some_and(|most| bytes > most)
-                || oldest.is_some_and(|oldest| segment.latest.is_some_and(|latest| latest < oldest))
-        })
-    }
-
-    /// Removes segments from the front for as long as `is_over` says so of one, given the bytes of all.
-    fn trim_while(
-        &mut self,
-        mut is_over: impl FnMut(&Facts, u64) -> bool,
-    ) -> Result<Trimmed, LogError> {
-        let mut trimmed = Trimmed::default();
-        if self.has_unsaved || self.saved < self.sealed_end() {
-            // What the frames say must be written down before they go; without room for it, only what is known goes.
-            let _ = self.save_sealed();
-        }
-        let mut bytes = self.reader().bytes();
-        loop {
-            let mut state = self.shared.state();
-            let Some(oldest) = state
-                .segments
-                .front()
-                .filter(|_| state.segments.len() > 1)
-                .cloned()
-            else {
-                break;
-            };
-            let facts = Facts::of(&oldest);
-            if facts.end > self.saved || !is_over(&facts, bytes) {
-                break;
-            }
-            state.segments.pop_front();
-            drop(state);
-            match fs::remove_file(&oldest.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(LogError::from_io("remove", &oldest.path, error));
-                }
-                _ => {}
-            }
-            bytes -= facts.bytes;
-            trimmed.segments += 1;
-            trimmed.bytes += facts.bytes;
-            trimmed.rows += facts.end - oldest.first;
-        }
-        Ok(trimmed)
-    }
-
     /// Where the active segment begins.
     fn sealed_end(&self) -> u64 {
         self.shared
@@ -595,24 +484,6 @@ impl Drop for Log {
 
 /// More than this is not kept for the next frame.
 const SCRATCH_KEPT: usize = 16 << 20;
-
-/// What retention looks at.
-struct Facts {
-    end: u64,
-    bytes: u64,
-    latest: Option<i64>,
-}
-
-impl Facts {
-    fn of(segment: &Segment) -> Facts {
-        let index = segment.index();
-        Facts {
-            end: index.end,
-            bytes: index.bytes,
-            latest: index.latest,
-        }
-    }
-}
 
 fn check_name(name: &str) -> Result<(), LogError> {
     if name.len() > MAX_NAME {

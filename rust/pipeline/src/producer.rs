@@ -6,7 +6,8 @@
 //! | `window` | what one collector has not acknowledged: the protocol as a value |
 //! | `spool` | the same on disk, for the next run |
 //! | `worker` | the thread that moves all this |
-//! | `notices` | what the user is told |
+//! | `shared` | what callers and that thread share |
+//! | `notices`, `failure`, `stats` | what the user is told |
 //!
 //! Any thread may use a producer. What has to wait comes in steps, with a point in time until which it may: for callers that
 //! look after signals in between.
@@ -14,6 +15,7 @@
 mod failure;
 mod intake;
 mod notices;
+mod shared;
 mod spool;
 mod stats;
 pub mod window;
@@ -21,13 +23,13 @@ mod worker;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide::{Context, Message, Socket, SocketType, Wait};
+use zeroxide::{Context, Socket, SocketType};
 use zeroxide_log::{Batch, Row};
 
 use crate::link::{Link, Security};
@@ -35,12 +37,13 @@ pub use crate::producer::failure::Failure;
 use crate::producer::intake::{Bounds, Intake, Taken};
 pub use crate::producer::intake::{Place, lane_of};
 pub use crate::producer::notices::{Notice, Notices};
+use crate::producer::shared::{Shared, Standing, State};
 use crate::producer::spool::Spool;
 use crate::producer::stats::Counters;
 pub use crate::producer::stats::{CollectorStats, ProducerStats};
 use crate::producer::window::Window;
 use crate::producer::worker::{Conversation, Parcel, Worker, wall};
-use crate::wire::{Code, Credit, LogId, NAME_MAX};
+use crate::wire::{Code, NAME_MAX};
 
 /// How a producer behaves.
 #[derive(Clone, Debug)]
@@ -93,100 +96,6 @@ pub struct Producer {
     context: Context,
     worker: Mutex<Option<JoinHandle<()>>>,
     config: ProducerConfig,
-}
-
-/// What callers and the worker share.
-pub(crate) struct Shared {
-    name: String,
-    /// How many bytes of a spool's batches are kept in memory, too.
-    memory: u64,
-    state: Mutex<State>,
-    /// Something happened to the state.
-    changed: Condvar,
-    asleep: AtomicBool,
-    alarm: Socket,
-    notices: Notices,
-    counters: Counters,
-}
-
-struct State {
-    intake: Intake,
-    standings: Vec<Standing>,
-    failure: Option<Failure>,
-    /// No more rows.
-    is_closed: bool,
-    /// The worker ends at its next turn.
-    stop: bool,
-    /// It has ended.
-    is_over: bool,
-}
-
-/// How it stands with one collector.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Standing {
-    endpoint: String,
-    gone: Option<Instant>,
-    blocked: Option<Instant>,
-    is_denied: bool,
-    is_open: bool,
-    obstacle: Option<Code>,
-    reason: Option<String>,
-    base: Option<u64>,
-    log_id: Option<LogId>,
-    epoch: u64,
-    credit: Credit,
-    flying: Credit,
-    resent: u64,
-    acked: u64,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the worker's sleep.
-    fn ring(&self) {
-        if self.asleep.swap(false, Ordering::SeqCst) {
-            // The other end is a thread that ends, if this fails.
-            let _ = self.alarm.send(Message::new(), Wait::Dont);
-        }
-    }
-
-    fn fail(&self, failure: Failure) {
-        self.state().failure.get_or_insert(failure);
-        self.changed.notify_all();
-        self.notices.nudge();
-    }
-
-    /// The worker has ended: nothing is acknowledged any more.
-    fn end(&self) {
-        let lost = {
-            let mut state = self.state();
-            state.is_over = true;
-            let why: Arc<str> = match &state.failure {
-                Some(failure) => failure.to_string().into(),
-                None => "the producer was closed before they were acknowledged".into(),
-            };
-            let lanes = state.intake.lanes().iter().enumerate();
-            lanes
-                .filter(|(_, lane)| lane.acked < lane.rows)
-                .map(|(collector, lane)| Notice {
-                    collector,
-                    first_row: lane.acked,
-                    rows: lane.rows - lane.acked,
-                    first_seq: state.standings[collector]
-                        .base
-                        .map(|base| base + lane.acked),
-                    offset: None,
-                    lost: Some(why.clone()),
-                })
-                .collect::<Vec<_>>()
-        };
-        self.notices.add(lost);
-        self.notices.end();
-        self.changed.notify_all();
-    }
 }
 
 /// What to wait for: everything that came in before.

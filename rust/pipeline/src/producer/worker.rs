@@ -11,9 +11,10 @@ use zeroxide_log::Batch;
 use crate::link::{Change, Link};
 use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
+use crate::producer::shared::{Shared, Standing};
 use crate::producer::spool::Spool;
 use crate::producer::window::{Event, Transmit, Welcome, Window};
-use crate::producer::{Failure, Shared, encoded};
+use crate::producer::{Failure, encoded};
 use crate::wire::{Code, Reply, Request};
 
 /// A batch as it is sent.
@@ -405,7 +406,7 @@ impl Conversation {
     }
 
     /// How the conversation stands.
-    fn tell(&mut self, standing: &mut super::Standing, now: Instant) {
+    fn tell(&mut self, standing: &mut Standing, now: Instant) {
         let window = &self.window;
         let takes_nothing = window.is_open() && window.credit().is_nothing();
         let is_blocked =

@@ -1,0 +1,219 @@
+//! From frame to frame of a segment, over what is damaged.
+
+use std::fs::File;
+use std::io;
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+
+use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER, NoHeader};
+
+/// What stands at a place of a segment.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A frame whose header is right.
+    Frame { position: u64, header: Header },
+    /// Bytes that are none, up to the next frame or the end: offsets from `first` on are missing.
+    Damage {
+        position: u64,
+        first: u64,
+        /// The offset of the next frame; None at the end.
+        end: Option<u64>,
+        what: &'static str,
+    },
+}
+
+/// Goes from header to header.
+pub(crate) struct Walk<'a> {
+    file: &'a File,
+    position: u64,
+    /// The offset that should come next.
+    offset: u64,
+    /// The bytes that count.
+    bytes: u64,
+    window: Window,
+}
+
+/// Read at once by a walk: headers of small frames come together.
+const WALK_WINDOW: usize = 8 * 1024;
+
+/// Read at once when looking for the next frame behind damage.
+const SEARCH_WINDOW: usize = 1 << 20;
+
+impl<'a> Walk<'a> {
+    /// From the frame at `position`, which begins with `offset`, to the end of `bytes`.
+    pub fn new(file: &'a File, position: u64, offset: u64, bytes: u64) -> Walk<'a> {
+        Walk {
+            file,
+            position,
+            offset,
+            bytes,
+            window: Window::default(),
+        }
+    }
+
+    /// The offset that should come next.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The bytes of a frame that was found.
+    pub fn frame(&mut self, position: u64, header: &Header, ahead: usize) -> io::Result<Bytes> {
+        let frame = self
+            .window
+            .get(self.file, position, header.length, ahead, self.bytes)?;
+        Ok(frame.slice(..header.length.min(frame.len())))
+    }
+
+    /// The next header, or what is there instead; None at the end.
+    pub fn next_frame(&mut self) -> io::Result<Option<Step>> {
+        self.next_reading(WALK_WINDOW)
+    }
+
+    /// The same, reading so many bytes at once.
+    pub fn next_reading(&mut self, ahead: usize) -> io::Result<Option<Step>> {
+        if self.position >= self.bytes {
+            return Ok(None);
+        }
+        let position = self.position;
+        let (header, what) = match self.header_at(position, ahead)? {
+            Ok(header) if header.first_offset == self.offset => (Some(header), ""),
+            Ok(header) if header.first_offset > self.offset => {
+                // The frame is right; those before it are missing. It comes with the next step.
+                let damage = Step::Damage {
+                    position,
+                    first: self.offset,
+                    end: Some(header.first_offset),
+                    what: "the frames before it are missing",
+                };
+                self.offset = header.first_offset;
+                return Ok(Some(damage));
+            }
+            Ok(_) => (None, "a frame stands where a later one should"),
+            Err(NoHeader::Short) => (None, "the file ends within a frame"),
+            Err(NoHeader::Wrong(what)) => (None, what),
+        };
+        if let Some(header) = header {
+            self.position = position + header.length as u64;
+            self.offset = header.end();
+            return Ok(Some(Step::Frame { position, header }));
+        }
+        let first = self.offset;
+        let next = self.search(position + 8)?;
+        self.position = next.unwrap_or(self.bytes);
+        let end = match next {
+            Some(next) => match self.header_at(next, ahead)? {
+                Ok(header) => Some(header.first_offset),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        self.offset = end.unwrap_or(first);
+        Ok(Some(Step::Damage {
+            position,
+            first,
+            end,
+            what,
+        }))
+    }
+
+    /// The header at a place, if it is right and its frame ends within the file.
+    fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
+        let mut get = |length| {
+            let window = &mut self.window;
+            window.get(self.file, position, length, ahead, self.bytes)
+        };
+        // The last frame of a window may be shorter than a header can be.
+        let mut header = Header::read(&get(FIXED)?);
+        if header == Err(NoHeader::Short) {
+            header = Header::read(&get(MAX_HEADER)?);
+        }
+        Ok(match header {
+            Ok(header) if header.is_picked => {
+                Err(NoHeader::Wrong("rows that were picked for a reader"))
+            }
+            Ok(header) if position + header.length as u64 > self.bytes => Err(NoHeader::Short),
+            other => other,
+        })
+    }
+
+    /// The next place at which a later frame stands.
+    fn search(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut position = from.next_multiple_of(8);
+        while position < self.bytes {
+            let bytes = self.window.get(
+                self.file,
+                position,
+                SEARCH_WINDOW,
+                SEARCH_WINDOW,
+                self.bytes,
+            )?;
+            let mut at = 0;
+            while at + MAGIC.len() <= bytes.len() {
+                if bytes[at..].starts_with(&MAGIC)
+                    && let Ok(header) = self.header_at(position + at as u64, MAX_HEADER)?
+                    && header.first_offset >= self.offset
+                {
+                    return Ok(Some(position + at as u64));
+                }
+                at += 8;
+            }
+            position += at.max(8) as u64;
+        }
+        Ok(None)
+    }
+}
+
+/// A stretch of a file in memory.
+#[derive(Default)]
+struct Window {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Window {
+    /// The bytes from `position` on: `length`, or more, or as many as there are up to `end`. If they have to be read,
+    /// then `ahead` at once.
+    fn get(
+        &mut self,
+        file: &File,
+        position: u64,
+        length: usize,
+        ahead: usize,
+        end: u64,
+    ) -> io::Result<Bytes> {
+        let there = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
+        let length = length.min(there);
+        let offset = position
+            .checked_sub(self.start)
+            .and_then(|at| usize::try_from(at).ok());
+        if let Some(offset) = offset
+            && offset <= self.bytes.len()
+            && self.bytes.len() - offset >= length
+        {
+            return Ok(self.bytes.slice(offset..));
+        }
+        self.bytes = read_at(file, position, length.max(ahead.min(there)))?;
+        self.start = position;
+        Ok(self.bytes.clone())
+    }
+}
+
+/// Up to `length` bytes from `position` on: fewer where the file ends.
+fn read_at(file: &File, position: u64, length: usize) -> io::Result<Bytes> {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = position + bytes.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bytes.truncate(length);
+    Ok(Bytes::from(bytes))
+}

@@ -1,0 +1,107 @@
+//! What callers and the worker share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use zeroxide::{Message, Socket, Wait};
+
+use crate::producer::failure::Failure;
+use crate::producer::intake::Intake;
+use crate::producer::notices::{Notice, Notices};
+use crate::producer::stats::Counters;
+use crate::wire::{Code, Credit, LogId};
+
+/// What callers and the worker share.
+pub(crate) struct Shared {
+    pub name: String,
+    /// How many bytes of a spool's batches are kept in memory, too.
+    pub memory: u64,
+    pub state: Mutex<State>,
+    /// Something happened to the state.
+    pub changed: Condvar,
+    pub asleep: AtomicBool,
+    pub alarm: Socket,
+    pub notices: Notices,
+    pub counters: Counters,
+}
+
+pub(crate) struct State {
+    pub intake: Intake,
+    pub standings: Vec<Standing>,
+    pub failure: Option<Failure>,
+    /// No more rows.
+    pub is_closed: bool,
+    /// The worker ends at its next turn.
+    pub stop: bool,
+    /// It has ended.
+    pub is_over: bool,
+}
+
+/// How it stands with one collector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    pub endpoint: String,
+    pub gone: Option<Instant>,
+    pub blocked: Option<Instant>,
+    pub is_denied: bool,
+    pub is_open: bool,
+    pub obstacle: Option<Code>,
+    pub reason: Option<String>,
+    pub base: Option<u64>,
+    pub log_id: Option<LogId>,
+    pub epoch: u64,
+    pub credit: Credit,
+    pub flying: Credit,
+    pub resent: u64,
+    pub acked: u64,
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the worker's sleep.
+    pub fn ring(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // The other end is a thread that ends, if this fails.
+            let _ = self.alarm.send(Message::new(), Wait::Dont);
+        }
+    }
+
+    pub fn fail(&self, failure: Failure) {
+        self.state().failure.get_or_insert(failure);
+        self.changed.notify_all();
+        self.notices.nudge();
+    }
+
+    /// The worker has ended: nothing is acknowledged any more.
+    pub fn end(&self) {
+        let lost = {
+            let mut state = self.state();
+            state.is_over = true;
+            let why: Arc<str> = match &state.failure {
+                Some(failure) => failure.to_string().into(),
+                None => "the producer was closed before they were acknowledged".into(),
+            };
+            let lanes = state.intake.lanes().iter().enumerate();
+            lanes
+                .filter(|(_, lane)| lane.acked < lane.rows)
+                .map(|(collector, lane)| Notice {
+                    collector,
+                    first_row: lane.acked,
+                    rows: lane.rows - lane.acked,
+                    first_seq: state.standings[collector]
+                        .base
+                        .map(|base| base + lane.acked),
+                    offset: None,
+                    lost: Some(why.clone()),
+                })
+                .collect::<Vec<_>>()
+        };
+        self.notices.add(lost);
+        self.notices.end();
+        self.changed.notify_all();
+    }
+}
