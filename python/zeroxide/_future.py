@@ -79,7 +79,9 @@ class _Done:
         except AttributeError:
             # Nobody has asked so far.
             if self._thread != threading.get_ident():
-                raise RuntimeError("a call of another thread, whose loop is not known here") from None
+                raise RuntimeError(
+                    "a call of another thread, whose loop is not known here"
+                ) from None
         loop = asyncio._get_running_loop()
         if loop is None:
             return asyncio.get_event_loop()
