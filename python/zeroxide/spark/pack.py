@@ -39,7 +39,7 @@ def pack(output: "str | Path", packages: Iterable[str] = ()) -> Path:
     `importlib.metadata.PackageNotFoundError` for a package that is not installed.
     """
     try:
-        import venv_pack  # type: ignore[import-not-found,unused-ignore]
+        import venv_pack
     except ImportError as error:
         text = "zeroxide.spark.pack needs venv-pack: pip install venv-pack"
         raise ImportError(text) from error

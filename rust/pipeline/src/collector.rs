@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The serving thread never waits for a disk but in `append`, which writes to the page cache, and never for a peer. What
-//! other threads have for it comes down a [`line`]; what it has for peers, any thread may say through the [`outbox`].
+//! other threads have for it comes down a `line`; what it has for peers, any thread may say through the `outbox`.
 
 mod commit;
 mod config;
