@@ -61,13 +61,13 @@ struct State {
     paused: Option<Instant>,
     /// Sessions made here that may still be in their handshake, oldest first.
     joining: VecDeque<Weak<Session>>,
-    /// Since when there has been no room for more of them, and how many have left since.
+    /// Since when there has been no room for more of them, and how many have finished their handshake since.
     crowded: Option<Crowd>,
 }
 
 struct Crowd {
     since: Instant,
-    left: usize,
+    joined: usize,
 }
 
 /// What a listener passes on to its sessions.
@@ -262,11 +262,11 @@ impl Listener {
         crowded: &mut Option<Crowd>,
         now: Instant,
     ) -> bool {
-        let before = joining.len();
+        let mut joined = 0;
         joining.retain(|session| {
-            session
-                .upgrade()
-                .is_some_and(|session| session.is_joining())
+            let session = session.upgrade();
+            joined += usize::from(session.as_ref().is_some_and(|session| session.has_joined()));
+            session.is_some_and(|session| session.is_joining())
         });
         if joining.len() <= JOINING_MAX {
             *crowded = None;
@@ -274,11 +274,11 @@ impl Listener {
         }
         let crowd = crowded.get_or_insert(Crowd {
             since: now,
-            left: 0,
+            joined: 0,
         });
-        crowd.left += before - joining.len();
+        crowd.joined += joined;
         if now.saturating_duration_since(crowd.since) >= PROGRESS_TIME {
-            if crowd.left < PROGRESS_MIN {
+            if crowd.joined < PROGRESS_MIN {
                 self.send_away(joining.drain(..joining.len() - JOINING_MAX));
             }
             *crowded = None;

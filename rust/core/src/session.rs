@@ -267,6 +267,11 @@ impl Session {
         !self.joined.load(Ordering::Relaxed) && !self.has_ended()
     }
 
+    /// Whether its first handshake went well.
+    pub(crate) fn has_joined(&self) -> bool {
+        self.joined.load(Ordering::Relaxed)
+    }
+
     /// Whether it is all over.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
@@ -463,6 +468,7 @@ impl EventHandler for Session {
     fn on_timeout(&self, io: &mut Reactor) {
         let mut state = self.lock();
         let now = io.now();
+        self.catch_up(&mut state, now);
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
         }

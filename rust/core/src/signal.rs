@@ -203,9 +203,9 @@ impl Signal {
         self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
-    /// Whether anybody sleeps until the next [`wake`](Self::wake).
+    /// Whether anybody else is to hear of the next [`wake`](Self::wake).
     pub(crate) fn has_waiters(&self) -> bool {
-        self.wait.waiters.load(Ordering::Relaxed) > 0
+        self.wait.waiters.load(Ordering::Relaxed) > 0 || self.watched.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until the ticket is stale.
@@ -244,10 +244,11 @@ impl Signal {
         } else {
             Ok((false, false))
         };
-        self.beside.store(false, Ordering::SeqCst);
         if matches!(found, Ok((_, true))) {
             bell.drain();
         }
+        // Only now: the bell may ring for the next one from here on, and must not be silenced then.
+        self.beside.store(false, Ordering::SeqCst);
         match found {
             _ if self.ticket() != ticket => Beside::Woken(Woken::Notified),
             // Rung by somebody who was late: look again.

@@ -10,7 +10,7 @@ use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::traffic::{Input, READ_ONCE};
+use super::traffic::{Input, READ_BUDGET, READ_ONCE};
 use super::{Connection, Link, Session, State};
 use crate::io_thread::Interest;
 use crate::pipe::{Line, Look};
@@ -111,6 +111,9 @@ impl Line for Session {
     }
 
     fn release(&self) {
+        if !self.lent.load(Ordering::Relaxed) {
+            return;
+        }
         let mut state = self.lock();
         let State { token, link, .. } = &mut *state;
         if let (Some(token), Link::Up(up)) = (*token, link)
@@ -142,6 +145,23 @@ impl Session {
             lease.guard = None;
         } else {
             self.end_lease(up, token);
+        }
+    }
+
+    /// Before a lent connection is judged by what it has not said: what has come in counts, whoever was to read it.
+    pub(super) fn catch_up(&self, state: &mut State, now: Instant) {
+        let Link::Up(up) = &mut state.link else {
+            return;
+        };
+        let is_due = up.engine.poll_timeout().is_some_and(|at| at <= now);
+        if !is_due || !up.lease.lent || up.ended.is_some() {
+            return;
+        }
+        up.readable = true;
+        if let Input::Closed(reason) = self.input(state, now, READ_BUDGET)
+            && let Link::Up(up) = &mut state.link
+        {
+            up.ended = Some(reason);
         }
     }
 

@@ -195,7 +195,10 @@ impl Session {
 
     fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) => io.unwatch(up.stream.fd()),
+            Link::Up(up) => {
+                io.unwatch(up.stream.fd());
+                self.lent.store(false, Ordering::Relaxed);
+            }
             Link::Connecting { stream, .. }
             | Link::Asking { stream, .. }
             | Link::Draining { stream, .. } => io.unwatch(stream.fd()),

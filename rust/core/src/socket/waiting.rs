@@ -88,7 +88,13 @@ impl Core {
             Some(pipe) if one_by_one => pipe.line(),
             _ => None,
         };
-        state.line = line.as_ref().map(Arc::downgrade);
+        let before = std::mem::replace(&mut state.line, line.as_ref().map(Arc::downgrade));
+        if line.is_none()
+            && let Some(before) = before.and_then(|line| line.upgrade())
+        {
+            // This wait goes on without it, and nobody else would look at it for a while.
+            before.release();
+        }
         Outlook {
             line,
             answers: one_by_one && rhythm.sent,
