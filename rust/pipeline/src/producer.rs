@@ -113,10 +113,13 @@ impl Producer {
     /// Begins to connect; the collectors need not be there yet. What a former run left in the spool goes first.
     ///
     /// # Errors
-    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or the system
-    /// has no more threads or sockets.
+    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or holds rows for
+    /// a collector that is not among the endpoints, or the system has no more threads or sockets.
     pub fn open(config: ProducerConfig) -> Result<Producer, Failure> {
         let name = name_for(&config)?;
+        if let Some(dir) = &config.spool {
+            spool::check_others(dir, &config.endpoints)?;
+        }
         let context = Context::new();
         let (alarm, ears) = alarm(&context)?;
         let now = Instant::now();
