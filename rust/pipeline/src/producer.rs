@@ -621,3 +621,40 @@ pub fn encoded(batch: &Batch) -> Bytes {
     batch.encode(&mut bytes);
     bytes.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zeroxide_log::{Log, LogConfig};
+
+    #[test]
+    fn behind_a_batch_that_is_not_spooled_none_is() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let producer = Producer::open(ProducerConfig {
+            endpoints: vec!["tcp://127.0.0.1:9".to_owned()],
+            spool: Some(dir.path().to_owned()),
+            batch_rows: 1,
+            ..ProducerConfig::default()
+        })
+        .expect("a producer");
+        let row = Row {
+            value: b"a row",
+            ..Row::default()
+        };
+        {
+            // All in one turn of the worker: a row, what cannot be spooled, a row.
+            let mut batching = producer.batching();
+            assert!(batching.push(row).expect("taken").is_some());
+            let broken = Bytes::from_static(b"no batch");
+            assert!(batching.state.intake.push_batch(2, broken, None) != Taken::Full);
+            assert!(batching.push(row).expect("taken").is_some());
+        }
+        producer.end();
+        assert!(matches!(producer.check_now(), Err(Failure::Spool(_))));
+        drop(producer);
+
+        let spool = dir.path().join("tcp___127.0.0.1_9");
+        let log = Log::open(&spool, LogConfig::default()).expect("the spool");
+        assert_eq!(log.next(), 1, "the row before");
+    }
+}
