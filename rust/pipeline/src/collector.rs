@@ -283,6 +283,16 @@ impl Appending {
 
 impl Drop for Collector {
     fn drop(&mut self) {
+        if !self.context.is_own_process() {
+            // Its thread is not there, and its locks are as the fork met them.
+            std::mem::forget(self.line.clone());
+            let thread = self
+                .thread
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(thread.take());
+            return;
+        }
         // Whoever wants to know calls close; the next start finds out by itself.
         let _ = self.close();
     }
