@@ -20,10 +20,15 @@ LINE = r"^(\S+) (DEBUG|INFO|WARNING|ERROR) (.*)$"
 
 
 class Agent:
-    """Ships the lines of files, each once, also over its own restarts."""
+    """Ships the lines of files, each once for as long as it runs.
+
+    Up to where it has read a file it keeps in memory only: a new agent begins with the first
+    line again, and sends what an earlier one has sent. To go on over restarts an agent has to
+    keep its places on disk, too.
+    """
 
     def __init__(self, endpoint: str, state: Path) -> None:
-        # What it has read is what it has sent, kept until it is acknowledged.
+        # Rows are on disk until they are acknowledged; the places in the files are not.
         self.producer = zmq.Producer(endpoint, name=socket.gethostname(), spool=state)
         self.read: dict[Path, int] = {}
 

@@ -276,6 +276,28 @@ def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
     assert archiver.archived == ROWS
 
 
+def test_an_archiver_survives_what_nobody_expects(written, tmp_path, monkeypatch):
+    from pyarrow import ArrowInvalid
+
+    from zeroxide.collector import archive
+
+    looks, looked_again = [], threading.Event()
+
+    def fail(*_, **__):
+        looks.append(None)
+        if len(looks) > 2:
+            looked_again.set()
+        raise ArrowInvalid
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "archive_segments", fail)
+        archiver = archive.Archiver(written[0], str(tmp_path / "archive"), every=0.01)
+        assert looked_again.wait(20)
+        assert isinstance(archiver.failure, ArrowInvalid)
+    archiver.close()
+    assert archiver.archived == ROWS
+
+
 def test_sockets_are_not_needed(written):
     """An executor that reads files starts no threads for it."""
     code = f"""if True:

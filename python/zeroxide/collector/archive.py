@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .errors import CollectorError, Refused
+from .errors import CollectorError
 from .files import INDEX, SEGMENT, FilesLog, Segment, open_address
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ class Archiver:
             try:
                 self.archive()
                 self.failure = None
-            except (CollectorError, OSError, Refused) as error:
+            except Exception as error:  # whatever pyarrow raises: the next look may succeed
                 self.failure = error
-                fields = {"to": self.address, "reason": str(error)}
+                fields = {"to": self.address, "reason": str(error) or type(error).__name__}
                 _log.error("not_archived", extra={"fields": fields})
             self._stop.wait(self.every)
 

@@ -141,7 +141,8 @@ class Collector(_native.Collector):
         stats: dict[str, Any] = json.loads(self._stats())
         if self._archiver is not None:
             stats["archived"] = self._archiver.archived
-            stats["archive_failure"] = str(self._archiver.failure or "")
+            failure = self._archiver.failure
+            stats["archive_failure"] = "" if failure is None else str(failure) or repr(failure)
         return stats
 
     def close(self) -> None:

@@ -9,8 +9,10 @@
 //!  PUSH, PUB, DEALER ──► plain                      gathers messages into batches
 //! ```
 //!
-//! The serving thread never waits for a disk but in `append`, which writes to the page cache, and never for a peer. What
-//! other threads have for it comes down a `line`; what it has for peers, any thread may say through the `outbox`.
+//! The serving thread never waits for a peer, and for the disk only now and then: `append` writes to the page cache, but the
+//! first one behind a full segment syncs what is left of that and writes a snapshot; the log's tables are saved, and PUBLISH
+//! reads the staged rows. What other threads have for it comes down a `line`; what it has for peers, any thread may say
+//! through the `outbox`.
 
 mod commit;
 mod config;
@@ -283,6 +285,16 @@ impl Appending {
 
 impl Drop for Collector {
     fn drop(&mut self) {
+        if !self.context.is_own_process() {
+            // Its thread is not there, and its locks are as the fork met them.
+            std::mem::forget(self.line.clone());
+            let thread = self
+                .thread
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(thread.take());
+            return;
+        }
         // Whoever wants to know calls close; the next start finds out by itself.
         let _ = self.close();
     }

@@ -113,10 +113,13 @@ impl Producer {
     /// Begins to connect; the collectors need not be there yet. What a former run left in the spool goes first.
     ///
     /// # Errors
-    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or the system
-    /// has no more threads or sockets.
+    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or holds rows for
+    /// a collector that is not among the endpoints, or the system has no more threads or sockets.
     pub fn open(config: ProducerConfig) -> Result<Producer, Failure> {
         let name = name_for(&config)?;
+        if let Some(dir) = &config.spool {
+            spool::check_others(dir, &config.endpoints)?;
+        }
         let context = Context::new();
         let (alarm, ears) = alarm(&context)?;
         let now = Instant::now();
@@ -617,4 +620,41 @@ pub fn encoded(batch: &Batch) -> Bytes {
     let mut bytes = Vec::with_capacity(batch.size());
     batch.encode(&mut bytes);
     bytes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zeroxide_log::{Log, LogConfig};
+
+    #[test]
+    fn behind_a_batch_that_is_not_spooled_none_is() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let producer = Producer::open(ProducerConfig {
+            endpoints: vec!["tcp://127.0.0.1:9".to_owned()],
+            spool: Some(dir.path().to_owned()),
+            batch_rows: 1,
+            ..ProducerConfig::default()
+        })
+        .expect("a producer");
+        let row = Row {
+            value: b"a row",
+            ..Row::default()
+        };
+        {
+            // All in one turn of the worker: a row, what cannot be spooled, a row.
+            let mut batching = producer.batching();
+            assert!(batching.push(row).expect("taken").is_some());
+            let broken = Bytes::from_static(b"no batch");
+            assert!(batching.state.intake.push_batch(2, broken, None) != Taken::Full);
+            assert!(batching.push(row).expect("taken").is_some());
+        }
+        producer.end();
+        assert!(matches!(producer.check_now(), Err(Failure::Spool(_))));
+        drop(producer);
+
+        let spool = dir.path().join("tcp___127.0.0.1_9");
+        let log = Log::open(&spool, LogConfig::default()).expect("the spool");
+        assert_eq!(log.next(), 1, "the row before");
+    }
 }

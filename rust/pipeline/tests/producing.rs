@@ -212,6 +212,82 @@ fn a_spool_outlives_its_producer() {
 }
 
 #[test]
+fn a_spool_with_rows_for_another_address_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a folder");
+    let collector = collector(dir.path(), "tcp://127.0.0.1:*");
+    let at = |endpoint: &str| ProducerConfig {
+        spool: Some(spool.path().to_owned()),
+        ..config(endpoint)
+    };
+    // Nobody is there.
+    let producer = Producer::open(at("tcp://127.0.0.1:9")).expect("a producer");
+    for row in 0..7 {
+        send(&producer, &format!("value {row}"));
+    }
+    drop(producer);
+
+    let new = collector
+        .endpoint()
+        .replace(|c: char| !(c.is_ascii_alphanumeric() || c == '.'), "_");
+    match Producer::open(at(collector.endpoint())).err() {
+        Some(Failure::Spool(text)) => assert_eq!(
+            text,
+            format!(
+                "the spool {} holds 7 rows for tcp___127.0.0.1_9: start once with that endpoint, or, if that collector \
+                 is now at {}, rename the folder to {new}",
+                spool.path().display(),
+                collector.endpoint()
+            )
+        ),
+        other => panic!("{other:?}"),
+    }
+    std::fs::rename(
+        spool.path().join("tcp___127.0.0.1_9"),
+        spool.path().join(new),
+    )
+    .expect("renamed");
+    let producer = Producer::open(at(collector.endpoint())).expect("a producer");
+    flush(&producer);
+    assert_eq!(rows(&client(collector.endpoint())), expected(7));
+    drop(producer);
+    // Everything arrived: whoever goes elsewhere leaves nothing behind.
+    drop(Producer::open(at("tcp://127.0.0.1:9")).expect("a producer"));
+}
+
+#[test]
+fn nothing_is_sent_before_the_spool_keeps_its_base() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let spool = tempfile::tempdir().expect("a folder");
+    let first = collector(dir.path(), "tcp://127.0.0.1:*");
+    let endpoint = first.endpoint().to_owned();
+    drop(first);
+    let producer = Producer::open(ProducerConfig {
+        spool: Some(spool.path().to_owned()),
+        ..config(&endpoint)
+    })
+    .expect("a producer");
+    send(&producer, "value 0");
+    // In the way of the file.
+    let folder = endpoint.replace(|c: char| !(c.is_ascii_alphanumeric() || c == '.'), "_");
+    std::fs::create_dir(spool.path().join(folder).join("base.new")).expect("a folder");
+
+    let _second = collector(dir.path(), &endpoint);
+    let mark = producer.mark();
+    match producer.wait_mark(&mark, Instant::now() + PATIENCE) {
+        Err(Failure::Spool(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    // Some more turns.
+    for _ in 0..20 {
+        producer.mark();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    producer.end();
+    assert_eq!(rows(&client(&endpoint)), []);
+}
+
+#[test]
 fn keys_choose_the_collector_and_rows_without_one_take_turns() {
     let (one, two) = (
         tempfile::tempdir().expect("a folder"),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
 
-use crate::producer::encoded;
 use crate::producer::worker::wall;
+use crate::producer::{Failure, encoded};
 
 /// Files are removed as a whole: small ones go earlier.
 const SEGMENT_BYTES: u64 = 16 << 20;
@@ -58,8 +58,7 @@ impl Spool {
         };
         let log = Log::open(&dir, config)?;
         let base = read_base(&dir)?;
-        let acknowledged = log.groups().get(ACKNOWLEDGED).copied().unwrap_or(0);
-        let acknowledged = acknowledged.clamp(log.earliest(), log.next());
+        let acknowledged = acknowledged_in(&log);
         Ok(Spool {
             log,
             dir,
@@ -176,6 +175,56 @@ fn folder_of(endpoint: &str) -> String {
         .chars()
         .map(|c| if plain(c) { c } else { '_' })
         .collect()
+}
+
+/// Below which offset everything was acknowledged, as far as was noted.
+fn acknowledged_in(log: &Log) -> u64 {
+    let noted = log.groups().get(ACKNOWLEDGED).copied().unwrap_or(0);
+    noted.clamp(log.earliest(), log.next())
+}
+
+/// Fails if there are rows below `dir` for a collector that is not at one of the endpoints: nobody would send them, and once
+/// this name has sent others there, they would count as delivered. To be called before the spools are opened.
+pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::Spool(format!("{}: {error}", dir.display()));
+    let own: Vec<String> = endpoints.iter().map(|one| folder_of(one)).collect();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let folder = entry.file_name().to_string_lossy().into_owned();
+        if own.contains(&folder) || !is_log(&entry.path()) {
+            continue;
+        }
+        let rows = match Log::open(&entry.path(), LogConfig::default()) {
+            Ok(log) => log.next() - acknowledged_in(&log),
+            // Another producer is about to send them.
+            Err(LogError::Locked { .. }) => 0,
+            Err(error) => return Err(Failure::spool(error)),
+        };
+        if rows > 0 {
+            let mut text = format!(
+                "the spool {} holds {rows} rows for {folder}: start once with that endpoint",
+                dir.display()
+            );
+            for (endpoint, own) in endpoints.iter().zip(&own) {
+                if !dir.join(own).exists() {
+                    text += &format!(
+                        ", or, if that collector is now at {endpoint}, rename the folder to {own}"
+                    );
+                }
+            }
+            return Err(Failure::Spool(text));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there are segments in a folder.
+fn is_log(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| {
+        entries.any(|entry| {
+            entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "zlog"))
+        })
+    })
 }
 
 const BASE: &str = "base";

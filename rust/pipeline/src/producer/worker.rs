@@ -33,6 +33,10 @@ pub(crate) struct Conversation {
     link: Link,
     window: Window<Parcel>,
     spool: Option<Spool>,
+    /// A batch is missing in the spool, or its base: what followed would have the wrong numbers in the next run.
+    spool_failed: bool,
+    /// The spool could not keep what must be kept before anything is sent.
+    is_mute: bool,
     /// Why there is no conversation, beyond that nobody answers.
     trouble: Option<String>,
     is_denied: bool,
@@ -57,6 +61,8 @@ impl Conversation {
             link,
             window,
             spool,
+            spool_failed: false,
+            is_mute: false,
             trouble: None,
             is_denied: false,
             blocked: None,
@@ -131,8 +137,13 @@ impl Worker {
         while let Some(event) = conversation.window.poll_event() {
             match event {
                 Event::Based(base) => {
-                    if let Some(spool) = &mut conversation.spool {
-                        spool.set_base(base).map_err(Failure::spool)?;
+                    if let Some(spool) = &mut conversation.spool
+                        && !conversation.is_mute
+                        && let Err(error) = spool.set_base(base)
+                    {
+                        conversation.spool_failed = true;
+                        conversation.is_mute = true;
+                        return Err(Failure::spool(error));
                     }
                 }
                 Event::Stale => conversation.reopen(&self.shared)?,
@@ -161,6 +172,9 @@ impl Worker {
                     });
                 }
             }
+        }
+        if conversation.is_mute {
+            return Ok(());
         }
         while let Some(transmit) = conversation.window.poll_transmit(now) {
             conversation.send(&self.shared, transmit)?;
@@ -219,6 +233,7 @@ impl Worker {
             let due = self
                 .conversations
                 .iter()
+                .filter(|c| !c.is_mute)
                 .filter_map(|c| c.window.poll_timeout());
             let due = due.chain(linger).min();
             let item = |socket| PollItem {
@@ -263,15 +278,19 @@ impl Conversation {
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
         let epoch = self.window.epoch();
-        let spooled = self.spool.as_mut().map(|spool| {
+        let spool = self.spool.as_mut().filter(|_| !self.spool_failed);
+        let spooled = spool.map(|spool| {
             let batch = batch.map_or_else(|| Batch::decode(bytes.clone()), Ok);
             spool.append(&batch?, epoch)
         });
         let (spooled, result) = match spooled {
             None => (None, Ok(())),
             Some(Ok(place)) => (Some(place), Ok(())),
-            // It is sent all the same; the next one is not taken.
-            Some(Err(error)) => (None, Err(Failure::spool(error))),
+            // It is sent all the same. What was sealed by then goes behind it, and not into the spool at its offsets.
+            Some(Err(error)) => {
+                self.spool_failed = true;
+                (None, Err(Failure::spool(error)))
+            }
         };
         let is_kept = spooled.is_none() || self.window.unacknowledged_size() < shared.memory;
         let parcel = Parcel {
