@@ -110,6 +110,23 @@ class _Stager(Writer):
             first, end, already = client.publish(query, batch, parts)
         finally:
             client.close()
+        rows = sum(task.rows for task in staged)
+        if already and first == end and rows:
+            raise RuntimeError(
+                f"batch {batch} of query {query} is older than the last batch of that name that"
+                f" collector {self.options.endpoint} has: the checkpoint was deleted or set back,"
+                " or two queries share option 'queryName'. Nothing of this batch was written: give"
+                " the new query another name"
+            )
+        if already and end - first != rows:
+            log.warning(
+                "zeromq: batch %d of %s had been published before with %d rows, and has %d now:"
+                " those of the first time stay",
+                batch,
+                query,
+                end - first,
+                rows,
+            )
         log.info(
             "zeromq: batch %d of %s %s offsets %d to %d",
             batch,
