@@ -7,7 +7,7 @@ import pytest
 from logs import SECOND, Log, Opener, columns, options, read_all, stream
 from pyspark.sql import datasource
 
-from zeroxide.collector.errors import CollectorGone, DataLoss
+from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
 from zeroxide.spark import log_reader, planning
 from zeroxide.spark.log_reader import LogBatchReader, PlainStreamReader, PushdownReader
 from zeroxide.spark.schema import arrow_schema, spark_schema
@@ -415,6 +415,52 @@ class TestCollectorsComeAndGo:
         reader = stream(Opener(a=log, b=log), "a", "b")
         with pytest.raises(ValueError, match="are both log a1"):
             reader.latestOffset(reader.initialOffset(), ALL)
+
+
+class TestRefusals:
+    """A collector that cannot answer for now is as good as away; others' minds do not change."""
+
+    @pytest.mark.parametrize("code", ["failed", "too-many", "full", "read-only", "closing"])
+    def test_for_now(self, code):
+        log = Log(latest=10)
+        given = {"startingTimestamp": "0", "collector_graceMs": 60_000}
+        log.refuses = [code]
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        log.refuses = [code]
+        assert reader.latestOffset(start, ALL) == start
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        log.refuses = [code] * 2
+        assert len(read_all(reader, parts)[0]) == 10
+        log.refuses = [code]
+        assert reader._reach().offset_at(A, 3 * SECOND) == 3
+
+    def test_for_too_long(self):
+        log = Log(latest=10, refuses=["full"])
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs'.*not now"):
+            stream(Opener(a=log)).initialOffset()
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        log.refuses = ["full"]
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs'.*not now"):
+            read_all(reader, parts)
+
+    @pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
+    def test_for_good(self, code):
+        log = Log(latest=10)
+        given = {"startingOffsets": "earliest", "collector_graceMs": 60_000}
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        for request in (
+            lambda: reader.latestOffset(start, ALL),
+            lambda: read_all(reader, parts),
+            lambda: reader._reach().offset_at(A, 0),
+        ):
+            log.refuses = [code]
+            with pytest.raises(Refused, match="not now"):
+                request()
 
 
 class TestLoss:

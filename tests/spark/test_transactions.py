@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from zeroxide.collector.errors import Refused
 from zeroxide.spark import transactions
 from zeroxide.spark.schema import spark_schema
 from zeroxide.spark.source import ZeroMQDataSource
@@ -27,10 +28,13 @@ class FakeCollector:
     published: dict = field(default_factory=dict)
     clients: int = 0
     fails: bool = False
+    refuses: list = field(default_factory=list)
 
     def stage(self, query, batch, partition, attempt, part, record_batch):
         if self.fails:
             raise ConnectionError("nobody there")
+        if self.refuses:
+            raise Refused("not now", self.refuses.pop(0))
         parts = self.staged.setdefault((query, batch), {}).setdefault((partition, attempt), [])
         assert part == len(parts)
         parts.append(record_batch)
@@ -168,6 +172,25 @@ def test_a_replayed_batch_with_other_rows_is_told(collector, task, caplog):
     stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
     assert "with 2 rows, and has 1 now" in caplog.text
     assert collector.values() == [b"a", b"b"]
+
+
+def test_a_part_that_is_refused_for_now(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PAUSE_S", 0.01)
+    collector.refuses = ["failed", "too-many", "full", "read-only", "closing"]
+    stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
+    assert collector.values() == [b"a"]
+    collector.refuses = ["full"] * 100
+    with pytest.raises(Refused, match="not now"):
+        stream_writer(ackTimeoutMs="50").write(iter([batch(value=["a"])]))
+    assert 90 < len(collector.refuses) < 100
+
+
+@pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
+def test_a_part_that_is_refused_for_good(collector, task, code):
+    collector.refuses = [code] * 2
+    with pytest.raises(Refused, match="not now"):
+        stream_writer().write(iter([batch(value=["a"])]))
+    assert collector.refuses == [code]
 
 
 def test_partitions_in_order(collector, task):
