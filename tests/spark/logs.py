@@ -47,6 +47,7 @@ class Log:
     latest: int = 0
     row_bytes: int = 100
     away: bool = False
+    refuses: list[str] = field(default_factory=list)  # codes, one per request
     frame: int = 7  # rows per record batch of a fetch
     fails_after: list[int] = field(default_factory=list)  # rows that a fetch gives, then dies
     leaves_out: int | None = None
@@ -103,6 +104,8 @@ class Log:
         self.asked.append(what)
         if self.away:
             raise CollectorGone("nobody there", "fake", 0.1)
+        if self.refuses:
+            raise Refused("not now", self.refuses.pop(0))
 
     def _batch(self, rows, partition):
         times = [datetime.fromtimestamp(row, UTC) for row in rows]

@@ -75,9 +75,16 @@ def test_a_batch_write_that_fails_leaves_nothing(spark, collector, published):
 
 
 def test_a_write_with_a_number_can_be_repeated(spark, collector, published):
-    for number, count in ((1, 10), (1, 10), (2, 5), (1, 10)):
+    for number, count in ((1, 10), (1, 10), (2, 5), (2, 5)):
         frame = spark.range(count).selectExpr("string(id) AS value")
         write(frame, collector, queryName="daily", batchId=number)
+    with pytest.raises(PySparkException, match="batch 1 of query daily is older"):
+        write(
+            spark.range(10).selectExpr("string(id) AS value"),
+            collector,
+            queryName="daily",
+            batchId=1,
+        )
     assert Counter(numbers(published())) == Counter([*range(10), *range(5)])
 
 

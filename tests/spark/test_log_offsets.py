@@ -50,6 +50,9 @@ def test_ranges_of_a_log_that_was_not_there_before():
 def test_ranges_begin_behind_what_was_lost():
     end = {"a": Position("a", 20, 0, begin=10)}
     assert ranges({"a": Position("a", 5, 0)}, end) == [Range("a", "a", 0, 10, 20)]
+    assert ranges({"a": Position("a", 15, 0)}, end) == [Range("a", "a", 0, 10, 20)]
+    assert ranges(end, end) == []
+    assert ranges(end, {"a": Position("a", 30, 0)}) == [Range("a", "a", 0, 20, 30)]
     assert ranges({"a": Position("a", 25, 0)}, {"a": Position("a", 20, 0)}) == []
 
 

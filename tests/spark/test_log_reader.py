@@ -7,7 +7,7 @@ import pytest
 from logs import SECOND, Log, Opener, columns, options, read_all, stream
 from pyspark.sql import datasource
 
-from zeroxide.collector.errors import CollectorGone, DataLoss
+from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
 from zeroxide.spark import log_reader, planning
 from zeroxide.spark.log_reader import LogBatchReader, PlainStreamReader, PushdownReader
 from zeroxide.spark.schema import arrow_schema, spark_schema
@@ -73,6 +73,92 @@ class TestBeginning:
     def test_a_collector_that_is_not_there(self):
         with pytest.raises(CollectorGone, match=r"'collector\.graceMs'"):
             stream(Opener(a=Log(away=True))).initialOffset()
+
+
+class TestFirstBatchAgain:
+    """Spark keeps where a batch ends, and of the first one not where it began."""
+
+    def planned(self, log, **given):
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        log.latest += 10
+        return json.loads(json.dumps(reader.latestOffset(start, reader.getDefaultReadLimit())))
+
+    @pytest.mark.parametrize("given", [{}, {"maxOffsetsPerTrigger": 10}])
+    @pytest.mark.parametrize("more", [0, 20])
+    def test_from_latest(self, given, more):
+        log = Log(latest=100)
+        end = self.planned(log, **given)
+        log.latest += more
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        assert at(start) == 110 + more
+        rows, _ = read_all(reader, reader.partitions(start, end))
+        assert offsets_of(rows) == list(range(100, 110))
+        # And then on from there, without a batch if there is nothing.
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == list(range(110, 110 + min(more, 10 if given else more)))
+
+    def test_from_earliest_that_retention_has_moved(self):
+        log = Log(latest=0)
+        end = self.planned(log, startingOffsets="earliest")
+        log.earliest = 5
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        with pytest.raises(DataLoss, match=r"rows \[0, 5\)"):
+            read_all(reader, reader.partitions(reader.initialOffset(), end))
+
+    def test_old_spark(self):
+        log = Log(latest=100)
+        reader = PlainStreamReader(options(), columns(), Opener(a=log))
+        start = reader.initialOffset()
+        log.latest = 110
+        end = reader.latestOffset()
+        assert len(reader.partitions(start, end)) == 1
+        assert reader.latestOffset() == end
+        log.latest = 130
+        again = PlainStreamReader(options(), columns(), Opener(a=log))
+        rows, _ = read_all(again, again.partitions(again.initialOffset(), end))
+        assert offsets_of(rows) == list(range(100, 110))
+        assert again.partitions(end, end) == []
+        later = again.latestOffset()
+        rows, _ = read_all(again, again.partitions(end, later))
+        assert offsets_of(rows) == list(range(110, 130))
+
+    def test_nothing_new_is_no_batch(self):
+        log, other = Log(latest=100), Log("b1", latest=10)
+        reader = stream(Opener(a=log, b=other), "a", "b", collector_graceMs=60_000)
+        start = reader.initialOffset()
+        assert reader.latestOffset(start, ALL) == start
+        log.latest = 110
+        end, _ = run(reader, start)
+        assert [entry.get("from") for entry in end["collectors"].values()] == [100, None]
+        log.away = True
+        assert run(reader, end) == (end, [])
+        other.latest = 12
+        end, rows = run(reader, end)
+        assert offsets_of(rows) == [10, 11]
+        log.away = False
+        assert run(reader, end) == (end, [])
+        log.latest = 111
+        assert offsets_of(run(reader, end)[1]) == [110]
+
+    def test_available_now_ends(self):
+        log = Log(latest=100)
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        log.latest = 500
+        end, rows = run(reader, start)
+        assert len(rows) == 100
+        assert run(reader, end) == (end, [])
+
+    def test_a_group_keeps_what_is_read_again(self):
+        log = Log(latest=5)
+        end = self.planned(log, consumerGroup="g")
+        log.latest += 20
+        reader = stream(Opener(a=log), consumerGroup="g")
+        reader.partitions(reader.initialOffset(), end)
+        assert log.committed == {"g": [5, 35, 0]}
 
 
 class TestBatches:
@@ -329,6 +415,52 @@ class TestCollectorsComeAndGo:
         reader = stream(Opener(a=log, b=log), "a", "b")
         with pytest.raises(ValueError, match="are both log a1"):
             reader.latestOffset(reader.initialOffset(), ALL)
+
+
+class TestRefusals:
+    """A collector that cannot answer for now is as good as away; others' minds do not change."""
+
+    @pytest.mark.parametrize("code", ["failed", "too-many", "full", "read-only", "closing"])
+    def test_for_now(self, code):
+        log = Log(latest=10)
+        given = {"startingTimestamp": "0", "collector_graceMs": 60_000}
+        log.refuses = [code]
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        log.refuses = [code]
+        assert reader.latestOffset(start, ALL) == start
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        log.refuses = [code] * 2
+        assert len(read_all(reader, parts)[0]) == 10
+        log.refuses = [code]
+        assert reader._reach().offset_at(A, 3 * SECOND) == 3
+
+    def test_for_too_long(self):
+        log = Log(latest=10, refuses=["full"])
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs'.*not now"):
+            stream(Opener(a=log)).initialOffset()
+        reader = stream(Opener(a=log), startingOffsets="earliest")
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        log.refuses = ["full"]
+        with pytest.raises(CollectorGone, match=r"'collector\.graceMs'.*not now"):
+            read_all(reader, parts)
+
+    @pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
+    def test_for_good(self, code):
+        log = Log(latest=10)
+        given = {"startingOffsets": "earliest", "collector_graceMs": 60_000}
+        reader = stream(Opener(a=log), **given)
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ALL))
+        for request in (
+            lambda: reader.latestOffset(start, ALL),
+            lambda: read_all(reader, parts),
+            lambda: reader._reach().offset_at(A, 0),
+        ):
+            log.refuses = [code]
+            with pytest.raises(Refused, match="not now"):
+                request()
 
 
 class TestLoss:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from zeroxide.collector.errors import Refused
 from zeroxide.spark import transactions
 from zeroxide.spark.schema import spark_schema
 from zeroxide.spark.source import ZeroMQDataSource
@@ -27,16 +28,22 @@ class FakeCollector:
     published: dict = field(default_factory=dict)
     clients: int = 0
     fails: bool = False
+    refuses: list = field(default_factory=list)
 
     def stage(self, query, batch, partition, attempt, part, record_batch):
         if self.fails:
             raise ConnectionError("nobody there")
+        if self.refuses:
+            raise Refused("not now", self.refuses.pop(0))
         parts = self.staged.setdefault((query, batch), {}).setdefault((partition, attempt), [])
         assert part == len(parts)
         parts.append(record_batch)
 
     def publish(self, query, batch, parts):
-        if batch <= self.published.get(query, -1):
+        last, *offsets = self.published.get(query, (-1, 0, 0))
+        if batch == last:
+            return *offsets, True
+        if batch < last:
             return 0, 0, True
         first = len(self.rows)
         for partition, attempt, count in parts:
@@ -44,7 +51,7 @@ class FakeCollector:
             assert count == len(staged)
             for record_batch in staged:
                 self.rows += record_batch.to_pylist()
-        self.published[query] = batch
+        self.published[query] = batch, first, len(self.rows)
         self.staged.pop((query, batch))
         return first, len(self.rows), False
 
@@ -140,6 +147,50 @@ def test_a_replayed_batch_is_published_once(collector, task):
     task(batch=1)
     stream_writer().commit([stream_writer().write(iter([batch(value=["b"])]))], 1)
     assert collector.values() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("make", [stream_writer, lambda: writer(queryName="q", batchId="0")])
+def test_an_older_batch_is_an_error(collector, task, make):
+    task(batch=1)
+    stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 1)
+    task(batch=0)
+    write = make()
+    messages = [write.write(iter([batch(value=["b"])]))]
+    with pytest.raises(RuntimeError) as error:
+        write.publish(messages)
+    for said in ("batch 0 of query q", LOG["endpoint"], "checkpoint", "'queryName'", "another"):
+        assert said in str(error.value)
+    assert collector.values() == [b"a"]
+    # Without rows there is nothing that could be missing.
+    write.publish([Staged("q", 0, 0, 5, 1, 0)])
+
+
+def test_a_replayed_batch_with_other_rows_is_told(collector, task, caplog):
+    for values in (["a", "b"], ["a", "b"]):
+        stream_writer().commit([stream_writer().write(iter([batch(value=values)]))], 0)
+    assert "had been published before with" not in caplog.text
+    stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
+    assert "with 2 rows, and has 1 now" in caplog.text
+    assert collector.values() == [b"a", b"b"]
+
+
+def test_a_part_that_is_refused_for_now(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PAUSE_S", 0.01)
+    collector.refuses = ["failed", "too-many", "full", "read-only", "closing"]
+    stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
+    assert collector.values() == [b"a"]
+    collector.refuses = ["full"] * 100
+    with pytest.raises(Refused, match="not now"):
+        stream_writer(ackTimeoutMs="50").write(iter([batch(value=["a"])]))
+    assert 90 < len(collector.refuses) < 100
+
+
+@pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
+def test_a_part_that_is_refused_for_good(collector, task, code):
+    collector.refuses = [code] * 2
+    with pytest.raises(Refused, match="not now"):
+        stream_writer().write(iter([batch(value=["a"])]))
+    assert collector.refuses == [code]
 
 
 def test_partitions_in_order(collector, task):

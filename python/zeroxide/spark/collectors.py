@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..collector import Client, Collector, CollectorError, CollectorGone
+from ..collector import Client, Collector, CollectorError, CollectorGone, Refused
 from ..collector.files import FilesLog
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
@@ -22,13 +22,17 @@ from .sockets import look_up
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Collectors", "Info", "Log", "Opener", "open_log", "opened"]
+__all__ = ["Collectors", "Info", "Log", "Opener", "is_away", "open_log", "opened"]
 
 log = logging.getLogger(__name__)
 
 # The driver's patience with one answer, and its pause before asking somebody again who is away.
 DRIVER_TIMEOUT_S = 2.0
 PAUSE_S = 0.1
+
+# What a collector refuses for a while only: its disk is full or fails, it has too much to do,
+# or it is about to end. `denied`, `version`, `malformed` and `corrupt` stay as they are.
+PASSING = frozenset({"failed", "too-many", "full", "read-only", "closing"})
 
 # How the client calls the keys.
 CLIENT_KEYS = {
@@ -92,6 +96,13 @@ class Log(Protocol):
 
 # How a log is opened, by its address, with a timeout in seconds and retries.
 Opener = Callable[[LogReadOptions, str, float, int], Log]
+
+
+def is_away(error: CollectorError) -> bool:
+    """Does this say that the collector cannot answer now, and may later?"""
+    return isinstance(error, CollectorGone) or (
+        isinstance(error, Refused) and error.code in PASSING
+    )
 
 
 def open_log(options: LogReadOptions, address: str, timeout: float, retries: int) -> Log:
@@ -178,7 +189,9 @@ class Collectors:
     def _ask(self, one: _Known) -> None:
         try:
             one.info = self._open(one).info()
-        except CollectorGone as error:
+        except CollectorError as error:
+            if not is_away(error):
+                raise
             self._hang_up(one)
             one.reason = str(error)
             if one.away_since is None:
@@ -211,7 +224,9 @@ class Collectors:
         while True:
             try:
                 return request(self._open(one))
-            except CollectorGone as error:
+            except CollectorError as error:
+                if not is_away(error):
+                    raise
                 self._hang_up(one)
                 one.reason = str(error)
                 one.away_since = one.away_since or time.monotonic()

@@ -6,6 +6,7 @@ The driver only decides how far to go. Tasks fetch what they were given, and che
 offset is missing.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -87,17 +88,18 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         self._seen.update(present(infos))
         end = newest(start, infos, self.options.fail_on_data_loss)
         if not limited:
-            return end
+            return self._marked(start, end)
         rows = {piece.name: piece.rows for piece in ranges(start, end)}
         if self._wait_for_more(sum(rows.values())):
             return start
         most = self._allowed(rows)
-        return {
+        end = {
             name: replace(position, offset=position.offset - (rows[name] - most[name]))
             if name in rows
             else position
             for name, position in end.items()
         }
+        return self._marked(start, end)
 
     def reported(self) -> dict[str, Any] | None:
         """The end of all that was seen at the last trigger."""
@@ -152,6 +154,21 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         # Tasks get a copy, which has nothing to do with the driver's connections.
         return self.__dict__ | {"_collectors": None, "_seen": {}, "_target": None}
 
+    def _marked(self, start: Offsets, end: Offsets) -> Offsets:
+        """The end of a query's first batch says where it begins, as Spark does not keep that.
+
+        To repeat the batch, Spark asks a new reader for the first offset, which may be another.
+        """
+        if self._first is None or start != load(self._first):
+            return end
+        before = {position.log: position.offset for position in start.values()}
+        return {
+            name: replace(position, begin=before[position.log])
+            if position.begin is None and position.offset > before.get(position.log, math.inf)
+            else position
+            for name, position in end.items()
+        }
+
     def _reach(self) -> Collectors:
         # Not in the constructor: the reader is also made where it is only sent to tasks.
         if self._collectors is None:
@@ -172,9 +189,13 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         """
         if self.options.group is None:
             return
+        noted = {one.log: one.offset for one in load(self._first).values()} if self._first else {}
         for piece in found:
-            if piece.name in self.options.endpoints and piece.start > piece.rows:
-                self._reach().commit(piece.name, self.options.group, piece.start - piece.rows)
+            # A first batch that is repeated: what was noted as the first offset is behind it.
+            too_far = noted.get(piece.log, 0) > piece.start
+            if piece.name in self.options.endpoints and (piece.start > piece.rows or too_far):
+                behind = max(piece.start - piece.rows, 0)
+                self._reach().commit(piece.name, self.options.group, behind)
 
     def _wait_for_more(self, rows: int) -> bool:
         least = self.options.min_offsets

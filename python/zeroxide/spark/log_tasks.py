@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from ..collector.errors import CollectorGone, DataLoss, Refused
+from ..collector.errors import CollectorError, CollectorGone, DataLoss, Refused
 from . import loss
-from .collectors import Info, Opener, opened
+from .collectors import Info, Opener, is_away, opened
 from .log_options import LogReadOptions
 from .offsets import Range
 from .schema import arrow_schema, conform
@@ -83,7 +83,9 @@ class RangeReader:
                 if options.fail_on_data_loss:
                     raise
                 task.go_on(error)
-            except CollectorGone as error:
+            except CollectorError as error:
+                if not is_away(error):
+                    raise
                 if task.next > reached:
                     away_since = None
                 away_since = away_since or time.monotonic()

@@ -9,7 +9,9 @@ number, the column ``partition``, is given once and kept, so that a range which 
 gives the same rows whatever became of the list of endpoints.
 
 An end may also say where its batch begins (``"from"``), for a log that the offsets before
-it do not have, or have no more.
+it do not have, or have no more, and for a query's first batch: Spark does not keep where
+that began, and asks a reader that may know better by then. A log without new rows keeps its
+entry as it is: another one would be a batch to Spark.
 """
 
 import math
@@ -86,16 +88,21 @@ def load(kept: Mapping[str, Any]) -> Offsets:
 
 def ranges(start: Offsets, end: Offsets) -> list[Range]:
     """What lies between two offsets; collectors without new rows are left out."""
-    before = {position.log: position.offset for position in start.values()}
+    before = {position.log: position for position in start.values()}
     found = []
     for name, position in end.items():
-        first = before.get(position.log, position.begin)
-        if first is None:
+        was = before.get(position.log)
+        if was is not None and (was.offset, was.begin) == (position.offset, position.begin):
+            continue  # where it began is that of the batch before
+        if position.begin is not None:
+            first = position.begin
+        elif was is not None:
+            first = was.offset
+        else:
             raise ValueError(
                 f"collector {name}: the offsets before this batch do not know its log"
                 f" {position.log}, so nothing says where the batch begins"
             )
-        first = max(first, position.begin or 0)
         if first < position.offset:
             found.append(Range(name, position.log, position.partition, first, position.offset))
     return found

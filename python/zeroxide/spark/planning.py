@@ -75,6 +75,8 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
 
 
 def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
+    if position.offset == info.latest:
+        return position  # exactly as it was, or Spark would run a batch for it
     here = replace(position, begin=None)
     if position.offset < info.earliest:
         _refuse(loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)

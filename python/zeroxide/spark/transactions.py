@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from .collectors import CLIENT_KEYS
+from ..collector.errors import Refused
+from .collectors import CLIENT_KEYS, is_away
 from .ipc import to_stream
 from .options import LogWriteOptions
 from .schema import check_loggable
@@ -42,6 +43,9 @@ PART_ROWS = 100_000
 
 # How often the collector is asked while option 'ackTimeoutMs' lasts.
 TRIES = 3
+
+# Before a collector that refused a part for now is asked again.
+PAUSE_S = 0.5
 
 # The batch of a write that has no number.
 ONLY_BATCH = 0
@@ -83,13 +87,26 @@ class _Stager(Writer):
         try:
             for part in _merge(self._rows(incoming) for incoming in batches):
                 client = client or connect(self.options)
-                client.stage(query, batch, task.partition, attempt, parts, part)
+                self._stage(client, query, batch, task.partition, attempt, parts, part)
                 parts += 1
                 rows += part.num_rows
         finally:
             if client is not None:
                 client.close()
         return Staged(query, batch, task.partition, attempt, parts, rows)
+
+    def _stage(self, client: Any, *part: Any) -> None:
+        """Stages a part; a collector that cannot take it for now has until `ackTimeoutMs`."""
+        deadline = time.monotonic() + self.options.ack_timeout_ms / 1000
+        while True:
+            try:
+                client.stage(*part)
+                return
+            except Refused as error:
+                if not is_away(error) or time.monotonic() + PAUSE_S > deadline:
+                    raise
+                log.warning("zeromq: waiting for collector %s: %s", self.options.endpoint, error)
+            time.sleep(PAUSE_S)
 
     def publish(
         self, messages: list[WriterCommitMessage | None], batch_id: int | None = None
@@ -110,6 +127,23 @@ class _Stager(Writer):
             first, end, already = client.publish(query, batch, parts)
         finally:
             client.close()
+        rows = sum(task.rows for task in staged)
+        if already and first == end and rows:
+            raise RuntimeError(
+                f"batch {batch} of query {query} is older than the last batch of that name that"
+                f" collector {self.options.endpoint} has: the checkpoint was deleted or set back,"
+                " or two queries share option 'queryName'. Nothing of this batch was written: give"
+                " the new query another name"
+            )
+        if already and end - first != rows:
+            log.warning(
+                "zeromq: batch %d of %s had been published before with %d rows, and has %d now:"
+                " those of the first time stay",
+                batch,
+                query,
+                end - first,
+                rows,
+            )
         log.info(
             "zeromq: batch %d of %s %s offsets %d to %d",
             batch,
