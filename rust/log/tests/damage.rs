@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{env, fs};
 
 use tempfile::TempDir;
@@ -291,4 +292,56 @@ fn segments_of_two_logs_are_not_mixed() {
         Log::open(one.path(), config(1500)),
         Err(LogError::Foreign { .. })
     ));
+}
+
+/// Which segments are written to when the log is opened. Their bytes stay what they are.
+fn written_again(folder: &Path, segment_bytes: u64) -> Vec<bool> {
+    let files = segments(folder);
+    let before: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    for file in &files {
+        let file = fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    let log = Log::open(folder, config(segment_bytes)).unwrap();
+    assert!(log.recovery().damaged.is_empty() && damaged(&log).is_empty());
+    let again = files.iter().map(|file| {
+        let modified = fs::metadata(file).unwrap().modified().unwrap();
+        modified != SystemTime::UNIX_EPOCH
+    });
+    let again = again.collect();
+    let after: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    assert!(before == after);
+    again
+}
+
+#[test]
+fn what_is_not_known_to_be_on_disk_is_written_again() {
+    let (folder, mut log) = written(1 << 20);
+    let synced = copy(folder.path());
+    assert_eq!(written_again(synced.path(), 1 << 20), [false]);
+    fs::remove_file(synced.path().join("durable")).unwrap();
+    assert_eq!(written_again(synced.path(), 1 << 20), [true]);
+    assert_eq!(written_again(synced.path(), 1 << 20), [false], "once");
+
+    // As a process leaves it whose sync has failed: the mark is below what is there.
+    log.append(&origin(TOTAL), &batch(TOTAL)).unwrap();
+    let killed = copy(folder.path());
+    assert_eq!(written_again(killed.path(), 1 << 20), [true]);
+    assert_eq!(written_again(killed.path(), 1 << 20), [false], "once");
+}
+
+#[test]
+fn a_sealed_segment_is_written_again_if_nothing_says_that_it_was_synced() {
+    let (folder, log) = written(1500);
+    log.close().unwrap();
+    let count = segments(folder.path()).len();
+    assert!(count > 3);
+    assert_eq!(written_again(folder.path(), 1500), vec![false; count]);
+    let without_mark = copy(folder.path());
+    fs::remove_file(without_mark.path().join("durable")).unwrap();
+    let again = written_again(without_mark.path(), 1500);
+    assert!(!again[..count - 1].contains(&true), "the snapshot says so");
+    fs::remove_file(folder.path().join("durable")).unwrap();
+    fs::remove_file(folder.path().join("snapshot")).unwrap();
+    assert_eq!(written_again(folder.path(), 1500), vec![true; count]);
 }
