@@ -13,7 +13,7 @@ use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock::{self, Lock};
 use crate::segment::{
-    DAMAGED, LogId, NOT_COMPLETE, Segment, Step, Walk, begin_segment, first_of_name, path_of,
+    DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, first_of_name, path_of,
 };
 use crate::shared::{DURABLE, Shared, State, mark};
 use crate::snapshot::Snapshot;
@@ -257,6 +257,7 @@ fn segment_files(
     }
     firsts.sort_unstable();
     let mut files: Vec<SegmentFile> = Vec::with_capacity(firsts.len());
+    let mut unlike = None;
     for (at, first) in firsts.iter().enumerate() {
         let path = path_of(dir, *first);
         let failed = |error: io::Error| LogError::from_io("open", &path, error);
@@ -268,7 +269,7 @@ fn segment_files(
         };
         let (own, start) = match Segment::read_beginning(&file, *first) {
             Ok((own, start)) => (Some(own), start),
-            Err(NOT_COMPLETE) if at + 1 == firsts.len() => {
+            Err(NoBeginning::NotComplete) if at + 1 == firsts.len() => {
                 // A crash came between making the file and writing its header; no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());
@@ -276,13 +277,16 @@ fn segment_files(
                     .map_err(|error| LogError::from_io("remove", &path, error))?;
                 continue;
             }
-            Err(DAMAGED | NOT_COMPLETE) => {
+            Err(NoBeginning::Foreign(what)) => return Err(foreign(what)),
+            Err(why) => {
+                if let NoBeginning::Unlike(what) = why {
+                    unlike = unlike.or_else(|| Some(foreign(what)));
+                }
                 recovery
                     .notes
                     .push(format!("{}: {DAMAGED}", path.display()));
                 (None, 48)
             }
-            Err(what) => return Err(foreign(what)),
         };
         let known = id.or_else(|| files.iter().find_map(|file| file.id));
         if let (Some(own), Some(known)) = (own, known)
@@ -301,7 +305,11 @@ fn segment_files(
             start,
         });
     }
-    Ok(files)
+    let is_known = id.is_some() || files.iter().any(|file| file.id.is_some());
+    match unlike {
+        Some(foreign) if !is_known => Err(foreign),
+        _ => Ok(files),
+    }
 }
 
 /// What frames and the snapshot say together.
