@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::frame::{Origin, Role};
+use crate::log::ONLY_BATCH;
 
 /// The last that a producer has in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,5 +85,27 @@ impl Book {
         let (limit, before) = (*limit, self.producers.len());
         self.producers.retain(|_, last| last.seen >= limit);
         before - self.producers.len()
+    }
+
+    /// Whether one more query may publish: there are fewer than `most`, or one of them has nothing more to say.
+    pub fn has_room(&self, most: usize) -> bool {
+        let mut queries = self.queries.values();
+        queries.len() < most || queries.any(|last| last.batch == ONLY_BATCH)
+    }
+
+    /// Forgets the oldest of the queries that published all they ever will, but `newest`, while there are more than
+    /// `most` queries.
+    pub fn forget_queries(&mut self, most: usize, newest: &str) {
+        while self.queries.len() > most {
+            let over = self
+                .queries
+                .iter()
+                .filter(|(name, last)| last.batch == ONLY_BATCH && &***name != newest);
+            let Some((oldest, _)) = over.min_by_key(|(_, last)| last.range.end) else {
+                return;
+            };
+            let oldest = oldest.clone();
+            self.queries.remove(&oldest);
+        }
     }
 }

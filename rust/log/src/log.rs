@@ -27,8 +27,11 @@ mod retention;
 pub use retention::{Hold, Trimmed};
 
 /// The most groups, and the most queries that publish. Forgetting one would lose data or publish twice, so a further
-/// one is refused.
+/// one is refused; but for queries whose one batch is [`ONLY_BATCH`], of which the oldest makes room.
 pub const MAX_NAMES: usize = 10_000;
+
+/// The number of a batch that no other of its query follows: a write that has a name of its own.
+pub const ONLY_BATCH: u64 = i64::MAX as u64;
 
 /// How a log is kept.
 #[derive(Debug, Clone)]
@@ -240,7 +243,7 @@ impl Log {
                     already: true,
                 });
             }
-            None if self.book.queries.len() >= MAX_NAMES => {
+            None if !self.book.has_room(MAX_NAMES) => {
                 return Err(too_many("queries that publish", query));
             }
             _ => {}
@@ -271,6 +274,7 @@ impl Log {
         }
         self.make_room()?;
         let range = self.write(&frames)?;
+        self.book.forget_queries(MAX_NAMES, &query);
         Ok(Publication {
             range,
             already: false,

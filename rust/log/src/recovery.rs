@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock::{self, Lock};
 use crate::segment::{
-    DAMAGED, LogId, NOT_COMPLETE, Segment, Step, Walk, begin_segment, first_of_name, path_of,
+    DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, first_of_name, path_of,
 };
 use crate::shared::{DURABLE, Shared, State, mark};
 use crate::snapshot::Snapshot;
@@ -59,21 +60,29 @@ pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError>
         (None, Some(id)) => id,
         (None, None) => new_id()?,
     };
+    let synced = read_durable(dir);
     let mut durable = snapshot
         .as_ref()
         .map_or(0, |snapshot| snapshot.durable)
-        .max(read_durable(dir));
+        .max(synced);
+    // Segments are synced before they are sealed, and the snapshot is written behind that.
+    let synced_sealed = durable;
     let mut rebuilt = Rebuilt::from(snapshot);
     let mut segments = VecDeque::new();
     let mut active = None;
     for (at, file) in files.iter().enumerate() {
         let next = files.get(at + 1).map(|next| next.first);
         let segment = match next {
-            Some(end) => rebuilt.sealed(file, end, &mut recovery)?,
+            Some(end) => {
+                if end > synced_sealed {
+                    file.sync_again(synced_sealed)?;
+                }
+                rebuilt.sealed(file, end, &mut recovery)?
+            }
             None => {
                 let tail = Tail::read(file, durable, trusted)?;
                 durable = tail.durable;
-                let (segment, position) = tail.keep(file, &mut rebuilt, &mut recovery)?;
+                let (segment, position) = tail.keep(file, synced, &mut rebuilt, &mut recovery)?;
                 active = position;
                 segment
             }
@@ -106,7 +115,8 @@ pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError>
             (file, position)
         }
     };
-    // What a killed process has written is in the page cache at best.
+    // What a killed process has written is in the page cache at best. Where a sync of its own failed, the system takes
+    // it for written: `SegmentFile::write_again` has seen to that.
     rustix::fs::fdatasync(&file).map_err(|error| LogError::from_io("sync", dir, error.into()))?;
     let appended = segments.back().map_or(0, |segment| segment.end());
     let state = State {
@@ -177,6 +187,62 @@ struct SegmentFile {
     start: u64,
 }
 
+impl SegmentFile {
+    /// Writes in place what is not known to be on disk, and syncs it. A process that is gone may have seen a sync fail:
+    /// then these bytes are in the page cache alone and taken for written, so that a further sync would leave them there.
+    fn write_again(&self, bytes: Range<u64>) -> Result<(), LogError> {
+        let failed = |what| move |error| LogError::from_io(what, &self.path, error);
+        let writable = OpenOptions::new().write(true).open(&self.path);
+        let writable = writable.map_err(failed("open"))?;
+        let mut chunk = vec![0; AT_ONCE];
+        let mut position = bytes.start;
+        while position < bytes.end {
+            let length =
+                usize::try_from(bytes.end - position).map_or(AT_ONCE, |rest| rest.min(AT_ONCE));
+            let chunk = &mut chunk[..length];
+            self.file
+                .read_exact_at(chunk, position)
+                .map_err(failed("read"))?;
+            writable
+                .write_all_at(chunk, position)
+                .map_err(failed("write"))?;
+            position += length as u64;
+        }
+        rustix::fs::fdatasync(&writable).map_err(|error| failed("sync")(error.into()))
+    }
+
+    /// The same for a sealed segment with rows that are not below `synced`.
+    fn sync_again(&self, synced: u64) -> Result<(), LogError> {
+        let mut walk = Walk::new(&self.file, self.start, self.first, self.bytes);
+        let failed = |error| LogError::from_io("read", &self.path, error);
+        while let Some(step) = walk.next_frame().map_err(failed)? {
+            let (position, first, end) = match step {
+                Step::Frame { position, header } => {
+                    (position, header.first_offset, Some(header.end()))
+                }
+                Step::Damage {
+                    position,
+                    first,
+                    end,
+                    ..
+                } => (position, first, end),
+            };
+            if !is_below(first, end, synced) {
+                return self.write_again(position..self.bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Written at once when a tail is written again.
+const AT_ONCE: usize = 1 << 20;
+
+/// Whether rows were on disk when everything below `synced` was. A frame without rows at the mark may not have been.
+fn is_below(first: u64, end: Option<u64>, synced: u64) -> bool {
+    first < synced && end.is_some_and(|end| end <= synced)
+}
+
 /// The segments of a folder in order, all of them of one log.
 fn segment_files(
     dir: &Path,
@@ -191,6 +257,7 @@ fn segment_files(
     }
     firsts.sort_unstable();
     let mut files: Vec<SegmentFile> = Vec::with_capacity(firsts.len());
+    let mut unlike = None;
     for (at, first) in firsts.iter().enumerate() {
         let path = path_of(dir, *first);
         let failed = |error: io::Error| LogError::from_io("open", &path, error);
@@ -202,7 +269,7 @@ fn segment_files(
         };
         let (own, start) = match Segment::read_beginning(&file, *first) {
             Ok((own, start)) => (Some(own), start),
-            Err(NOT_COMPLETE) if at + 1 == firsts.len() => {
+            Err(NoBeginning::NotComplete) if at + 1 == firsts.len() => {
                 // A crash came between making the file and writing its header; no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());
@@ -210,13 +277,16 @@ fn segment_files(
                     .map_err(|error| LogError::from_io("remove", &path, error))?;
                 continue;
             }
-            Err(DAMAGED | NOT_COMPLETE) => {
+            Err(NoBeginning::Foreign(what)) => return Err(foreign(what)),
+            Err(why) => {
+                if let NoBeginning::Unlike(what) = why {
+                    unlike = unlike.or_else(|| Some(foreign(what)));
+                }
                 recovery
                     .notes
                     .push(format!("{}: {DAMAGED}", path.display()));
                 (None, 48)
             }
-            Err(what) => return Err(foreign(what)),
         };
         let known = id.or_else(|| files.iter().find_map(|file| file.id));
         if let (Some(own), Some(known)) = (own, known)
@@ -235,7 +305,11 @@ fn segment_files(
             start,
         });
     }
-    Ok(files)
+    let is_known = id.is_some() || files.iter().any(|file| file.id.is_some());
+    match unlike {
+        Some(foreign) if !is_known => Err(foreign),
+        _ => Ok(files),
+    }
 }
 
 /// What frames and the snapshot say together.
@@ -407,14 +481,17 @@ impl Tail {
     }
 
     /// Drops what was never acknowledged. Gives the place for the next frame if the segment can be written on: it
-    /// cannot if acknowledged rows are missing at its end, which stays as it is, for whoever wants to look.
+    /// cannot if acknowledged rows are missing at its end, which stays as it is, for whoever wants to look. What stays
+    /// and is not below `synced` is written again.
     fn keep(
         mut self,
         file: &SegmentFile,
+        synced: u64,
         rebuilt: &mut Rebuilt,
         recovery: &mut Recovery,
     ) -> Result<(Segment, Option<u64>), LogError> {
         let cut = self.cut();
+        let mut kept = file.bytes;
         if let Some(cut) = cut {
             let item = &self.items[cut];
             let (position, first) = (item.position, item.first);
@@ -425,6 +502,11 @@ impl Tail {
             recovery.dropped_from = Some(file.path.clone());
             self.items.truncate(cut);
             self.end = first;
+            kept = position;
+        }
+        let mut items = self.items.iter();
+        if let Some(item) = items.find(|item| !is_below(item.first, item.end, synced)) {
+            file.write_again(item.position..kept)?;
         }
         let segment = Segment::new(file.first, file.path.clone(), file.start);
         let mut index = segment.index();

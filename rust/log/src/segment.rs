@@ -82,8 +82,21 @@ pub(crate) fn first_of_name(name: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok())?
 }
 
-pub(crate) const NOT_COMPLETE: &str = "its header is not complete";
+const NOT_COMPLETE: &str = "its header is not complete";
 pub(crate) const DAMAGED: &str = "its header is damaged";
+const NO_SEGMENT: &str = "it is not a segment of a log";
+const OTHER_VERSION: &str = "its format is another version's";
+
+/// Why a file's beginning says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoBeginning {
+    NotComplete,
+    Damaged,
+    /// It begins as no segment of this version does, and its checksum is wrong: damage, if it is of this log at all.
+    Unlike(&'static str),
+    /// It is what it says, which is something else.
+    Foreign(&'static str),
+}
 
 /// What a segment begins with says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,11 +113,11 @@ impl SegmentInfo {
     /// What the first bytes of a segment say; 64 KiB of them, or the whole file, are enough.
     pub fn read(bytes: &[u8]) -> Result<SegmentInfo, &'static str> {
         let start = SegmentInfo::size(bytes)?;
-        let schema = bytes.get(HEAD..start).ok_or(NOT_COMPLETE)?;
-        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        if u64::from(crc32c::crc32c_append(crc32c::crc32c(&bytes[..40]), schema)) != number(40) {
+        let whole = bytes.get(..start).ok_or(NOT_COMPLETE)?;
+        if !SegmentInfo::is_right(whole) {
             return Err(DAMAGED);
         }
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         Ok(SegmentInfo {
             log_id: std::array::from_fn(|byte| bytes[16 + byte]),
             first_offset: number(32),
@@ -112,17 +125,28 @@ impl SegmentInfo {
         })
     }
 
+    /// Whether the checksum of a header and its schema is right.
+    fn is_right(whole: &[u8]) -> bool {
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&whole[..40]), &whole[HEAD..]);
+        u64::from(crc).to_le_bytes() == whole[40..HEAD]
+    }
+
     /// The length of header and schema.
     fn size(bytes: &[u8]) -> Result<usize, &'static str> {
         let head = bytes.first_chunk::<HEAD>().ok_or(NOT_COMPLETE)?;
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         if head[..8] != SEGMENT_MAGIC {
-            return Err("it is not a segment of a log");
+            return Err(NO_SEGMENT);
         }
         if word(8) != VERSION {
-            return Err("its format is another version's");
+            return Err(OTHER_VERSION);
         }
-        match word(12) as usize {
+        SegmentInfo::start(head)
+    }
+
+    fn start(head: &[u8; HEAD]) -> Result<usize, &'static str> {
+        let word = u32::from_le_bytes(std::array::from_fn(|byte| head[12 + byte]));
+        match word as usize {
             start @ HEAD..=65536 => Ok(start),
             _ => Err(DAMAGED),
         }
@@ -202,16 +226,34 @@ impl Segment {
     }
 
     /// The id in the file's header, and where its first frame is.
-    pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), &'static str> {
-        let mut head = vec![0; HEAD];
-        let too_short = |_| NOT_COMPLETE;
+    pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), NoBeginning> {
+        let mut head = [0; HEAD];
+        let too_short = |_| NoBeginning::NotComplete;
         file.read_exact_at(&mut head, 0).map_err(too_short)?;
-        head.resize(SegmentInfo::size(&head)?, 0);
-        file.read_exact_at(&mut head[HEAD..], HEAD as u64)
-            .map_err(too_short)?;
-        let info = SegmentInfo::read(&head)?;
+        let whole = |start: usize| {
+            let mut bytes = head.to_vec();
+            bytes.resize(start, 0);
+            file.read_exact_at(&mut bytes[HEAD..], HEAD as u64)?;
+            io::Result::Ok(bytes)
+        };
+        let start = match SegmentInfo::size(&head) {
+            Ok(start) => start,
+            Err(what @ (NO_SEGMENT | OTHER_VERSION)) => {
+                let bytes = SegmentInfo::start(&head).map(whole);
+                let is_meant = matches!(bytes, Ok(Ok(bytes)) if SegmentInfo::is_right(&bytes));
+                return Err(if is_meant {
+                    NoBeginning::Foreign(what)
+                } else {
+                    NoBeginning::Unlike(what)
+                });
+            }
+            Err(_) => return Err(NoBeginning::Damaged),
+        };
+        let bytes = whole(start).map_err(too_short)?;
+        let info = SegmentInfo::read(&bytes).map_err(|_| NoBeginning::Damaged)?;
         if info.first_offset != first {
-            return Err("its name says another offset than its header");
+            let what = "its name says another offset than its header";
+            return Err(NoBeginning::Foreign(what));
         }
         Ok((info.log_id, info.start as u64))
     }

@@ -17,6 +17,9 @@ pub(crate) struct Shared {
     pub dir: PathBuf,
     pub id: LogId,
     durable_file: File,
+    /// Held by whoever syncs, taken before `state`: the system tells an error once, so a second sync that ran beside a
+    /// failed one would succeed and mean nothing.
+    syncing: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -40,6 +43,7 @@ impl Shared {
             dir,
             id,
             durable_file,
+            syncing: Mutex::new(()),
             state: Mutex::new(state),
         }
     }
@@ -52,6 +56,7 @@ impl Shared {
     ///
     /// Segments are synced when they are sealed, so the active one is all that there is to sync.
     pub fn sync(&self) -> Result<u64, LogError> {
+        let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let (appended, active) = {
             let state = self.state();
             state.check()?;
@@ -124,5 +129,51 @@ impl Syncer {
     /// After a failure nothing can be appended any more: what the disk holds is unknown.
     pub fn sync(&self) -> Result<u64, LogError> {
         self.shared.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_sync_beside_a_failed_one_does_not_raise_the_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| File::create(folder.path().join(name)).unwrap();
+        let state = State {
+            segments: VecDeque::new(),
+            appended: 5,
+            durable: 2,
+            active: Arc::new(file("active")),
+            failure: None,
+        };
+        let shared = Shared::new(folder.path().to_owned(), [0; 16], file(DURABLE), state);
+        // As if another thread were in fdatasync.
+        let alone = shared.syncing.lock().unwrap();
+        thread::scope(|scope| {
+            let second = scope.spawn(|| shared.sync());
+            thread::sleep(Duration::from_millis(50));
+            assert!(!second.is_finished(), "one sync at a time");
+            let _ = shared.fail("fsync", io::Error::other("the disk is gone"));
+            drop(alone);
+            assert!(matches!(
+                second.join().unwrap(),
+                Err(LogError::Failed { .. })
+            ));
+        });
+        assert_eq!(shared.state().durable, 2);
+        // It keeps the others out until it is done.
+        thread::scope(|scope| {
+            let state = shared.state();
+            let waiting = scope.spawn(|| shared.sync());
+            thread::sleep(Duration::from_millis(50));
+            let is_alone = shared.syncing.try_lock().is_err();
+            drop(state);
+            assert!(waiting.join().unwrap().is_err() && is_alone);
+        });
     }
 }

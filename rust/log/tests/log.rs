@@ -1,6 +1,8 @@
 //! What goes in comes out: offsets, origins, restarts.
 
-use zeroxide_log::{Batch, BatchBuilder, Hold, Log, LogConfig, LogError, Origin, Row};
+use zeroxide_log::{
+    Batch, BatchBuilder, Hold, Log, LogConfig, LogError, MAX_NAMES, ONLY_BATCH, Origin, Row,
+};
 
 fn batch(from: usize, rows: usize) -> Batch {
     let mut builder = BatchBuilder::new();
@@ -333,4 +335,43 @@ fn transactions_without_rows_survive_in_small_segments() {
     assert_eq!(log.published("query").unwrap().batch, 20);
     assert_eq!(log.published("other").unwrap().batch, 7);
     assert_eq!(log.next(), 3);
+}
+
+#[test]
+fn writes_of_one_batch_make_room_for_queries_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let publish = |log: &mut Log, query: &str, batch_id| {
+        log.append_published(query, batch_id, 1, &[batch(0, 1)])
+            .map(|done| done.already)
+    };
+    for at in 0..MAX_NAMES - 3 {
+        publish(&mut log, &format!("query {at}"), 0).unwrap();
+    }
+    for at in 0..5 {
+        let name = format!("write {at}");
+        assert!(!publish(&mut log, &name, ONLY_BATCH).unwrap());
+        assert!(publish(&mut log, &name, ONLY_BATCH).unwrap(), "once");
+    }
+    let writes = |log: &Log| -> Vec<usize> {
+        (0..5)
+            .filter(|at| log.published(&format!("write {at}")).is_some())
+            .collect()
+    };
+    assert_eq!(writes(&log), [2, 3, 4]);
+    // A restart reads the frames of those that were forgotten: they go again with the next.
+    log.close().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    for at in 0..3 {
+        assert!(!publish(&mut log, &format!("new {at}"), 0).unwrap());
+    }
+    assert_eq!(writes(&log), []);
+    let next = log.next();
+    for batch_id in [0, ONLY_BATCH] {
+        let refused = publish(&mut log, "one more", batch_id);
+        assert!(matches!(refused, Err(LogError::TooMany { .. })));
+    }
+    assert_eq!(log.next(), next);
+    assert!(publish(&mut log, "query 0", 0).unwrap(), "not forgotten");
+    assert!(!publish(&mut log, "query 0", 1).unwrap());
 }
