@@ -47,8 +47,8 @@ TRIES = 3
 # Before a collector that refused a part for now is asked again.
 PAUSE_S = 0.5
 
-# The batch of a write that has no number.
-ONLY_BATCH = 0
+# The batch of a write that has no number: no other will come, so the log may forget the oldest of them (rust/log says so).
+ONLY_BATCH = 2**63 - 1
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock::{self, Lock};
 use crate::segment::{
-    DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, first_of_name, path_of,
+    DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, beginning_len, first_of_name,
+    path_of,
 };
 use crate::shared::{DURABLE, Shared, State, mark};
 use crate::snapshot::Snapshot;
@@ -269,7 +270,7 @@ fn segment_files(
         };
         let (own, start) = match Segment::read_beginning(&file, *first) {
             Ok((own, start)) => (Some(own), start),
-            Err(NoBeginning::NotComplete) if at + 1 == firsts.len() => {
+            Err(NoBeginning::NotComplete) if at + 1 == firsts.len() && bytes < beginning_len() => {
                 // A crash came between making the file and writing its header; no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());

@@ -43,6 +43,11 @@ fn beginning(id: &LogId, first: u64) -> Vec<u8> {
     out
 }
 
+/// The bytes before the first frame.
+pub(crate) fn beginning_len() -> u64 {
+    beginning(&LogId::default(), 0).len() as u64
+}
+
 /// Makes the file of a new segment.
 pub(crate) fn begin_segment(
     dir: &Path,

@@ -345,13 +345,13 @@ fn a_sealed_segment_is_written_again_if_nothing_says_that_it_was_synced() {
 }
 
 #[test]
-fn a_flipped_bit_in_magic_or_version_does_not_make_a_segment_foreign() {
+fn a_flipped_bit_before_its_id_makes_a_segment_neither_foreign_nor_unfinished() {
     for segment_bytes in [1 << 20, 1500] {
         let (folder, log) = written(segment_bytes);
         log.close().unwrap();
         for file in segments(folder.path()) {
             let whole = fs::read(&file).unwrap();
-            for bit in 0..96 {
+            for bit in 0..128 {
                 let copy = copy(folder.path());
                 let mut bytes = whole.clone();
                 bytes[bit / 8] ^= 1 << (bit % 8);
