@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::frame::{Origin, Role};
-use crate::log::ONLY_BATCH;
+
+/// The number of a batch that no other of its query follows: a write that has a name of its own.
+pub const ONLY_BATCH: u64 = i64::MAX as u64;
 
 /// The last that a producer has in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

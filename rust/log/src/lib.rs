@@ -44,12 +44,12 @@ mod snapshot;
 mod table;
 
 pub use batch::Batch;
-pub use book::Published;
+pub use book::{ONLY_BATCH, Published};
 pub use builder::{BatchBuilder, Row};
 pub use columns::{MAX_BATCH, MAX_ROWS, fetched_schema};
 pub use error::{BatchError, LogError};
 pub use frame::{FrameInfo, MAX_NAME, Origin, Stored};
-pub use log::{Hold, Log, LogConfig, MAX_NAMES, ONLY_BATCH, Publication, Trimmed};
+pub use log::{Hold, Log, LogConfig, MAX_NAMES, Publication, Trimmed};
 pub use reader::Reader;
 pub use recovery::Recovery;
 pub use segment::{LogId, SegmentInfo};

@@ -27,11 +27,8 @@ mod retention;
 pub use retention::{Hold, Trimmed};
 
 /// The most groups, and the most queries that publish. Forgetting one would lose data or publish twice, so a further
-/// one is refused; but for queries whose one batch is [`ONLY_BATCH`], of which the oldest makes room.
+/// one is refused; but for queries whose one batch is [`ONLY_BATCH`](crate::ONLY_BATCH), of which the oldest makes room.
 pub const MAX_NAMES: usize = 10_000;
-
-/// The number of a batch that no other of its query follows: a write that has a name of its own.
-pub const ONLY_BATCH: u64 = i64::MAX as u64;
 
 /// How a log is kept.
 #[derive(Debug, Clone)]
