@@ -330,6 +330,8 @@ def test_several_collectors(directory):
     with Collector(directory / "a") as a, Collector(directory / "b") as b:
         endpoints = [a.endpoint, b.endpoint]
         with Producer(endpoints, batch_rows=10) as producer:
+            for endpoint in endpoints:  # rows without a key go round one that is not there yet
+                await_connection(producer, endpoint)
             for row in range(1000):
                 producer.send(b"%d" % row, key=b"key %d" % (row % 10))
             producer.send_batch([b"unkeyed"] * 1000)
