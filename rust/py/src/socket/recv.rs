@@ -112,23 +112,10 @@ impl Socket {
         let room = max - usize::from(first.is_some());
         batch.extend(first);
         if room > 0 {
-            match core.recv_batch(room, Wait::Dont) {
-                Ok(messages) => batch.extend(messages),
-                Err(error) if error.kind() == ErrorKind::Again => {
-                    if batch.is_empty() {
-                        if flags & DONTWAIT != 0 || timeout == Some(0) {
-                            return Err(raise(error));
-                        }
-                        let deadline = match timeout {
-                            Some(millis) => deadline_in(millis),
-                            None => deadline_of(core, RCVTIMEO)?,
-                        };
-                        batch = blocking::wait(py, deadline, |until| {
-                            retry(core.recv_batch(room, until.map_or(Wait::Forever, Wait::Until)))
-                        })?;
-                    }
-                }
-                Err(error) => return Err(raise(error)),
+            if batch.is_empty() {
+                batch = self.some(py, room, timeout, flags)?;
+            } else if let Attempt::Done(messages) = core.try_recv_batch(room) {
+                batch.extend(messages);
             }
         }
         let mut items = Vec::with_capacity(batch.len());
@@ -140,6 +127,37 @@ impl Socket {
             });
         }
         PyList::new(py, items)
+    }
+
+    /// Receives the messages that are there, or waits for one; at most so many.
+    pub(super) fn some(
+        &self,
+        py: Python<'_>,
+        most: usize,
+        timeout: Option<i64>,
+        flags: i32,
+    ) -> PyResult<Vec<Message>> {
+        let core = self.core()?;
+        let waits = flags & DONTWAIT == 0 && timeout != Some(0);
+        match core.try_recv_batch(most) {
+            Attempt::Done(messages) => return Ok(messages),
+            Attempt::Failed(error) => return Err(raise(error)),
+            Attempt::WouldBlock(()) | Attempt::Contended(()) if waits => {}
+            Attempt::WouldBlock(()) if !core.take_in() => {
+                return Err(raise(Error::new(ErrorKind::Again)));
+            }
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => {
+                let received = py.detach(|| core.recv_batch(most, Wait::Dont));
+                return received.map_err(raise);
+            }
+        }
+        let deadline = match timeout {
+            Some(millis) => deadline_in(millis),
+            None => deadline_of(core, RCVTIMEO)?,
+        };
+        blocking::wait(py, deadline, |until| {
+            retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
+        })
     }
 
     pub(super) fn recv_to(
@@ -170,7 +188,7 @@ impl Socket {
         match core.try_recv() {
             Attempt::Done(message) => Ok(message),
             Attempt::Failed(error) => Err(raise(error)),
-            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 => {
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
                 Err(raise(Error::new(ErrorKind::Again)))
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
@@ -195,11 +213,16 @@ impl Socket {
         flags: i32,
     ) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
         let core = self.core()?;
-        // Without a wait this is quick, but another thread may be inside the socket: not with the GIL in hand.
-        match py.detach(|| core.recv_from(Wait::Dont)) {
-            Ok(received) => return Ok(received),
-            Err(error) if error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {}
-            Err(error) => return Err(raise(error)),
+        match core.try_recv_from() {
+            Attempt::Done(received) => return Ok(received),
+            Attempt::Failed(error) => return Err(raise(error)),
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
+                return Err(raise(Error::new(ErrorKind::Again)));
+            }
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => {}
+        }
+        if flags & DONTWAIT != 0 {
+            return py.detach(|| core.recv_from(Wait::Dont)).map_err(raise);
         }
         let deadline = deadline_of(core, RCVTIMEO)?;
         blocking::wait(py, deadline, |until| {
