@@ -4,9 +4,10 @@
 //! hand-offs between threads for each: the waiting thread reads itself. And who has just asked or answered can expect to
 //! hear more soon: it looks for a moment before it sleeps, as long as that pays off.
 //!
-//! The same goes for messages that come several at a time, as long as the thread that waits keeps up with them: each wait
-//! costs one wake-up less, on a machine that may have no core to spare for a thread in between. A thread that finds more
-//! than one read can hold does not keep up, and is better off with the I/O thread reading while it works.
+//! The same goes for messages that come several at a time, as long as the thread that waits does nothing but receive, and
+//! keeps up with them: each wait costs one wake-up less, on a machine that may have no core to spare for a thread in
+//! between. A thread that finds more than one read can hold does not keep up, and is better off with the I/O thread reading
+//! while it works. While it sends as well, the I/O thread is at work on the connection anyway.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,8 +57,9 @@ impl Core {
     pub(super) fn outlook(&self, state: &mut State) -> Outlook {
         let rhythm = std::mem::take(&mut state.rhythm);
         let one_by_one = rhythm.received <= 1;
+        let reads = one_by_one || !rhythm.sent && self.keeping_up.is_worth_it();
         let line = match state.pipes.only() {
-            Some(pipe) if one_by_one || self.keeping_up.is_worth_it() => pipe.line(),
+            Some(pipe) if reads => pipe.line(),
             _ => None,
         };
         let before = std::mem::replace(&mut state.line, line.as_ref().map(Arc::downgrade));
