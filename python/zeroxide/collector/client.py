@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._closing import Closing
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Published(NamedTuple):
     already: bool
 
 
-class Client(_native.Client):
+class Client(_native.Client, Closing):
     """Asks the collector at `endpoint`.
 
     A call that is not answered within `timeout` seconds is made again on a new
@@ -194,17 +194,6 @@ class Client(_native.Client):
         """The collector's counters."""
         stats: dict[str, Any] = json.loads(self._stats())
         return stats
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Client {self.endpoint}>"

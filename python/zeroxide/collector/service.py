@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _native
+from .._closing import Closing
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Recovery:
     notes: tuple[str, ...]
 
 
-class Collector(_native.Collector):
+class Collector(_native.Collector, Closing):
     """A durable log that producers write to and readers read from, by native threads.
 
     It listens at `bind` for `zeroxide.Producer`, `Client`, and Spark, and keeps its log in
@@ -163,17 +163,6 @@ class Collector(_native.Collector):
         """What was found when the log was opened."""
         dropped_bytes, damaged, notes = self._recovery
         return Recovery(dropped_bytes, tuple(damaged), tuple(notes))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         where = self.endpoint if self.running else "closed"
