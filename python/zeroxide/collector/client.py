@@ -55,7 +55,8 @@ class Client(_native.Client, Closing):
 
     A call that is not answered within `timeout` seconds is made again on a new
     connection, up to `retries` times; then it raises `CollectorGone`. Making a call twice
-    does no harm: whatever it asks for is done once.
+    does no harm: whatever it asks for is done once. What the collector refuses raises
+    `Refused`, whose `code` says why.
 
     The keys are for CURVE, as with sockets. Any thread may use a client, but only in the
     process that made it.
@@ -167,7 +168,8 @@ class Client(_native.Client, Closing):
 
         `rows` is anything that speaks Arrow, with a column `value` and, if it likes, `key`,
         `topic`, `timestamp`, `headers`. They are part `part`, counted from 0, of what an
-        attempt at a partition of a query's batch has to say. Returns how many rows.
+        attempt at a partition of a query's batch has to say. Returns how many rows. Raises
+        `Refused` (``too-many``, ``full``...) while the collector cannot take them.
         """
         return self._stage(query, batch, (partition, attempt), part, rows)
 
