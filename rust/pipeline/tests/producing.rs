@@ -332,7 +332,13 @@ fn keys_choose_the_collector_and_rows_without_one_take_turns() {
     let counts = endpoints.map(|endpoint| rows(&client(&endpoint)).len());
     assert_eq!(counts.iter().sum::<usize>(), 2000);
     // By batches, and round a collector that has just paused for long: not in equal shares.
-    assert!(counts.iter().zip(keyed).all(|(count, keyed)| *count > keyed), "{counts:?}");
+    assert!(
+        counts
+            .iter()
+            .zip(keyed)
+            .all(|(count, keyed)| *count > keyed),
+        "{counts:?}"
+    );
 }
 
 #[test]
