@@ -55,7 +55,8 @@ pub(super) struct Core {
 pub(super) struct State {
     pub(super) pattern: Box<dyn Pattern>,
     pub(super) pipes: PipeSet,
-    pub(super) options: Options,
+    /// Shared with what was bound and connected under them.
+    pub(super) options: Arc<Options>,
     pub(super) endpoints: Endpoints,
     /// Through what each pipe came.
     pub(super) origins: HashMap<PipeId, Origin>,
@@ -122,7 +123,7 @@ impl Core {
             state: Mutex::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),
-                options,
+                options: Arc::new(options),
                 endpoints: Endpoints::default(),
                 origins: HashMap::new(),
                 totals: Totals::default(),
