@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeroxide_proto::socket_type::SocketType;
 
