@@ -13,8 +13,9 @@ use super::endpoints::Endpoints;
 use super::inbox::Post;
 use super::monitoring::Monitor;
 use super::parts::Parts;
+use super::patience::Patience;
 use super::stats::Totals;
-use super::waiting::{Patience, Rhythm};
+use super::waiting::Rhythm;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
@@ -39,7 +40,9 @@ pub(super) struct Core {
     /// Something in the mailbox must not wait for the application's next call.
     pub(super) urgent: AtomicBool,
     pub(super) parts: Parts,
+    /// Whether to look before sleeping, and whether to read messages that come several at a time oneself.
     pub(super) patience: Patience,
+    pub(super) keeping_up: Patience,
     pub(super) state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
@@ -120,6 +123,7 @@ impl Core {
             urgent: AtomicBool::new(false),
             parts: Parts::default(),
             patience: Patience::default(),
+            keeping_up: Patience::default(),
             state: Mutex::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),
