@@ -80,6 +80,14 @@ pub struct SendError {
     pub error: Error,
 }
 
+impl From<Rejected> for SendError {
+    #[cold]
+    fn from(rejected: Rejected) -> SendError {
+        let Rejected { message, error } = rejected;
+        SendError { message, error }
+    }
+}
+
 impl From<SendError> for Error {
     fn from(failed: SendError) -> Error {
         failed.error
@@ -182,36 +190,46 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
-        let mut message = message;
-        let mut deadline = None;
-        loop {
-            let ticket = core.signal.ticket();
-            {
-                let mut state = match core.lock_open() {
-                    Ok(state) => state,
-                    Err(error) => return Err(SendError { message, error }),
-                };
-                match core.send_now(&mut state, message) {
-                    Ok(()) => return Ok(()),
-                    Err(Rejected {
-                        message: back,
-                        error,
-                    }) => {
-                        if error.kind() != ErrorKind::Again || wait == Wait::Dont {
-                            return Err(SendError {
-                                message: back,
-                                error,
-                            });
-                        }
-                        message = back;
-                    }
-                }
-                if deadline.is_none() {
-                    deadline = Some(limit(wait, state.options.sndtimeo));
-                }
+        let ticket = core.signal.ticket();
+        let mut state = match core.lock_open() {
+            Ok(state) => state,
+            Err(error) => return Err(SendError { message, error }),
+        };
+        match core.send_now(&mut state, message) {
+            Ok(()) => Ok(()),
+            Err(rejected) if rejected.error.kind() == ErrorKind::Again && wait != Wait::Dont => {
+                let deadline = limit(wait, state.options.sndtimeo);
+                drop(state);
+                self.send_waiting(rejected.message, ticket, deadline)
             }
-            if let Err(error) = self.wait(ticket, deadline.flatten()) {
+            Err(rejected) => Err(rejected.into()),
+        }
+    }
+
+    /// Sends a message that could not be sent when the ticket was taken.
+    #[cold]
+    fn send_waiting(
+        &self,
+        mut message: Message,
+        mut ticket: u32,
+        deadline: Option<Instant>,
+    ) -> std::result::Result<(), SendError> {
+        let core = self.core();
+        loop {
+            if let Err(error) = self.wait(ticket, deadline) {
                 return Err(SendError { message, error });
+            }
+            ticket = core.signal.ticket();
+            let mut state = match core.lock_open() {
+                Ok(state) => state,
+                Err(error) => return Err(SendError { message, error }),
+            };
+            match core.send_now(&mut state, message) {
+                Ok(()) => return Ok(()),
+                Err(rejected) if rejected.error.kind() == ErrorKind::Again => {
+                    message = rejected.message;
+                }
+                Err(rejected) => return Err(rejected.into()),
             }
         }
     }
@@ -293,12 +311,13 @@ impl Socket {
         self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
     }
 
-    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there.
-    pub fn try_recv_batch(&self, max: usize) -> Attempt<Vec<Message>> {
+    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
+    /// something of each while the socket is locked: it must neither take long nor use the socket.
+    pub fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>> {
         let core = self.core();
         self.try_recv_with(|state, message, _| {
-            let mut batch = vec![message];
-            core.recv_run(state, max, &mut batch, |_, message, _| message);
+            let mut batch = vec![make(message)];
+            core.recv_run(state, max, &mut batch, |_, message, _| make(message));
             batch
         })
     }

@@ -100,46 +100,50 @@ impl Socket {
             Ok(max) if max > 0 => max,
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
-        let mut first = None;
+        // What there is to copy is copied where it lies, without a list of messages in between. Making `bytes` runs no Python
+        // code, which might use the socket; making lists may, so that waits until the socket is unlocked.
+        let make = |message: Message| {
+            if multipart || message.len() > 1 {
+                Err(Box::new(message))
+            } else {
+                Ok(bytes(py, message.head()))
+            }
+        };
+        let mut batch = Vec::new();
         if let Some((frame, _)) = core.next_part() {
             let mut message = Message::single(frame);
             while let Some((frame, _)) = core.next_part() {
                 message.push(frame);
             }
-            first = Some(message);
+            batch.push(make(message));
         }
-        let mut batch = Vec::new();
-        let room = max - usize::from(first.is_some());
-        batch.extend(first);
-        if room > 0 {
-            if batch.is_empty() {
-                batch = self.some(py, room, timeout, flags)?;
-            } else if let Attempt::Done(messages) = core.try_recv_batch(room) {
-                batch.extend(messages);
-            }
+        let room = max - batch.len();
+        if batch.is_empty() {
+            batch = self.some(py, room, timeout, flags, make)?;
+        } else if room > 0
+            && let Attempt::Done(received) = core.try_recv_batch_as(room, make)
+        {
+            batch.extend(received);
         }
-        let mut items = Vec::with_capacity(batch.len());
-        for message in &batch {
-            items.push(if multipart || message.len() > 1 {
-                parts(py, message)?.into_any()
-            } else {
-                bytes(py, message.head())
-            });
-        }
-        PyList::new(py, items)
+        let items = batch.into_iter().map(|item| match item {
+            Ok(bytes) => Ok(bytes),
+            Err(message) => Ok(parts(py, &message)?.into_any()),
+        });
+        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Receives the messages that are there, or waits for one; at most so many.
-    pub(super) fn some(
+    /// Receives the messages that are there, or waits for one; at most so many. `make` is called with the socket locked.
+    pub(super) fn some<T>(
         &self,
         py: Python<'_>,
         most: usize,
         timeout: Option<i64>,
         flags: i32,
-    ) -> PyResult<Vec<Message>> {
+        make: impl Fn(Message) -> T,
+    ) -> PyResult<Vec<T>> {
         let core = self.core()?;
         let waits = flags & DONTWAIT == 0 && timeout != Some(0);
-        match core.try_recv_batch(most) {
+        match core.try_recv_batch_as(most, &make) {
             Attempt::Done(messages) => return Ok(messages),
             Attempt::Failed(error) => return Err(raise(error)),
             Attempt::WouldBlock(()) | Attempt::Contended(()) if waits => {}
@@ -148,16 +152,17 @@ impl Socket {
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => {
                 let received = py.detach(|| core.recv_batch(most, Wait::Dont));
-                return received.map_err(raise);
+                return Ok(received.map_err(raise)?.into_iter().map(make).collect());
             }
         }
         let deadline = match timeout {
             Some(millis) => deadline_in(millis),
             None => deadline_of(core, RCVTIMEO)?,
         };
-        blocking::wait(py, deadline, |until| {
+        let received = blocking::wait(py, deadline, |until| {
             retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
-        })
+        })?;
+        Ok(received.into_iter().map(make).collect())
     }
 
     pub(super) fn recv_to(

@@ -1,5 +1,6 @@
 //! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object for each.
 
+use std::convert::identity;
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, ListBuilder};
@@ -9,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use zeroxide::{Frame, Message, Socket as CoreSocket, Wait};
+use zeroxide::{Attempt, Frame, Message, Socket as CoreSocket};
 use zeroxide_log::Table;
 
 use super::Socket;
@@ -42,7 +43,7 @@ impl Socket {
         let (max_rows, max_bytes) = (most(max_rows, "max_rows")?, most(max_bytes, "max_bytes")?);
         let first = match rest_of_parts(core) {
             Some(message) => vec![message],
-            None => self.some(py, max_rows.min(FEW), timeout, flags)?,
+            None => self.some(py, max_rows.min(FEW), timeout, flags, identity)?,
         };
         let gathered = py.detach(|| {
             let mut rows = Rows::new(frames);
@@ -54,10 +55,10 @@ impl Socket {
                 let Some(room) = rows.room(max_rows, max_bytes) else {
                     return Ok(rows);
                 };
-                messages = match core.recv_batch(room, Wait::Dont) {
-                    Ok(messages) => messages,
+                messages = match core.try_recv_batch_as(room, identity) {
+                    Attempt::Done(messages) => messages,
                     // Whatever it is, the rows so far are not lost: the next call meets it.
-                    Err(_) => return Ok(rows),
+                    _ => return Ok(rows),
                 };
             }
         });
