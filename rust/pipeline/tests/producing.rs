@@ -303,6 +303,17 @@ fn keys_choose_the_collector_and_rows_without_one_take_turns() {
         ..config("")
     })
     .expect("a producer");
+    // Rows without a key go to those that are there.
+    let deadline = Instant::now() + PATIENCE;
+    while !producer
+        .stats()
+        .collectors
+        .iter()
+        .all(|one| one.is_connected)
+    {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
     for row in 0..1000 {
         let key = format!("key {}", row % 7);
         let row = Row {
