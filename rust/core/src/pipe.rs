@@ -360,6 +360,23 @@ impl Pipe {
         }
     }
 
+    /// As [`write_unchecked`](Self::write_unchecked), of a message that others get as well: a small body goes straight to
+    /// its place in the queue.
+    #[inline]
+    pub fn write_copy(&mut self, message: &Message) {
+        if self.own().slot.is_some() {
+            return self.write_unchecked(message.clone());
+        }
+        self.written += 1;
+        self.bytes_written += message.size() as u64;
+        self.publish_written();
+        if message.len() == 1 {
+            self.tx.push(message.head().clone());
+        } else {
+            message.iter().for_each(|frame| self.tx.push(frame.clone()));
+        }
+    }
+
     /// Pushes one frame of a message in order; the message is complete with the frame whose `more` is unset.
     #[inline]
     pub fn write_frame(&mut self, frame: Frame) {

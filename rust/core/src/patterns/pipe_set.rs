@@ -317,6 +317,23 @@ impl PipeSet {
         Ok(())
     }
 
+    /// Writes a copy of a whole message to `id`, as [`write`](Self::write) does. False when the pipe is full or gone.
+    #[inline]
+    pub fn write_copy(&mut self, id: PipeId, message: &Message) -> bool {
+        let Some(entry) = self.entry(id) else {
+            return false;
+        };
+        if !entry.pipe.check_write() {
+            return false;
+        }
+        entry.pipe.write_copy(message);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+        true
+    }
+
     /// Writes `envelope` and then `message` as one message, without building it first. For pipes that do not conflate.
     ///
     /// # Errors
