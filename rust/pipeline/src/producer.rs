@@ -497,22 +497,21 @@ impl Producer {
         let Some(patience) = self.config.patience else {
             return Ok(());
         };
-        for standing in &state.standings {
-            if let Some((since, reason)) = &standing.spool_full
-                && since.elapsed() >= patience
-            {
-                return Err(Failure::SpoolFull {
-                    seconds: since.elapsed().as_secs_f64(),
-                    reason: reason.clone(),
-                    rows: standing.unspooled,
-                });
-            }
-        }
         let is_waiting = |lane: &intake::Lane| lane.acked < lane.rows;
         let impatient = |since: Option<Instant>| since.filter(|since| since.elapsed() >= patience);
         let lanes = state.intake.lanes().iter().zip(&state.standings);
         for (lane, standing) in lanes {
-            let error = if let Some(since) = impatient(standing.gone) {
+            let error = if let Some((since, reason)) = &standing.spool_full {
+                // With room there, a collector that is gone would matter less.
+                if since.elapsed() < patience {
+                    continue;
+                }
+                Failure::SpoolFull {
+                    seconds: since.elapsed().as_secs_f64(),
+                    reason: reason.clone(),
+                    rows: standing.unspooled,
+                }
+            } else if let Some(since) = impatient(standing.gone) {
                 Failure::Gone {
                     endpoint: standing.endpoint.clone(),
                     seconds: since.elapsed().as_secs_f64(),
