@@ -64,6 +64,17 @@ class TestBeginning:
         with pytest.raises(ValueError, match="has offsets 5 to 9"):
             stream(logs, startingOffsets=json.dumps({A: 10})).initialOffset()
 
+    def test_out_of_a_checkpoint(self):
+        """Whose offsets are those of its log, and of no other at the same address."""
+        log = Log(earliest=2, latest=9)
+        text = json.dumps({"version": 1, "collectors": {A: {"log": "a1", "offset": 5}}})
+        assert at(stream(Opener(a=log), startingOffsets=text).initialOffset()) == 5
+        log.log_id = "a2"
+        with pytest.raises(DataLoss, match=r"from 5 on.* log a1.* log a2 with offsets 2 to 9"):
+            stream(Opener(a=log), startingOffsets=text).initialOffset()
+        lossy = stream(Opener(a=log), startingOffsets=text, failOnDataLoss="false")
+        assert at(lossy.initialOffset()) == 2
+
     def test_by_time(self):
         logs = Opener(a=Log(latest=100), b=Log("b1", latest=10))
         reader = stream(logs, "a", "b", startingTimestamp="20500", startingOffsets="earliest")

@@ -317,6 +317,17 @@ impl PipeSet {
         Ok(())
     }
 
+    /// As [`write`](Self::write), where [`check_write`](Self::check_write) has just said that there is room.
+    #[inline]
+    pub fn write_checked(&mut self, id: PipeId, message: Message) {
+        let Some(entry) = self.entry(id) else { return };
+        entry.pipe.write_unchecked(message);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
     /// Writes a copy of a whole message to `id`, as [`write`](Self::write) does. False when the pipe is full or gone.
     #[inline]
     pub fn write_copy(&mut self, id: PipeId, message: &Message) -> bool {
@@ -367,14 +378,8 @@ impl PipeSet {
 
     /// Writes a message that is exempt from the high-water mark, as subscriptions are.
     pub fn write_exempt(&mut self, id: PipeId, message: Message) {
-        let Some(entry) = self.entry(id) else { return };
-        if entry.pipe.is_far_closed() {
-            return;
-        }
-        entry.pipe.write_unchecked(message);
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty.push(id);
+        if self.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
+            self.write_checked(id, message);
         }
     }
 
