@@ -240,6 +240,31 @@ class TestBatches:
         end, _ = run(reader, end)
         assert at(end) == 11
 
+    def test_limit_by_bytes_where_the_log_knows_how_large_rows_are(self):
+        class Weighed(Log):
+            def offset_after(self, start, size):
+                if self.is_old:
+                    raise Refused("no such request", code="malformed")
+                # Rows up to 100 have 10 bytes, later ones 500.
+                small = min(size // 10, max(100 - start, 0))
+                return min(start + small + (size - 10 * small) // 500, self.latest)
+
+            is_old = False
+
+        log = Weighed(latest=300, row_bytes=100)
+        reader = stream(Opener(a=log), startingOffsets="earliest", maxBytesPerTrigger=900)
+        end, _ = run(reader, reader.initialOffset())
+        assert at(end) == 90
+        end, _ = run(reader, end)
+        assert at(end) == 101
+        end, _ = run(reader, end)
+        assert at(end) == 102
+        end, _ = run(reader, end)
+        assert at(end) == 103
+        log.is_old = True
+        end, _ = run(reader, end)
+        assert at(end) == 112, "the mean"
+
     def test_the_smaller_of_two_limits(self):
         given = {"maxOffsetsPerTrigger": 50, "maxBytesPerTrigger": 1000}
         reader = stream(Opener(a=Log(latest=300)), startingOffsets="earliest", **given)

@@ -21,7 +21,7 @@
 
 Streams; a batch takes no notice of these
     ``maxOffsetsPerTrigger``   rows per batch, shared out by what each collector has
-    ``maxBytesPerTrigger``     about so many bytes per batch, by the log's mean
+    ``maxBytesPerTrigger``     about so many bytes per batch, as they lie in the log
     ``minOffsetsPerTrigger``   a batch waits for so many rows, but no longer than
     ``maxTriggerDelay``        ``15m``
     ``consumerGroup``          tells collectors what this query has read, so that their retention

@@ -346,23 +346,31 @@ impl Pipe {
     /// is exempt from the high-water mark (subscriptions, replies that must not block).
     #[inline]
     pub fn write_unchecked(&mut self, message: Message) {
+        if self.own().slot.is_some() {
+            return self.replace_newest(message);
+        }
         self.written += 1;
         self.bytes_written += message.size() as u64;
-        if let Some(slot) = &self.own().slot {
-            let replaced = lock(&slot.newest).replace(message);
-            if replaced.is_some() {
-                // Conflated away: the depth must not grow without bound.
-                self.written -= 1;
-                self.own().conflated.fetch_add(1, Ordering::Relaxed);
-            }
-            self.own()
-                .counts
-                .written
-                .store(self.written, Ordering::Release);
-            return;
-        }
         self.publish_written();
         message.for_each_frame(|frame| self.tx.push(frame));
+    }
+
+    /// As [`write_unchecked`](Self::write_unchecked), where messages conflate.
+    #[inline(never)]
+    fn replace_newest(&mut self, message: Message) {
+        self.written += 1;
+        self.bytes_written += message.size() as u64;
+        let Some(slot) = &self.own().slot else { return };
+        let replaced = lock(&slot.newest).replace(message);
+        if replaced.is_some() {
+            // Conflated away: the depth must not grow without bound.
+            self.written -= 1;
+            self.own().conflated.fetch_add(1, Ordering::Relaxed);
+        }
+        self.own()
+            .counts
+            .written
+            .store(self.written, Ordering::Release);
     }
 
     /// As [`write_unchecked`](Self::write_unchecked), of a message that others get as well: a small body goes straight to
@@ -484,16 +492,25 @@ impl Pipe {
     /// the next.
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
-        let message = if let Some(slot) = &self.far().slot {
-            lock(&slot.newest).take()?
+        if self.far().slot.is_some() {
+            return self.read_newest();
+        }
+        let head = self.rx.pop()?;
+        let message = if head.more() {
+            self.read_rest(head)
         } else {
-            let head = self.rx.pop()?;
-            if head.more() {
-                self.read_rest(head)
-            } else {
-                Message::single(head)
-            }
+            Message::single(head)
         };
+        self.bytes_read += message.size() as u64;
+        self.count_read();
+        Some(message)
+    }
+
+    /// As [`read`](Self::read), where messages conflate.
+    #[inline(never)]
+    fn read_newest(&mut self) -> Option<Message> {
+        let slot = self.far().slot.as_ref()?;
+        let message = lock(&slot.newest).take()?;
         self.bytes_read += message.size() as u64;
         self.count_read();
         Some(message)
@@ -513,6 +530,7 @@ impl Pipe {
         Some(frame)
     }
 
+    #[inline(never)]
     fn read_rest(&mut self, head: Frame) -> Message {
         let mut more = head.more();
         let mut message = Message::single(head);
