@@ -1,5 +1,6 @@
 //! Receiving.
 
+use std::convert::identity;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -100,36 +101,32 @@ impl Socket {
             Ok(max) if max > 0 => max,
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
-        // What there is to copy is copied where it lies, without a list of messages in between. Making `bytes` runs no Python
-        // code, which might use the socket; making lists may, so that waits until the socket is unlocked.
-        let make = |message: Message| {
-            if multipart || message.len() > 1 {
-                Err(Box::new(message))
-            } else {
-                Ok(bytes(py, message.head()))
-            }
-        };
         let mut batch = Vec::new();
         if let Some((frame, _)) = core.next_part() {
             let mut message = Message::single(frame);
             while let Some((frame, _)) = core.next_part() {
                 message.push(frame);
             }
-            batch.push(make(message));
+            batch.push(message);
         }
         let room = max - batch.len();
         if batch.is_empty() {
-            batch = self.some(py, room, timeout, flags, make)?;
+            // `bytes` are made later: copied out right after it was moved, each message would wait for its own stores.
+            batch = self.some(py, room, timeout, flags, identity)?;
         } else if room > 0
-            && let Attempt::Done(received) = core.try_recv_batch_as(room, make)
+            && let Attempt::Done(received) = core.try_recv_batch_as(room, identity)
         {
             batch.extend(received);
         }
-        let items = batch.into_iter().map(|item| match item {
-            Ok(bytes) => Ok(bytes),
-            Err(message) => Ok(parts(py, &message)?.into_any()),
-        });
-        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+        let mut items = Vec::with_capacity(batch.len());
+        for message in &batch {
+            items.push(if multipart || message.len() > 1 {
+                parts(py, message)?.into_any()
+            } else {
+                bytes(py, message.head())
+            });
+        }
+        PyList::new(py, items)
     }
 
     /// Receives the messages that are there, or waits for one; at most so many. `make` is called with the socket locked.
