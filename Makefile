@@ -15,6 +15,7 @@ help:
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
 	@echo 'make bench     side by side with pyzmq, pyomq and libzmq; make bench-quick: the same, shorter'
+	@echo 'make bench-pipeline  producer, collector and Spark together'
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tried in a clean environment'

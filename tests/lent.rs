@@ -3,8 +3,11 @@
 
 mod common;
 
+use std::fs;
 use std::io::Write;
 use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -102,6 +105,65 @@ fn several_threads_may_wait() {
     for thread in threads {
         thread.join().unwrap();
     }
+}
+
+#[test]
+fn who_keeps_up_reads_bursts_too() {
+    let _watchdog = Watchdog::new("who_keeps_up_reads_bursts_too");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    let monitor = Monitor::of(&context, &pull);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let mut peer = raw::join(&endpoint, "PUSH");
+    let fd = monitor.wait_for(EventKind::Accepted).value;
+    const EACH: usize = 10;
+    let taken = Arc::new(AtomicUsize::new(0));
+    let receiver = {
+        let (pull, taken) = (pull.clone(), taken.clone());
+        thread::spawn(move || {
+            for n in 0.. {
+                let message = pull.take();
+                if message == "end" {
+                    return;
+                }
+                assert_eq!(message, n.to_string());
+                taken.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    };
+    // Now and then the I/O thread is just at work on the connection, and the wait that follows is left to it.
+    let mut bursts = 0;
+    until(|| {
+        if taken.load(Ordering::Relaxed) == bursts * EACH {
+            let burst = bursts * EACH..(bursts + 1) * EACH;
+            let burst = burst.flat_map(|n| raw::frame(0, n.to_string().as_bytes()));
+            peer.write_all(&burst.collect::<Vec<u8>>()).unwrap();
+            bursts += 1;
+        }
+        !is_watched(fd)
+    });
+    peer.write_all(&raw::frame(0, b"end")).unwrap();
+    receiver.join().unwrap();
+}
+
+/// Whether an epoll of this process is to tell of input from the descriptor.
+fn is_watched(fd: u32) -> bool {
+    const INPUT: u32 = 1;
+    let infos = fs::read_dir("/proc/self/fdinfo").unwrap();
+    // A descriptor may be closed between the two looks.
+    let infos = infos.filter_map(|info| fs::read_to_string(info.ok()?.path()).ok());
+    infos
+        .flat_map(|info| info.lines().map(str::to_owned).collect::<Vec<_>>())
+        .any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["tfd:", watched, "events:", events, ..] => {
+                    watched.parse() == Ok(fd)
+                        && u32::from_str_radix(events, 16).unwrap() & INPUT != 0
+                }
+                _ => false,
+            }
+        })
 }
 
 #[test]

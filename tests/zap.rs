@@ -44,15 +44,43 @@ impl Monitor {
     }
 }
 
+/// Where questions go.
+fn place(context: &Context, socket_type: SocketType) -> Socket {
+    let socket = context.socket(socket_type).unwrap();
+    socket.bind(HANDLER).unwrap();
+    socket
+}
+
+/// A handler at work, until it goes by itself or the test is over, and the context with it.
+struct Handler {
+    context: Context,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handler {
+    /// Waits until it has gone by itself.
+    fn join(mut self) {
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.context.shutdown();
+            assert!(thread.join().is_ok() || thread::panicking());
+        }
+    }
+}
+
 /// A handler that answers requests with what `answer` makes of them, until it returns nothing.
 fn handler(
     context: &Context,
     socket_type: SocketType,
     answer: impl Fn(Vec<Frame>) -> Option<Vec<Frame>> + Send + 'static,
-) -> JoinHandle<()> {
-    let socket = context.socket(socket_type).unwrap();
-    socket.bind(HANDLER).unwrap();
-    thread::spawn(move || {
+) -> Handler {
+    let socket = place(context, socket_type);
+    let thread = thread::spawn(move || {
         // Ends with the context.
         while let Ok(request) = socket.recv(Wait::Forever) {
             let mut frames: Vec<Frame> = request.into_iter().collect();
@@ -64,6 +92,17 @@ fn handler(
                 .unwrap();
         }
         socket.close(None);
+    });
+    Handler {
+        context: context.clone(),
+        thread: Some(thread),
+    }
+}
+
+/// A handler that lets everybody in.
+fn gate(context: &Context) -> Handler {
+    handler(context, SocketType::Rep, |request| {
+        reply(&request, "200", "", b"")
     })
 }
 
@@ -119,7 +158,7 @@ fn a_handler_of_either_type_lets_a_peer_in_under_a_name() {
     let _dog = Watchdog::new("a_handler_of_either_type_lets_a_peer_in_under_a_name");
     for socket_type in [SocketType::Rep, SocketType::Router] {
         let context = Context::new();
-        let asked = handler(&context, socket_type, |request| {
+        let _asked = handler(&context, socket_type, |request| {
             let [version, _, domain, address, identity, mechanism] = &request[..] else {
                 panic!("{request:?}");
             };
@@ -142,8 +181,6 @@ fn a_handler_of_either_type_lets_a_peer_in_under_a_name() {
         monitor.expect(EventKind::HandshakeSucceeded, 0);
         rep.send(message([b"world"]), Wait::Forever).unwrap();
         assert_eq!(text(&req.recv(Wait::Forever).unwrap()), "world");
-        context.shutdown();
-        asked.join().unwrap();
     }
 }
 
@@ -152,16 +189,13 @@ fn a_refusal_has_a_status() {
     let _dog = Watchdog::new("a_refusal_has_a_status");
     for (status, number) in [("300", 300), ("400", 400), ("500", 500)] {
         let context = Context::new();
-        let asked = handler(&context, SocketType::Rep, move |request| {
+        let _asked = handler(&context, SocketType::Rep, move |request| {
             reply(&request, status, "", b"")
         });
-        let (_pull, monitor, push) = meet(&context, &domain());
+        let (_pull, monitor, _push) = meet(&context, &domain());
         monitor.expect(EventKind::HandshakeFailedAuth, number);
         // It tries again.
         monitor.expect(EventKind::HandshakeFailedAuth, number);
-        push.close(None);
-        context.shutdown();
-        asked.join().unwrap();
     }
 }
 
@@ -169,8 +203,7 @@ fn a_refusal_has_a_status() {
 fn who_says_too_much_and_goes_before_the_answer_is_let_go() {
     let _dog = Watchdog::new("who_says_too_much_and_goes_before_the_answer_is_let_go");
     let context = Context::new();
-    let silent = context.socket(SocketType::Rep).unwrap();
-    silent.bind(HANDLER).unwrap();
+    let silent = place(&context, SocketType::Rep);
     let options = [
         domain()[0].clone(),
         // Nothing else would end it.
@@ -207,21 +240,18 @@ fn an_answer_that_is_none_is_refused() {
     ];
     for (what, spoil, code) in answers {
         let context = Context::new();
-        let asked = handler(&context, SocketType::Rep, move |request| {
+        let _asked = handler(&context, SocketType::Rep, move |request| {
             let mut reply = reply(&request, "200", "", b"")?;
             spoil(&mut reply);
             Some(reply)
         });
-        let (_pull, monitor, push) = meet(&context, &domain());
+        let (_pull, monitor, _push) = meet(&context, &domain());
         let event = monitor.next();
         assert_eq!(
             event,
             (EventKind::HandshakeFailedProtocol as u16, code),
             "{what}"
         );
-        push.close(None);
-        context.shutdown();
-        asked.join().unwrap();
     }
 }
 
@@ -229,8 +259,7 @@ fn an_answer_that_is_none_is_refused() {
 fn a_handler_of_the_wrong_type_lets_nobody_in() {
     let _dog = Watchdog::new("a_handler_of_the_wrong_type_lets_nobody_in");
     let context = Context::new();
-    let odd = context.socket(SocketType::Pull).unwrap();
-    odd.bind(HANDLER).unwrap();
+    let _odd = place(&context, SocketType::Pull);
     let (_pull, monitor, _push) = meet(&context, &domain());
     monitor.expect(EventKind::HandshakeFailedProtocol, 0x2000_0000);
 }
@@ -266,24 +295,19 @@ fn a_handler_that_goes_takes_its_questions_with_it() {
     let dying = handler(&context, SocketType::Rep, |_| None);
     let (pull, monitor, push) = meet(&context, &domain());
     monitor.expect(EventKind::HandshakeFailedNoDetail, 14);
-    dying.join().unwrap();
+    dying.join();
     // The next one is asked when the peer comes again.
-    let asked = handler(&context, SocketType::Rep, |request| {
-        reply(&request, "200", "", b"")
-    });
+    let _asked = gate(&context);
     while monitor.next().0 != EventKind::HandshakeSucceeded as u16 {}
     push.send(message([b"made it"]), Wait::Forever).unwrap();
     assert_eq!(text(&pull.recv(Wait::Forever).unwrap()), "made it");
-    context.shutdown();
-    asked.join().unwrap();
 }
 
 #[test]
 fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
     let _dog = Watchdog::new("a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take");
     let context = Context::new();
-    let slow = context.socket(SocketType::Rep).unwrap();
-    slow.bind(HANDLER).unwrap();
+    let slow = place(&context, SocketType::Rep);
     let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(50))];
     let (_pull, monitor, push) = meet(&context, &options);
     monitor.expect(EventKind::HandshakeFailedNoDetail, 110);
@@ -297,8 +321,7 @@ fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
 fn an_answer_that_comes_too_late_does_no_harm() {
     let _dog = Watchdog::new("an_answer_that_comes_too_late_does_no_harm");
     let context = Context::new();
-    let slow = context.socket(SocketType::Rep).unwrap();
-    slow.bind(HANDLER).unwrap();
+    let slow = place(&context, SocketType::Rep);
     let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(300))];
     let (pull, monitor, push) = meet(&context, &options);
     let answer = |request: Message| {
@@ -326,8 +349,7 @@ fn an_answer_that_comes_too_late_does_no_harm() {
 fn questions_of_peers_that_went_do_not_pile_up() {
     let _dog = Watchdog::new("questions_of_peers_that_went_do_not_pile_up");
     let context = Context::new();
-    let idle = context.socket(SocketType::Rep).unwrap();
-    idle.bind(HANDLER).unwrap();
+    let idle = place(&context, SocketType::Rep);
     let options = [domain()[0].clone(), (ids::HANDSHAKE_IVL, Value::Int(20))];
     let (pull, endpoint) = server(&context, SocketType::Pull, &options);
     for _ in 0..200 {
@@ -388,8 +410,7 @@ fn keys_are_checked_without_a_handler() {
     let _dog = Watchdog::new("keys_are_checked_without_a_handler");
     let context = Context::new();
     // It would refuse everybody, but it is not asked.
-    let odd = context.socket(SocketType::Pull).unwrap();
-    odd.bind(HANDLER).unwrap();
+    let _odd = place(&context, SocketType::Pull);
     let (server_public, server_secret) = curve_keypair().unwrap();
     let (alice_public, alice_secret) = curve_keypair().unwrap();
     let (_, eve_secret) = curve_keypair().unwrap();

@@ -1,5 +1,6 @@
 """Collectors in processes of their own, and what is in a log."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from support import lasting_endpoint
 
 SERVE = """
 import sys
@@ -23,7 +26,7 @@ class Process:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.endpoint = "tcp://127.0.0.1:*"
+        self.endpoint = lasting_endpoint()
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
@@ -47,6 +50,8 @@ class Process:
         """The process stands still: it answers nobody, and its connections stay up."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # Until all of its threads stand still.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def go_on(self) -> None:
         assert self._process is not None

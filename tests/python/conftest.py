@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 from programs import Programs
-from support import Sockets
+from support import PATIENCE, Sockets
 
 MODULE = os.environ.get("ZEROXIDE_TEST_MODULE", "zeroxide")
 
@@ -53,7 +53,7 @@ def context(zmq):
     """A context whose sockets give up in the end rather than hang the test."""
     context = zmq.Context()
     context.linger = 0
-    context.rcvtimeo = context.sndtimeo = 20_000
+    context.rcvtimeo = context.sndtimeo = int(PATIENCE * 1000)
     yield context
     context.destroy(linger=0)
     gc.collect()

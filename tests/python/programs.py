@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30
 
 # Runs a program on another module than the one it imports.
 ON_ANOTHER = """
@@ -70,8 +71,8 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Ctrl-C ends a program that runs for ever, soon and with Python's own traceback. Returns what else it wrote."""
+    """Ctrl-C ends a program that runs for ever, with Python's own traceback. Returns what else it wrote."""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=5)
+    out, err = process.communicate(timeout=PATIENCE)
     assert "KeyboardInterrupt" in err
     return out

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import socket as tcp
 import subprocess
 import sys
 import textwrap
@@ -12,9 +13,11 @@ from types import ModuleType
 from typing import Any
 
 _numbers = itertools.count()
+_ports = itertools.count()
 
-# How long to wait for something that will happen. It is no claim about speed.
-PATIENCE = 20.0
+# How long to wait for something that will happen. It is no claim about speed: it has to do on a machine that does
+# twenty other things, and twice as long has to fit into the two minutes that a test may take.
+PATIENCE = 50.0
 
 
 class Sockets:
@@ -52,6 +55,22 @@ class Sockets:
     def pair(self, bound: int, connected: int, transport: str = "tcp") -> tuple[Any, Any]:
         one = self.bound(bound, transport)
         return one, self.connected(connected, one)
+
+
+def lasting_endpoint() -> str:
+    """A tcp address for whoever binds to it again and again.
+
+    It is not among the ports that the system hands out, so that nobody else gets it in between.
+    """
+    while True:
+        port = 10_000 + (os.getpid() * 61 + next(_ports)) % 20_000
+        with tcp.socket() as probe:
+            probe.setsockopt(tcp.SOL_SOCKET, tcp.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return f"tcp://127.0.0.1:{port}"
 
 
 def attend(zmq: ModuleType, *sockets: Any) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from support import PATIENCE, eventually
+from support import PATIENCE, Background, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -146,9 +146,8 @@ def test_retention_by_size_and_by_groups(directory):
     with collectors.Collector(directory / "a", retention_bytes=50_000, **settings) as collector:
         client = collectors.Client(collector.endpoint, timeout=PATIENCE)
         fill(collector)
-        # Looked at every few seconds.
-        eventually(lambda: client.info().earliest > 0)
-        assert client.info().bytes <= 60_000
+        # Looked at every second, also in the middle of all this.
+        eventually(lambda: client.info().earliest > 0 and client.info().bytes <= 60_000)
         with pytest.raises(collectors.DataLoss) as lost:
             list(client.fetch(0, 10))
         assert (lost.value.asked, lost.value.latest) == (0, 10)
@@ -305,11 +304,16 @@ def test_interrupted_while_the_disk_is_slow(directory):
         def handler(number, frame):
             raise Woken
 
+        def wake():
+            eventually(lambda: collector.stats()["rows"] == 1)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
         before = signal.signal(signal.SIGALRM, handler)
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            waker = Background(wake)
             with pytest.raises(Woken):
                 collector.append([b"a"], timeout=None)
+            waker.result()
         finally:
             signal.signal(signal.SIGALRM, before)
         with pytest.raises(collectors.CollectorError, match="within"):

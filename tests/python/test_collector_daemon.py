@@ -14,7 +14,7 @@ import sys
 import threading
 
 import pytest
-from support import PATIENCE, eventually
+from support import PATIENCE, eventually, lasting_endpoint
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -25,11 +25,9 @@ pa = pytest.importorskip("pyarrow")
 class Daemon:
     """A running `zeroxide collector`, with its endpoints by name."""
 
-    def __init__(
-        self, directory, *arguments, prefix=(), environment=None, bind="tcp://127.0.0.1:*"
-    ):
+    def __init__(self, directory, *arguments, prefix=(), environment=None, bind=None):
         command = [*prefix, sys.executable, "-m", "zeroxide", "collector", "--dir", directory]
-        command += ["--bind", bind, "--log-format", "json", *arguments]
+        command += ["--bind", bind or lasting_endpoint(), "--log-format", "json", *arguments]
         self.process = subprocess.Popen(
             [str(word) for word in command],
             stdout=subprocess.DEVNULL,
@@ -414,6 +412,21 @@ def test_mistakes(directory, arguments, status, text):
     )
     assert (result.returncode, text in result.stderr) == (status, True), result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_an_address_for_http_that_is_taken(directory):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "zeroxide", "collector", "--dir", directory / "log"]
+        result = subprocess.run(
+            [*command, "--bind", "tcp://127.0.0.1:*", "--http", where],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert result.returncode == 1
+    assert f"cannot listen for HTTP at {where}: Address already in use" in result.stderr
 
 
 def test_two_cannot_have_a_folder(directory):

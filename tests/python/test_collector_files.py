@@ -7,6 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from support import eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -101,6 +102,7 @@ def test_files_give_what_the_collector_gave(written, place):
             if row["topic"].startswith(("a/", "b/1"))
         ]
         assert chosen.to_pylist() == wanted
+        assert read(log, topics=[]) == table
         narrow = next(log.fetch(0, 1, partition=7))
         assert narrow.schema.names == table.schema.names[:10]
         assert narrow.column("partition").to_pylist() == [7]
@@ -269,8 +271,7 @@ def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
 
     (tmp_path / "archive").write_text("a file where a folder should be")
     archiver = Archiver(written[0], str(tmp_path / "archive"), every=0.01)
-    while archiver.failure is None:
-        pass
+    eventually(lambda: archiver.failure)
     (tmp_path / "archive").unlink()
     archiver.close()
     assert archiver.archived == ROWS

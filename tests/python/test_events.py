@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from support import PATIENCE, Background, run_script
+from support import PATIENCE, Background, lasting_endpoint, run_script
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -190,10 +190,11 @@ def test_wait_connected_where_nobody_is_yet(zmq, sockets, context):
 
 
 def test_wait_connected_until_the_peer_is_back(zmq, sockets, context):
-    pull = sockets.bound(zmq.PULL)
+    endpoint = lasting_endpoint()
+    pull = context.socket(zmq.PULL)
+    pull.bind(endpoint)
     push = sockets.connected(zmq.PUSH, pull, reconnect_ivl=1)
     push.wait_connected()
-    endpoint = pull.last_endpoint.decode()
     events = push.monitor_events(zmq.EVENT_DISCONNECTED)
     pull.close()
     events.recv(20_000)

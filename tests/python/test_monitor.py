@@ -3,6 +3,7 @@
 import socket as tcp
 
 import pytest
+from support import lasting_endpoint
 
 
 def events_until(zmq, monitor, last):
@@ -103,17 +104,15 @@ def test_only_within_the_process(zmq, context):
 
 
 def test_refused_connections_are_retried(zmq, context):
-    with tcp.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    endpoint = lasting_endpoint()
     with context.socket(zmq.PUSH) as push:
         push.reconnect_ivl = 1
         monitor = push.get_monitor_socket()
-        push.connect(f"tcp://127.0.0.1:{port}")
+        push.connect(endpoint)
         for _ in range(3):
             retried = events_until(zmq, monitor, zmq.EVENT_CONNECT_RETRIED)[-1]
             assert retried["value"] >= 0
-            assert retried["endpoint"] == b"tcp://127.0.0.1:%d" % port
+            assert retried["endpoint"].decode() == endpoint
 
 
 def test_failed_bind(zmq, sockets, context):

@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from support import eventually
 
 
 def test_both_ways(zmq, sockets, transport):
@@ -61,19 +60,13 @@ def test_work_is_shared(zmq, sockets):
 
 def test_fair_queuing(zmq, sockets):
     """However much one sends, the others are heard."""
-    pull = sockets.bound(zmq.PULL)
+    # Over inproc a message is there as soon as it is sent.
+    pull = sockets.bound(zmq.PULL, "inproc")
     pushes = [sockets.connected(zmq.PUSH, pull) for _ in range(10)]
-    for push in pushes:
-        push.send(b"hello")
-    for _ in pushes:
-        pull.recv()
     for number in range(500):
         pushes[0].send(b"0 %d" % number)
-    # All of that has arrived before the slow ones say something.
-    eventually(lambda: pull.poll(0))
     for name, push in enumerate(pushes[1:], 1):
         push.send(b"%d slow" % name)
-        # It is certain to be there when a second message of the same sender can be.
     slow = set()
     received = 0
     while len(slow) < 9:
@@ -81,7 +74,8 @@ def test_fair_queuing(zmq, sockets):
         received += 1
         if what == b"slow":
             slow.add(sender)
-    assert received <= 509
+    # Those of the others come in between, one for each at the most.
+    assert received <= 20
 
 
 def test_order_is_kept(zmq, sockets, transport):
@@ -108,7 +102,8 @@ def test_high_water(zmq, context, sockets, transport):
             sent += 1
             push.poll(20, zmq.POLLOUT)
     assert sent >= (5 if transport == "inproc" else 2)
-    assert push.poll(0, zmq.POLLOUT) == 0
+    if transport == "inproc":  # with a kernel in between there may be room again by now
+        assert push.poll(0, zmq.POLLOUT) == 0
     for number in range(sent):
         assert int(pull.recv()[:9]) == number
     push.send(b"goes again")

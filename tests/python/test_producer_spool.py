@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 from collecting import process, seqs, values
@@ -80,10 +79,8 @@ def test_what_does_not_fit_into_memory_is_read_again(directory):
         collector.kill()
         spool = directory / "spool"
         with Producer(collector.endpoint, spool=spool, max_unacked_bytes=100_000) as producer:
-            began = time.monotonic()
             for row in range(50_000):
                 producer.send(b"%050d" % row)
-            assert time.monotonic() - began < 30
             collector.start()
             producer.flush(30)
         assert values(collector.endpoint) == [b"%050d" % row for row in range(50_000)]

@@ -2,7 +2,7 @@
 
 import pytest
 from patterns import subscribe
-from support import attend, eventually, synchronise
+from support import attend, eventually, lasting_endpoint, synchronise
 
 
 def test_prefixes(zmq, sockets, transport):
@@ -194,8 +194,9 @@ def test_invert_matching(zmq, sockets):
 
 
 def test_subscription_survives_a_restart(zmq, context, sockets):
-    first = sockets.bound(zmq.XPUB)
-    endpoint = first.last_endpoint.decode()
+    endpoint = lasting_endpoint()
+    first = context.socket(zmq.XPUB)
+    first.bind(endpoint)
     sub = sockets.connected(zmq.SUB, first)
     subscribe(zmq, first, sub, b"a")
     first.close(linger=0)

@@ -64,7 +64,7 @@ def dealer(zmq):
 
 @pytest.mark.parametrize("name", BLOCKING)
 def test_a_handler_may_end_the_call(zmq, dealer, name):
-    with alarms(raise_at=3), pytest.raises(Interruption):
+    with pytest.raises(Interruption), alarms(raise_at=3):
         BLOCKING[name](zmq, dealer)
     dealer.bind("inproc://still-good")
 
@@ -73,7 +73,7 @@ def test_a_handler_may_end_the_call(zmq, dealer, name):
 @pytest.mark.parametrize("name", ["send_batch", "recv_batch"])
 def test_a_handler_may_end_a_batch(zmq, dealer, name):
     calls = {"send_batch": lambda: dealer.send_batch([b""]), "recv_batch": dealer.recv_batch}
-    with alarms(raise_at=3), pytest.raises(Interruption):
+    with pytest.raises(Interruption), alarms(raise_at=3):
         calls[name]()
 
 
@@ -81,13 +81,13 @@ def test_a_handler_may_end_a_batch(zmq, dealer, name):
 def test_a_handler_may_end_flush(zmq, dealer):
     dealer.connect("tcp://127.0.0.1:1")
     dealer.send(b"")
-    with alarms(raise_at=3), pytest.raises(Interruption):
+    with pytest.raises(Interruption), alarms(raise_at=3):
         dealer.flush()
 
 
 def test_a_handler_may_end_a_proxy(zmq, dealer):
     other = dealer.context.socket(zmq.DEALER)
-    with other, alarms(raise_at=3), pytest.raises(Interruption):
+    with other, pytest.raises(Interruption), alarms(raise_at=3):
         zmq.proxy(dealer, other)
 
 
@@ -95,7 +95,7 @@ def test_a_handler_may_end_a_proxy(zmq, dealer):
 def test_a_handler_may_end_term_for_a_while(zmq):
     context = zmq.Context()
     socket = context.socket(zmq.PUSH)
-    with alarms(raise_at=3), pytest.raises(Interruption):
+    with pytest.raises(Interruption), alarms(raise_at=3):
         context.term()
     assert not context.closed
     socket.close()
@@ -107,7 +107,7 @@ def test_a_handler_may_end_term_for_a_while(zmq):
 def test_a_handler_may_end_a_wait_for_memory(zmq, dealer):
     dealer.connect("tcp://127.0.0.1:1")
     tracker = dealer.send(b"x" * 100_000, copy=False, track=True)
-    with alarms(raise_at=3), pytest.raises(Interruption):
+    with pytest.raises(Interruption), alarms(raise_at=3):
         tracker.wait()
 
 
@@ -194,7 +194,7 @@ def test_other_threads_do_not_take_signals(zmq, context):
     with context.socket(zmq.PULL) as socket:
         socket.bind("tcp://127.0.0.1:*")
         waiting = Background(socket.recv)
-        with alarms(raise_at=2), pytest.raises(Interruption):
+        with pytest.raises(Interruption), alarms(raise_at=2):
             while True:
                 signal.pause()
         socket.close() if zmq.__name__ != "zmq" else None

@@ -5,11 +5,11 @@ import ctypes
 import gc
 import pickle
 import selectors
-import socket as tcp
 import warnings
 from array import array
 
 import pytest
+from support import eventually, lasting_endpoint
 
 # ---- life ---------------------------------------------------------------------------
 
@@ -153,12 +153,7 @@ def test_bind_and_connect(zmq, sockets, transport):
 
 
 def test_connect_before_bind(zmq, context, sockets, transport):
-    if transport == "tcp":
-        with tcp.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            endpoint = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    else:
-        endpoint = sockets.endpoint(transport)
+    endpoint = lasting_endpoint() if transport == "tcp" else sockets.endpoint(transport)
     push = context.socket(zmq.PUSH)
     push.connect(endpoint)
     push.send(b"early")
@@ -204,8 +199,6 @@ def test_unbind(zmq, sockets, transport):
     other = sockets.context.socket(zmq.PULL)
     with other:
         # The name is free again at once, or as soon as the I/O thread has let go.
-        from support import eventually
-
         def bound():
             try:
                 other.bind(endpoint)

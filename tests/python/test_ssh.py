@@ -77,13 +77,13 @@ def test_a_socket_through_a_tunnel(zmq, sockets, context, tunnel, ssh):
     pull = sockets.bound(zmq.PULL)
     with context.socket(zmq.PUSH) as push:
         endpoint = pull.last_endpoint.decode()
-        pid = tunnel.tunnel_connection(push, endpoint, "me@gate:2222", "key", timeout=1)
+        pid = tunnel.tunnel_connection(push, endpoint, "me@gate:2222", "key", timeout=600)
         assert push.last_endpoint != pull.last_endpoint
         push.send(b"through")
         assert pull.recv() == b"through"
         os.kill(pid, 0)
     last = calls()[-1]
-    for words in ("'-i', 'key'", "'-p', '2222'", "'me@gate'", "sleep 1"):
+    for words in ("'-i', 'key'", "'-p', '2222'", "'me@gate'", "sleep 600"):
         assert words in last
     os.kill(pid, 15)
 

@@ -79,8 +79,8 @@ def test_timeout_ends_a_partition_with_what_came(bound, background, caplog):
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send_batch([b"a", b"b"]))
     started = time.monotonic()
-    rows, _ = read(endpoint, timeoutMs="700", endOfStream="END")
-    assert 0.6 < time.monotonic() - started < 30
+    rows, _ = read(endpoint, timeoutMs="3000", endOfStream="END")
+    assert time.monotonic() - started > 2.9
     assert values(rows) == [b"a", b"b"]
     # It was to end otherwise, so that is told.
     assert "ended by timeoutMs after 2 messages" in caplog.text

@@ -119,6 +119,7 @@ def test_a_batch_takes_the_options_of_a_stream():
         ({"zmq.rcvhwm": "5"}, "'zmq.rcvhwm' is for mode=live"),
         ({"fetch": "files"}, "one folder in option 'collector.dir' for each endpoint"),
         ({"fetch": "mail"}, "socket, files"),
+        ({"collector.dir": "/log"}, "is for fetch=files or collector=embedded"),
         ({"endpoint": "tcp://a:1,tcp://a:1"}, "names a collector twice"),
         ({"endpoint": "tcp://*:5555"}, "to which one can only bind"),
         ({"endpoint": "tcp://0.0.0.0:5555"}, "to which one can only bind"),

@@ -639,6 +639,20 @@ class TestGroups:
             reader.commit(end)
         assert log.committed == {}
 
+    def test_one_that_was_away_for_a_moment_takes_note(self):
+        """At the first offset, from which on its rows are to be kept."""
+
+        class Faltering(Log):
+            def offset_at(self, timestamp):
+                if "offset_at" not in self.asked:
+                    self.refuses = ["closing"]
+                return super().offset_at(timestamp)
+
+        log = Faltering(latest=50)
+        given = {"consumerGroup": "g", "startingTimestamp": "20000", "collector_graceMs": 60_000}
+        assert at(stream(Opener(a=log), **given).initialOffset()) == 20
+        assert log.committed == {"g": [20]}
+
     def test_a_collector_that_cannot_take_note(self):
         log = Log(latest=10)
         given = {"startingOffsets": "earliest", "consumerGroup": "g", "collector_graceMs": 9999}
@@ -675,6 +689,16 @@ class TestBatchReads:
     def test_nothing(self):
         made, rows = self.read("a", logs=Opener(a=Log()))
         assert (made.partitions(), rows) == ([], [])
+
+    def test_the_end_before_the_beginning(self):
+        logs = Opener(a=Log(latest=50))
+        for given in (
+            {"startingOffsets": json.dumps({A: 40}), "endingOffsets": json.dumps({A: 30})},
+            {"startingTimestamp": "40000", "endingTimestamp": "30000"},
+        ):
+            reader = LogBatchReader(options(streaming=False, **given), columns(), logs)
+            with pytest.raises(ValueError, match=r"mean offset 40, and .* mean offset 30, which"):
+                reader.partitions()
 
     def test_behind_the_end(self):
         with pytest.raises(ValueError, match="'endingOffsets' is 11"):

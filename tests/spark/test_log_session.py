@@ -1,5 +1,6 @@
 """The replayable source in a local session, over a real collector: what only Spark can show."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -258,9 +259,12 @@ def test_an_embedded_collector(spark, tmp_path, free_port):
 def free_port():
     import socket
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    # Not one of those that the system hands out: nobody else gets it in between.
+    for port in range(10_000 + os.getpid() * 61 % 20_000, 32_000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_files(spark, collector, fill, tmp_path):

@@ -83,6 +83,8 @@ def test_wrong_options_of_reading(options, said):
     [
         ({"socket": "pull"}, "writing has: push, dealer, pub, log"),
         ({"socket": "push", "delivery": "exactly-once"}, "needs socket=log"),
+        ({"socket": "push", "mode": "log"}, "'mode' is 'log', but writing goes over a socket"),
+        ({"frame": "arrow", "framing": "envelope"}, "'framing' is for frame=message"),
         ({"delivery": "at-most-once"}, "writing has: at-least-once, exactly-once"),
         ({"waitPeers": "-1"}, "at least 0"),
         ({"frame": "json"}, "message, arrow"),
@@ -123,6 +125,7 @@ def test_defaults_of_writing_to_a_log():
         ({"endpoint": "tcp://a:1,tcp://b:2"}, "in one log only"),
         ({"attach": "bind"}, "it is the collector that binds"),
         ({"waitPeers": "2"}, "writing zeromq with socket=log has no option 'waitPeers'"),
+        ({"mode": "live"}, "'mode' is 'live', but writing goes to a log"),
         ({"framing": "envelope"}, "writing zeromq with socket=log has no option 'framing'"),
         ({"zmq.sndhwm": "2"}, "which takes zmq.curve_serverkey"),
         ({"zmq.curve_secretkey": "x" * 40}, "env:NAME or file:PATH"),

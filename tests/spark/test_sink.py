@@ -1,6 +1,5 @@
 """The writers as plain Python: real sockets, no JVM."""
 
-import time
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -169,10 +168,8 @@ def test_rows_where_spark_has_no_batches():
 
 
 def test_an_empty_partition_waits_for_nobody():
-    started = time.monotonic()
-    sent = writer("tcp://127.0.0.1:9").write(iter([]))
-    assert sent == Sent(0, 0, 0, 0)
-    assert time.monotonic() - started < 10
+    # Which would be an error, after the time-out.
+    assert writer("tcp://127.0.0.1:9").write(iter([])) == Sent(0, 0, 0, 0)
 
 
 def test_nobody_is_there(bound):
@@ -181,15 +178,20 @@ def test_nobody_is_there(bound):
         late.write(iter([batch(value=["a"])]))
 
 
-@pytest.mark.parametrize(("hwm", "said"), [("3", "took a message for 500 ms"), ("0", "not yet")])
+@pytest.mark.parametrize(("hwm", "said"), [("3", "took a message for {} ms"), ("0", "not yet")])
 def test_a_peer_that_takes_nothing(context, tmp_path, hwm, said):
     endpoint = f"ipc://{tmp_path}/stuck"
     pull = context.socket(zmq.PULL)
     pull.rcvhwm = 3
     pull.bind(endpoint)
-    stuck = writer(endpoint, flushTimeoutMs="500", **{"zmq.sndhwm": hwm})
-    with pytest.raises(TimeoutError, match=rf"{said}.*\(option 'flushTimeoutMs'\)"):
-        stuck.write(iter([batch(value=[bytes(1 << 20)] * 64)]))
+    # A busy machine may need longer than that for the connection itself.
+    for timeout_ms in (500, 5_000, 50_000):
+        stuck = writer(endpoint, flushTimeoutMs=str(timeout_ms), **{"zmq.sndhwm": hwm})
+        with pytest.raises(TimeoutError, match=r"\(option 'flushTimeoutMs'\)") as error:
+            stuck.write(iter([batch(value=[bytes(1 << 20)] * 64)]))
+        if "peers (option 'waitPeers')" not in str(error.value):
+            break
+    assert said.format(timeout_ms) in str(error.value)
 
 
 def test_null_values_are_refused(bound):

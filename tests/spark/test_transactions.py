@@ -40,6 +40,8 @@ class FakeCollector:
         parts.append(record_batch)
 
     def publish(self, query, batch, parts):
+        if self.refuses:
+            raise Refused("not now", self.refuses.pop(0))
         last, *offsets = self.published.get(query, (-1, 0, 0))
         if batch == last:
             return *offsets, True
@@ -185,6 +187,18 @@ def test_a_part_that_is_refused_for_now(collector, task, monkeypatch):
     assert 90 < len(collector.refuses) < 100
 
 
+def test_a_commit_that_is_refused_for_now(collector, task, monkeypatch):
+    monkeypatch.setattr(transactions, "PAUSE_S", 0.01)
+    write = stream_writer()
+    messages = [write.write(iter([batch(value=["a"])]))]
+    collector.refuses = ["denied"]
+    with pytest.raises(Refused, match="not now"):
+        write.commit(messages, 0)
+    collector.refuses = ["full", "closing", "failed"]
+    write.commit(messages, 0)
+    assert collector.values() == [b"a"]
+
+
 @pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
 def test_a_part_that_is_refused_for_good(collector, task, code):
     collector.refuses = [code] * 2
@@ -304,6 +318,8 @@ def test_a_batch_write_with_a_number_can_be_repeated(collector, task):
     assert collector.values() == [b"3", b"4"]
     with pytest.raises(ValueError, match=r"a stream numbers its batches"):
         stream_writer(queryName="daily", batchId="3")
+    with pytest.raises(ValueError, match="'queryName' needs 'batchId'"):
+        writer(queryName="daily")
 
 
 def test_a_query_that_spark_does_not_name(collector, task):

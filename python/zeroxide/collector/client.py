@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._closing import Closing
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
@@ -50,12 +50,13 @@ class Published(NamedTuple):
     already: bool
 
 
-class Client(_native.Client):
+class Client(_native.Client, Closing):
     """Asks the collector at `endpoint`.
 
     A call that is not answered within `timeout` seconds is made again on a new
     connection, up to `retries` times; then it raises `CollectorGone`. Making a call twice
-    does no harm: whatever it asks for is done once.
+    does no harm: whatever it asks for is done once. What the collector refuses raises
+    `Refused`, whose `code` says why.
 
     The keys are for CURVE, as with sockets. Any thread may use a client, but only in the
     process that made it.
@@ -167,7 +168,8 @@ class Client(_native.Client):
 
         `rows` is anything that speaks Arrow, with a column `value` and, if it likes, `key`,
         `topic`, `timestamp`, `headers`. They are part `part`, counted from 0, of what an
-        attempt at a partition of a query's batch has to say. Returns how many rows.
+        attempt at a partition of a query's batch has to say. Returns how many rows. Raises
+        `Refused` (``too-many``, ``full``...) while the collector cannot take them.
         """
         return self._stage(query, batch, (partition, attempt), part, rows)
 
@@ -194,17 +196,6 @@ class Client(_native.Client):
         """The collector's counters."""
         stats: dict[str, Any] = json.loads(self._stats())
         return stats
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Client {self.endpoint}>"

@@ -83,7 +83,7 @@ def _size(text: str) -> int:
     if power < 0:
         raise ValueError(text)
     size = float(text[:-1] if power else text) * 1024**power
-    if size < 1:
+    if not 1 <= size < 2**63:
         raise ValueError(text)
     return int(size)
 
@@ -381,7 +381,8 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
         _log.error("rows_damaged", extra={"fields": {"first": first, "end": end}})
     for note in recovery.notes:
         _log.warning("recovered", extra={"fields": {"note": note}})
-    if options.key and http is not None and not options.http_token:
+    has_key = options.key or os.environ.get(SECRET_KEY)
+    if has_key and http is not None and not options.http_token:
         _log.warning("http_is_open", extra={"fields": {"hint": "--http-token asks for a token"}})
     plain = iter(collector.plain_endpoints)
     where = {"bind": [collector.endpoint]}
@@ -392,13 +393,21 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
     where["http"] = [http.endpoint] if http is not None else []
     if options.log_format == "text":
         for name, endpoints in where.items():
-            for endpoint in endpoints:
-                verb = "is connected to" if name == "subscribe" else "is bound to"
-                print(f"{name} {verb} {endpoint}", flush=True)
+            for number, endpoint in enumerate(endpoints):
+                verb = "connected" if _connects(options, name, number) else "bound"
+                print(f"{name} is {verb} to {endpoint}", flush=True)
     fields: dict[str, Any] = {name: endpoints for name, endpoints in where.items() if endpoints}
     fields |= {"log_id": collector.log_id, "pid": os.getpid()}
     _log.info("listening", extra={"fields": fields})
     _notify("READY=1")
+
+
+def _connects(options: argparse.Namespace, name: str, number: int) -> bool:
+    """Whether this endpoint of an option is connected to, and not bound."""
+    if name == "subscribe":
+        return not options.subscribe[number].startswith("bind:")
+    given = getattr(options, name)
+    return isinstance(given, list) and given[number].startswith("connect:")
 
 
 def _watch(

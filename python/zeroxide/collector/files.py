@@ -13,10 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
+from .._closing import Closing
 from .client import Info
 from .errors import CollectorError, DataLoss, Refused
 
@@ -190,7 +190,7 @@ class Segment:
         return index if index.position <= self.size else None
 
 
-class FilesLog:
+class FilesLog(Closing):
     """Reads a log at `address`: a folder, or a URL of an archive.
 
     It has the calls of `Client` that read. `filesystem` is one of pyarrow's, for addresses
@@ -254,9 +254,8 @@ class FilesLog:
 
         if start < 0 or end < start:
             raise ValueError(f"there are no offsets from {start} to {end}")
-        prefixes = None
-        if topics is not None:
-            prefixes = [topics] if isinstance(topics, str) else list(topics)
+        # As with `Client`, none means all.
+        prefixes = [topics] if isinstance(topics, str) else list(topics or ()) or None
         segments = self._segments()
         self._check(segments, start, end, log_id)
         ends = [segment.first for segment in segments[1:]] + [end]
@@ -277,17 +276,6 @@ class FilesLog:
         """Closes the files."""
         for segment in self._known.values():
             segment.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _segments(self) -> list[Segment]:
         """The segments that there are now, in order."""

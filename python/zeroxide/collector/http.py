@@ -68,7 +68,12 @@ class HttpServer(ThreadingHTTPServer):
         self._room = threading.BoundedSemaphore(_CONNECTIONS)
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
-        super().__init__(address, _Handler)
+        try:
+            super().__init__(address, _Handler)
+        except OSError as error:
+            where = ":".join(map(str, address))
+            text = f"cannot listen for HTTP at {where}: {error.strerror or error}"
+            raise OSError(error.errno, text) from error
         self._thread = threading.Thread(
             target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="collector-http"
         )

@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _native
+from .._closing import Closing
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Recovery:
     notes: tuple[str, ...]
 
 
-class Collector(_native.Collector):
+class Collector(_native.Collector, Closing):
     """A durable log that producers write to and readers read from, by native threads.
 
     It listens at `bind` for `zeroxide.Producer`, `Client`, and Spark, and keeps its log in
@@ -42,6 +42,7 @@ class Collector(_native.Collector):
     ``bind:`` in front of an address says otherwise. What follows an address of `subscribe`
     after a space are topics. `framing` says what their messages look like: ``single``,
     ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per header).
+    With `keep_frames` all of their frames are kept as well.
 
     Rows are synced to the disk `flush_ms` after the first of them came, or when `flush_rows`
     of them wait, and acknowledged after that. Whole segments are deleted when there are more
@@ -49,8 +50,17 @@ class Collector(_native.Collector):
     of consumers has read them. With `archive`, a folder or a URL such as ``s3://bucket/ticks``,
     segments are copied there once they are full, and all of them in the end.
 
+    A file of the log has `segment_bytes`, a batch at most `max_batch_bytes`. All producers
+    together, at most `max_producers`, may have `credit_rows` and `credit_bytes` unacknowledged.
+    What sinks stage may take `max_staged_bytes`, and is forgotten after `staged_hours` without
+    a word. `advertise` is the address that clients are told, where that is not `bind`.
+
     With a `secret_key` everything that is bound is encrypted by CURVE, and lets those in
     whose public keys are in `allow`: see `zeroxide.Socket.secure_server`.
+
+    Raises `Refused` (``locked``) while another collector has the folder, another
+    `CollectorError` for a folder that cannot be used, `zeroxide.ZMQError` for an address that
+    cannot be bound to, and `ValueError` for what cannot be meant.
     """
 
     _archiver: "Archiver | None" = None
@@ -137,7 +147,10 @@ class Collector(_native.Collector):
         return self._append(cast("Iterable[Buffer]", rows), timeout)
 
     def stats(self) -> dict[str, Any]:
-        """The counters, and where the log and its groups are."""
+        """The counters, and where the log and its groups are.
+
+        Raises `CollectorError` when it is closed, or has failed.
+        """
         stats: dict[str, Any] = json.loads(self._stats())
         if self._archiver is not None:
             stats["archived"] = self._archiver.archived
@@ -163,17 +176,6 @@ class Collector(_native.Collector):
         """What was found when the log was opened."""
         dropped_bytes, damaged, notes = self._recovery
         return Recovery(dropped_bytes, tuple(damaged), tuple(notes))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         where = self.endpoint if self.running else "closed"

@@ -50,6 +50,9 @@ def session(
     started with the running interpreter unless ``PYSPARK_PYTHON`` names another. A master
     that is on this machine (``local...``) listens on the loopback address only, where Spark
     by itself would take the address of a network card.
+
+    `config` has further settings of Spark by their names. Raises `ImportError` for a package
+    and `JavaNotFound` for a Java that is missing.
     """
     spark_session = _pyspark_session()
     ensure_java()

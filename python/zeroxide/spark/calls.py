@@ -212,7 +212,7 @@ class _Work:
         if self.unsent and self.unsent[0].deadline <= now:
             raise RpcTimeout(
                 f"none of {', '.join(self.how.endpoints)} took a request for"
-                f" {self.how.timeout_s:g} s"
+                f" {self.how.timeout_s:g} s ('timeout'): start one, or look at why it takes none"
             )
 
     def _repeat(self, request: _Request, why: str) -> None:
@@ -220,7 +220,8 @@ class _Work:
         assert service is not None, "only what was sent can be sent again"
         if request.tries > self.how.retries:
             raise RpcTimeout(
-                f"{service.endpoint} {why}; that was try {request.tries} of this request"
+                f"{service.endpoint} {why}; that was try {request.tries} of this request: give it"
+                " more time ('timeout') or tries ('retries'), or add services"
             )
         del service.pending[request.number]
         request.service = None

@@ -5,6 +5,7 @@ is away is left alone until it is back, or until its grace has ended. Tasks have
 read and nothing else to do; they wait out the grace.
 """
 
+import errno
 import logging
 import os
 import time
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..collector import Client, Collector, CollectorError, CollectorGone, Refused
 from ..collector.files import FilesLog
+from ..error import ZMQBaseError
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
 
@@ -109,7 +111,7 @@ def open_log(options: LogReadOptions, address: str, timeout: float, retries: int
     """Opens the way to one log that the options ask for."""
     if address in options.directories:
         return FilesLog(address)
-    keys = {CLIENT_KEYS[option]: look_up(option, value) for option, value in options.keys}
+    keys = {CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.keys}
     return Client(address, timeout=timeout, retries=retries, **keys)
 
 
@@ -190,20 +192,24 @@ class Collectors:
         try:
             one.info = self._open(one).info()
         except CollectorError as error:
-            if not is_away(error):
-                raise
-            self._hang_up(one)
-            one.reason = str(error)
-            if one.away_since is None:
-                one.away_since = time.monotonic()
-                log.warning("zeromq: collector %s is away: %s", one.name, error)
-            return
+            self._note_away(one, error)
+        else:
+            self._note_back(one)
+
+    def _note_away(self, one: _Known, error: CollectorError) -> None:
+        """Takes note of one that cannot answer now; raises what will not pass."""
+        if not is_away(error):
+            raise error
+        self._hang_up(one)
+        one.reason = str(error)
+        if one.away_since is None:
+            one.away_since = time.monotonic()
+            log.warning("zeromq: collector %s is away: %s", one.name, error)
+
+    def _note_back(self, one: _Known) -> None:
         if one.away_since is not None:
-            log.warning(
-                "zeromq: collector %s is back after %.1f s",
-                one.name,
-                time.monotonic() - one.away_since,
-            )
+            away = time.monotonic() - one.away_since
+            log.warning("zeromq: collector %s is back after %.1f s", one.name, away)
         one.away_since = None
 
     def _fail_after_grace(self) -> None:
@@ -223,13 +229,12 @@ class Collectors:
         one = self._known[name]
         while True:
             try:
-                return request(self._open(one))
+                found = request(self._open(one))
             except CollectorError as error:
-                if not is_away(error):
-                    raise
-                self._hang_up(one)
-                one.reason = str(error)
-                one.away_since = one.away_since or time.monotonic()
+                self._note_away(one, error)
+            else:
+                self._note_back(one)
+                return found
             self._fail_after_grace()
             time.sleep(PAUSE_S)
 
@@ -284,19 +289,26 @@ def _start(embedded: Embedded, patience: float) -> Collector:
         "advertise": embedded.advertise,
     }
     if embedded.secret_key is not None:
-        settings["secret_key"] = look_up("curve_secretkey", embedded.secret_key)
+        settings["secret_key"] = look_up("collector.secretKey", embedded.secret_key)
         settings["allow"] = embedded.allow
     deadline = time.monotonic() + patience
     while True:
         try:
             return Collector(embedded.directory, embedded.bind, **settings)
-        except (CollectorError, OSError) as error:
-            if time.monotonic() >= deadline:
+        except (ZMQBaseError, OSError) as error:
+            if not _is_taken(error) or time.monotonic() >= deadline:
                 raise CollectorError(
                     f"the collector that option 'collector' (embedded) asks for did not start in"
                     f" {embedded.directory} at {embedded.bind}: {error}"
                 ) from error
         time.sleep(PAUSE_S)
+
+
+def _is_taken(error: Exception) -> bool:
+    """Does this say that somebody else still has the folder, or the address?"""
+    if isinstance(error, Refused):
+        return error.code == "locked"
+    return getattr(error, "errno", None) == errno.EADDRINUSE
 
 
 def _reachable(own: Collector, options: LogReadOptions) -> str:

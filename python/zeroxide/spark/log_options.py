@@ -190,6 +190,11 @@ class LogReadOptions:
         return read
 
     def _check(self, streaming: bool) -> None:
+        if self.directories and self.embedded is None and self.fetch == "socket":
+            raise ValueError(
+                "option 'collector.dir' is for fetch=files or collector=embedded: rows that a"
+                " collector serves are fetched from option 'endpoint', wherever its folder is"
+            )
         if self.group is not None and self.endpoints == self.directories:
             raise ValueError(
                 "option 'consumerGroup' needs option 'endpoint': files alone take note of nothing"

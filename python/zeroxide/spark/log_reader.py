@@ -313,6 +313,12 @@ class LogBatchReader(RangeReader, DataSourceReader):
         last = resolve(
             collectors, infos, options.ending, options.ending_timestamp, "endingOffsets", keep
         )
+        for name in infos:
+            if first[name] > last[name]:
+                raise ValueError(
+                    f"of collector {name} the options 'starting...' mean offset {first[name]}, and"
+                    f" 'ending...' mean offset {last[name]}, which is before that"
+                )
         return [
             Range(name, infos[name].log_id, number, first[name], last[name])
             for number, name in enumerate(infos)

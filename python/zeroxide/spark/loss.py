@@ -8,31 +8,29 @@ from ..collector.errors import DataLoss
 
 __all__ = ["cut_short", "damaged", "moved_back", "not_dense", "removed", "replaced", "trimmed"]
 
-GO_ON = "or set option 'failOnDataLoss' to false to go on {where} without them"
-
 
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
     """The log begins above what was asked for."""
-    text = (
-        f"rows [{asked}, {earliest}) of collector {name} (log {log}) are gone: its log"
+    return _loss(
+        f"rows [{asked}, {earliest}) of {_of(name, log)} are gone: its log"
         f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
         " --retention-hours of the collector) removed them before this query had read them: give it"
-        " more, let option 'consumerGroup' hold rows back until this query has read them,"
-        f" {GO_ON.format(where=f'at {earliest}')}"
+        " more, let option 'consumerGroup' hold rows back until this query has read them",
+        f"at {earliest}",
+        (asked, earliest, latest, log),
     )
-    return DataLoss(text, asked, earliest, latest, log)
 
 
 def moved_back(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
     """The log ends below what was read from it before."""
-    text = (
-        f"offset {asked} of collector {name} (log {log}) was reached before, and now its log ends"
+    return _loss(
+        f"offset {asked} of {_of(name, log)} was reached before, and now its log ends"
         f" at {latest} (it begins at {earliest}): rows [{latest}, {asked}) are gone, as if an older"
         " copy of its folder had been put in place or its disk had lost what it had confirmed."
-        " Restore the folder, start the query from a new checkpoint,"
-        f" {GO_ON.format(where=f'at {latest}')}"
+        " Restore the folder, start the query from a new checkpoint",
+        f"at {latest}",
+        (asked, earliest, latest, log),
     )
-    return DataLoss(text, asked, earliest, latest, log)
 
 
 def replaced(
@@ -40,50 +38,63 @@ def replaced(
 ) -> DataLoss:
     """Another log answers at the same address."""
     rows = f"rows from {asked} on" if end is None else f"rows [{asked}, {end})"
-    text = (
+    return _loss(
         f"{rows} of collector {name} are wanted from log {log}, but what answers there now is log"
         f" {now} with offsets {earliest} to {latest}: the collector was started with another or an"
         " empty folder. Start it with the folder that it had, start the query from a new"
-        f" checkpoint, {GO_ON.format(where=f'at {earliest} of the new log')}"
+        " checkpoint",
+        f"at {earliest} of the new log",
+        (asked, earliest, latest, now),
     )
-    return DataLoss(text, asked, earliest, latest, now)
 
 
 def damaged(name: str, log: str, asked: int, behind: int, said: str) -> DataLoss:
     """A segment of the log cannot be read."""
-    text = (
-        f"rows from {asked} on of collector {name} (log {log}) cannot be read: {said}. A"
-        " damaged segment can be put back from a copy while the collector is stopped,"
-        f" {GO_ON.format(where=f'at {behind}')}"
+    return _loss(
+        f"rows from {asked} on of {_of(name, log)} cannot be read: {said}. A"
+        " damaged segment can be put back from a copy while the collector is stopped",
+        f"at {behind}",
+        (asked, behind, behind, log),
     )
-    return DataLoss(text, asked, behind, behind, log)
 
 
 def removed(name: str, log: str, asked: int) -> DataLoss:
     """A collector of the checkpoint is not among the endpoints."""
-    text = (
-        f"the checkpoint stands at offset {asked} of collector {name} (log {log}), which is at none"
+    return _loss(
+        f"the checkpoint stands at offset {asked} of {_of(name, log)}, which is at none"
         " of the addresses in option 'endpoint': what it has behind that offset would be left out."
-        f" Add it to the option again, {GO_ON.format(where='with the other collectors')}"
+        " Add it to the option again",
+        "with the other collectors",
+        (asked, 0, 0, log),
     )
-    return DataLoss(text, asked, 0, 0, log)
 
 
 def cut_short(name: str, log: str, reached: int, end: int) -> DataLoss:
     """A fetch ended before its end."""
-    text = (
-        f"rows [{reached}, {end}) of collector {name} (log {log}) were not delivered although the"
-        " fetch ended: look into the collector's log,"
-        f" {GO_ON.format(where='at the next batch')}"
+    return _loss(
+        f"rows [{reached}, {end}) of {_of(name, log)} were not delivered although the"
+        " fetch ended: look into the collector's log",
+        "at the next batch",
+        (reached, 0, 0, log),
     )
-    return DataLoss(text, reached, 0, 0, log)
 
 
 def not_dense(name: str, log: str, wanted: int, got: int) -> DataLoss:
     """A fetch left rows out, or gave some twice."""
-    text = (
-        f"offset {wanted} of collector {name} (log {log}) should have come next, and {got} came:"
-        " its segments do not fit together. Stop the collector and look at its folder,"
-        f" {GO_ON.format(where=f'at {max(wanted, got)}')}"
+    on = max(wanted, got)
+    return _loss(
+        f"offset {wanted} of {_of(name, log)} should have come next, and {got} came:"
+        " its segments do not fit together. Stop the collector and look at its folder",
+        f"at {on}",
+        (wanted, on, 0, log),
     )
-    return DataLoss(text, wanted, max(wanted, got), 0, log)
+
+
+def _of(name: str, log: str) -> str:
+    return f"collector {name} (log {log})"
+
+
+def _loss(text: str, where: str, facts: tuple[int, int, int, str]) -> DataLoss:
+    """The error, with the way on that there always is; `facts` are what a program may ask for."""
+    text = f"{text}, or set option 'failOnDataLoss' to false to go on {where} without them"
+    return DataLoss(text, *facts)

@@ -206,7 +206,7 @@ class WriteOptions:
     def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
         """Reads and checks the options of a batch or streaming write to sockets."""
         given = _Given(options, "writing")
-        given.choice("mode", ("live", "log"), "live")
+        given.mode("live")
         if given.choice("delivery", DELIVERIES, AT_LEAST_ONCE) != AT_LEAST_ONCE:
             raise ValueError(
                 f"option 'delivery' is {EXACTLY_ONCE!r}, which needs socket=log: a message that"
@@ -233,6 +233,11 @@ class WriteOptions:
             flush_timeout_ms=given.number("flushTimeoutMs", 30_000, least=1),
         )
         given.finish()
+        if write.frame == "arrow" and write.framing is not None:
+            raise ValueError(
+                "option 'framing' is for frame=message: with frame=arrow a message is the topic, if"
+                " option 'topic' gives one, and the table"
+            )
         if write.include_headers and framing not in ("", ENVELOPE):
             raise ValueError("option 'includeHeaders' needs framing=envelope to put them into")
         return write
@@ -255,7 +260,7 @@ class LogWriteOptions:
     def parse(cls, options: Mapping[str, str]) -> "LogWriteOptions":
         """Reads and checks the options of a batch or streaming write to a log."""
         given = _Given(options, "writing", " with socket=log")
-        given.choice("mode", ("live", "log"), "log")
+        given.mode("log")
         given.choice("socket", WRITERS, "log")
         # What is exactly once is at least once, too.
         given.choice("delivery", DELIVERIES, EXACTLY_ONCE)
@@ -342,6 +347,16 @@ class _Given:
             shown = ", ".join(choice for choice in allowed if choice)
             raise ValueError(f"option {name!r} is {value!r} but {self._doing} has: {shown}")
         return value
+
+    def mode(self, expected: Literal["live", "log"]) -> None:
+        """Raises if 'mode' says otherwise than the options that decided."""
+        value = self.choice("mode", ("live", "log"), expected)
+        if value != expected:
+            raise ValueError(
+                f"option 'mode' is {value!r}, but {self._doing} goes"
+                f" {'to a log' if expected == 'log' else 'over a socket'}, as options 'socket' and"
+                " 'delivery' say: leave one of them out"
+            )
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         return self._read(name, "true or false", _truth, default=default)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .calls import Calls, RpcError, RpcTimeout
 from .ipc import from_stream, to_stream
 from .service import UNITS, Service, Unit, serve
+from .sockets import check_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +51,10 @@ def rpc(
     `timeout` seconds, or when its service is lost, a request is sent again, `retries` times
     at most; then the task fails with `RpcTimeout`. What the service's function raises fails
     it at once, with `RpcError`. The order of the rows is kept.
+
+    `options` are socket options by their names, such as ``curve_serverkey``; a value
+    ``env:NAME`` or ``file:PATH`` is looked up in the task. Raises `ValueError` for what
+    cannot be meant.
     """
     endpoints = endpoint.split(",") if isinstance(endpoint, str) else list(endpoint)
     endpoints = [text.strip() for text in endpoints if text.strip()]
@@ -59,6 +64,11 @@ def rpc(
         raise ValueError(f"unit is {unit!r}; it should be one of: {', '.join(UNITS)}")
     if window is not None and window < 1:
         raise ValueError(f"window is {window}; it should be at least 1")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}; it should be a number of seconds above 0")
+    if retries < 0:
+        raise ValueError(f"retries is {retries}; it should be at least 0")
+    check_names(options or ())
     # Spark reads the schema, and nothing else yet.
     target: StructType = df.mapInArrow(lambda batches: batches, schema).schema
     calls = Calls(

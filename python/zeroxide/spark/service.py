@@ -13,11 +13,11 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import zeroxide as zmq
 
+from .._closing import Closing
 from .ipc import from_stream, one_batch, to_stream
 from .sockets import apply_options
 
@@ -64,11 +64,12 @@ def serve(
             log.info("zeromq: %s was interrupted", service.endpoint)
 
 
-class Service:
+class Service(Closing):
     """A function that answers requests in threads of its own, until it is closed.
 
     `fn` must stand being called from `threads` threads at once. `options` are socket options
-    by their names; a value ``env:NAME`` or ``file:PATH`` is looked up there.
+    by their names; a value ``env:NAME`` or ``file:PATH`` is looked up there. Raises
+    `ValueError` for what cannot be meant, and `zeroxide.ZMQError` if it cannot bind.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Service:
     ) -> None:
         if unit not in UNITS:
             raise ValueError(f"unit is {unit!r}; it should be one of: {', '.join(UNITS)}")
+        if threads < 1:
+            raise ValueError(f"threads is {threads}; it should be at least 1")
         self._answer = _batch_answer(fn) if unit == "batch" else _message_answer(fn)
         self._context = zmq.Context()
         self._router = self._context.socket(zmq.ROUTER)
@@ -116,17 +119,6 @@ class Service:
         with contextlib.suppress(zmq.Again):
             self._router.flush(FLUSH_MS)
         self._context.destroy(linger=0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _work(self) -> None:
         # Threads share the socket: each message is received by one of them, whole.

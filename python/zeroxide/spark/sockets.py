@@ -8,15 +8,17 @@ a socket of its own, closed at its end: nothing is left to be sent later.
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 import zeroxide as zmq
 
+from ..auth.certs import load_certificate
 from .options import Attachment
 
-__all__ = ["apply_options", "context", "look_up", "opened"]
+__all__ = ["apply_options", "check_names", "context", "look_up", "opened"]
 
 # By process: a context does not survive a fork, and the parent's must not be touched.
 _contexts: dict[int, zmq.Context] = {}
@@ -62,10 +64,14 @@ def opened(
 
 
 def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> None:
-    """Sets the socket options that came as ``zmq.*``."""
+    """Sets the socket options that came as ``zmq.*``.
+
+    Raises `ValueError` for a name that does not exist, and for a value that cannot be had.
+    """
+    check_names(name for name, _ in options)
     for name, text in options:
         option = zmq.SocketOption[name.upper()]
-        value = look_up(name, text)
+        value = look_up(f"zmq.{name}", text)
         try:
             is_number = option._opt_type.name in ("int", "int64")
             socket.set(option, int(value) if is_number else value.encode())
@@ -73,16 +79,45 @@ def apply_options(socket: zmq.Socket, options: Sequence[tuple[str, str]]) -> Non
             raise ValueError(f"option 'zmq.{name}' cannot be {text!r}: {error}") from error
 
 
-def look_up(name: str, text: str) -> str:
-    """The value of the option ``zmq.name``, which may be kept in the environment or a file."""
+def check_names(names: Iterable[str]) -> None:
+    """Raises `ValueError` unless all of these are names of socket options."""
+    for name in names:
+        if name.upper() not in zmq.SocketOption.__members__:
+            known = [option.lower() for option in zmq.SocketOption.__members__]
+            close = get_close_matches(name.lower(), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"there is no socket option {name!r}{hint}")
+
+
+def look_up(option: str, text: str) -> str:
+    """The value of an option of this name, which may be kept in the environment or a file.
+
+    A file that holds a certificate stands for the one of its keys that the option is about.
+    Raises `ValueError` where there is no such variable, file or key.
+    """
     if text.startswith("env:"):
         variable = text.removeprefix("env:")
         if variable not in os.environ:
-            raise ValueError(f"option 'zmq.{name}': there is no {variable} in the environment")
+            raise ValueError(f"option {option!r}: there is no {variable} in the environment")
         return os.environ[variable]
     if text.startswith("file:"):
-        return Path(text.removeprefix("file:")).read_text().strip()
+        path = text.removeprefix("file:")
+        try:
+            held = Path(path).read_text()
+            return _key_in(path, option) if "public-key" in held else held.strip()
+        except (OSError, ValueError) as error:
+            raise ValueError(f"option {option!r}: cannot take it from {path}: {error}") from error
     return text
+
+
+def _key_in(certificate: str, option: str) -> str:
+    """The key of a file that ``zeroxide keygen`` made."""
+    public, secret = load_certificate(certificate)
+    if not option.lower().endswith("secretkey"):
+        return public.decode()
+    if secret is None:
+        raise ValueError("it holds no secret key, only a public one")
+    return secret.decode()
 
 
 def _bind(socket: zmq.Socket, endpoint: str, timeout_ms: int) -> None:

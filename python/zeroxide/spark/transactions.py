@@ -14,7 +14,7 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ PART_ROWS = 100_000
 # How often the collector is asked while option 'ackTimeoutMs' lasts.
 TRIES = 3
 
-# Before a collector that refused a part for now is asked again.
+# Before a collector that refused something for now is asked again.
 PAUSE_S = 0.5
 
 # The batch of a write that has no number: no other will come, so the log may forget the oldest of them (rust/log says so).
@@ -87,7 +87,7 @@ class _Stager(Writer):
         try:
             for part in _merge(self._rows(incoming) for incoming in batches):
                 client = client or connect(self.options)
-                self._stage(client, query, batch, task.partition, attempt, parts, part)
+                self._insist(client.stage, query, batch, task.partition, attempt, parts, part)
                 parts += 1
                 rows += part.num_rows
         finally:
@@ -95,13 +95,12 @@ class _Stager(Writer):
                 client.close()
         return Staged(query, batch, task.partition, attempt, parts, rows)
 
-    def _stage(self, client: Any, *part: Any) -> None:
-        """Stages a part; a collector that cannot take it for now has until `ackTimeoutMs`."""
+    def _insist(self, request: Callable[..., Any], *arguments: Any) -> Any:
+        """Asks the collector; one that cannot do it for now has until `ackTimeoutMs`."""
         deadline = time.monotonic() + self.options.ack_timeout_ms / 1000
         while True:
             try:
-                client.stage(*part)
-                return
+                return request(*arguments)
             except Refused as error:
                 if not is_away(error) or time.monotonic() + PAUSE_S > deadline:
                     raise
@@ -124,7 +123,7 @@ class _Stager(Writer):
         client = connect(self.options)
         try:
             parts = [(task.partition, task.attempt, task.parts) for task in staged]
-            first, end, already = client.publish(query, batch, parts)
+            first, end, already = self._insist(client.publish, query, batch, parts)
         finally:
             client.close()
         rows = sum(task.rows for task in staged)
@@ -185,6 +184,11 @@ class LogWriter(_Stager, BatchWriter):
 
     def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
         super().__init__(options, schema)
+        if options.query_name is not None and options.batch_id is None:
+            raise ValueError(
+                "option 'queryName' needs 'batchId' in df.write: it is the number that makes a"
+                " write repeatable. Set it, or leave out both"
+            )
         # A write without a number is one of its kind.
         self.job = f"write-{uuid.uuid4().hex}"
 
@@ -241,7 +245,9 @@ class LogStreamWriter(_Stager, StreamWriter):
 
 def connect(options: LogWriteOptions) -> Any:
     """A client of the collector."""
-    keys = {CLIENT_KEYS[name]: look_up(name, text) for name, text in options.socket_options}
+    keys = {
+        CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.socket_options
+    }
     # Not at the top: a package without pyarrow has no client, and needs none to be imported.
     make = import_module("zeroxide.collector").Client
     # Asked again on a new connection, a collector that was restarted answers sooner.

@@ -18,6 +18,7 @@ mod inbox;
 mod inproc;
 mod monitoring;
 mod parts;
+mod patience;
 mod peers;
 mod relay;
 mod securing;

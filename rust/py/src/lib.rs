@@ -11,6 +11,7 @@ mod awaited;
 mod blocking;
 mod buffer;
 mod context;
+mod counters;
 mod error;
 mod events;
 mod frame;

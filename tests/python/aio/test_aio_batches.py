@@ -190,7 +190,8 @@ def test_nobody_waits_nobody_wakes(zmq, pipe):
         await turns(10)
         before = selector.wakes
         await turns(50)
-        assert selector.wakes == before
+        # But for one at the most, that was on its way already.
+        assert selector.wakes <= before + 1
         assert await pull.recv() == b"y"
 
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:

@@ -251,6 +251,9 @@ def test_threads_that_waited_and_destroyed_their_hubs(zmq, pipe):
         gc.collect()
         return len(os.listdir("/proc/self/fd"))
 
+    # A connection that is still being made would have descriptors of its own.
+    push.send(b"connected")
+    assert pull.recv() == b"connected"
     before = descriptors()
     assert [descriptors() for _ in range(5)] == [before] * 5
     push.send(b"x")

@@ -1,11 +1,11 @@
 """The other process, and what it needs."""
 
 import itertools
-import socket as tcp
 from collections.abc import Callable, Iterator
 
 import pytest
 from peer import Peer
+from support import lasting_endpoint
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +44,6 @@ def fixed_endpoint(directory) -> Callable[[str], str]:
     def make(transport: str) -> str:
         if transport == "ipc":
             return f"ipc://{directory}/fixed-{next(numbers)}"
-        with tcp.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        return lasting_endpoint()
 
     return make

@@ -11,6 +11,7 @@ mod security;
 mod table;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -122,8 +123,6 @@ pub struct Options {
     pub max_subscriptions: usize,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
-    /// LAST_ENDPOINT: what was bound or connected last.
-    pub last_endpoint: String,
 
     /// RECONNECT_IVL: the delay before the next attempt; `None` = no further attempt.
     pub reconnect_ivl: Option<Duration>,
@@ -220,7 +219,6 @@ impl Options {
             invert_matching: false,
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_msg_size: None,
-            last_endpoint: String::new(),
             reconnect_ivl: Some(Duration::from_millis(100)),
             reconnect_ivl_max: None,
             reconnect_stop: 0,
@@ -276,15 +274,20 @@ impl Options {
         self.socket_type == SocketType::Stream || self.router_raw
     }
 
-    /// Looks whether the security mechanism has what it needs.
+    /// The options for what is bound or connected now: these, and what follows from them for the security mechanism. They
+    /// are shared as long as nobody changes them, since most sockets of a program have the same.
     ///
     /// # Errors
-    /// `Invalid`, saying what is missing or wrong.
-    pub(crate) fn complete_security(&mut self) -> Result<()> {
-        self.security.complete(self.is_raw())
+    /// `Invalid`, saying what the mechanism misses, or what is wrong.
+    pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
+        let mut complete = self.clone();
+        if let Some(public) = self.security.check(self.is_raw())? {
+            Arc::make_mut(&mut complete).security.public_key = Some(public);
+        }
+        Ok(complete)
     }
 
-    /// The value of an option. EVENTS, FD and RCVMORE are answered by the socket itself.
+    /// The value of an option. EVENTS, FD, LAST_ENDPOINT and RCVMORE are answered by the socket itself.
     ///
     /// # Errors
     /// `Invalid`: no such option, or it cannot be read.

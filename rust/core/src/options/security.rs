@@ -115,14 +115,14 @@ impl Security {
         }
     }
 
-    /// Looks whether the mechanism has what it needs, before the first peer finds out, and fills in what follows from
-    /// the rest.
+    /// Looks whether the mechanism has what it needs, before the first peer finds out. The public key that goes with the
+    /// secret one, where a key was not said or makes no difference.
     ///
     /// `raw` says that there is no ZMTP that could carry a mechanism.
     ///
     /// # Errors
     /// `Invalid`, saying what is missing or wrong.
-    pub(crate) fn complete(&mut self, raw: bool) -> Result<()> {
+    pub(crate) fn check(&self, raw: bool) -> Result<Option<Key>> {
         let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
         if raw && (self.mechanism != SecurityMechanism::Null || self.gate.is_some()) {
             return wrong(
@@ -140,7 +140,7 @@ impl Security {
             );
         }
         if self.mechanism != SecurityMechanism::Curve {
-            return Ok(());
+            return Ok(None);
         }
         let Some(secret) = &self.secret_key else {
             return wrong("CURVE needs a secret key of this socket: set CURVE_SECRETKEY");
@@ -156,10 +156,7 @@ impl Security {
             Some(said) if said != public && !self.as_server => {
                 wrong("CURVE_PUBLICKEY does not belong to CURVE_SECRETKEY")
             }
-            _ => {
-                self.public_key = Some(public);
-                Ok(())
-            }
+            _ => Ok(Some(public)),
         }
     }
 

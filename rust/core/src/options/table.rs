@@ -185,7 +185,7 @@ options_table! {
     31 IPV4ONLY: Bool, "The opposite of IPV6, for old programs."
         .int(|o| (!o.ipv6).into(), |o, v| o.ipv6 = v == 0),
     32 LAST_ENDPOINT: Str, "What was bound or connected last, wildcards filled in."
-        .only_bytes(|o| o.last_endpoint.as_bytes()),
+        .socket(),
     33 ROUTER_MANDATORY: Bool, "A message to an unknown peer is an error instead of dropped."
         .aliases(&["ROUTER_BEHAVIOR", "FAIL_UNROUTABLE"])
         .of(&[Router, Rep])
@@ -510,10 +510,6 @@ impl OptionRow {
 
     const fn only_int(self, read: fn(&Options) -> i64) -> OptionRow {
         self.reads(Read::Int(read))
-    }
-
-    const fn only_bytes(self, read: fn(&Options) -> &[u8]) -> OptionRow {
-        self.reads(Read::Bytes(read))
     }
 
     const fn write_only_int(self, write: fn(&mut Options, i64)) -> OptionRow {

@@ -56,7 +56,8 @@ fn every_row_does_what_it_says() {
         }
         let set = options.set(row.id, &value);
         assert_eq!(set.is_ok(), row.writable, "{}: {set:?}", row.name);
-        let answered_by_socket = ["RCVMORE", "FD", "EVENTS", "TOPICS_COUNT"].contains(&row.name);
+        let answered_by_socket =
+            ["RCVMORE", "FD", "EVENTS", "TOPICS_COUNT", "LAST_ENDPOINT"].contains(&row.name);
         let got = options.get(row.id);
         assert_eq!(
             got.is_ok(),
@@ -167,13 +168,7 @@ fn defaults_are_libzmqs() {
     for (name, value) in expected {
         assert_eq!(options.get(id(name)).unwrap(), Value::Int(value), "{name}");
     }
-    for name in [
-        "ROUTING_ID",
-        "LAST_ENDPOINT",
-        "ZAP_DOMAIN",
-        "SOCKS_PROXY",
-        "BINDTODEVICE",
-    ] {
+    for name in ["ROUTING_ID", "ZAP_DOMAIN", "SOCKS_PROXY", "BINDTODEVICE"] {
         assert_eq!(options.get(id(name)).unwrap(), Value::from(""), "{name}");
     }
 }
@@ -354,22 +349,25 @@ fn keys_are_read_as_text() {
     assert!(!format!("{options:?}").contains("0000"));
 }
 
+fn complete(options: &Options) -> Result<Arc<Options>> {
+    Arc::new(options.clone()).complete()
+}
+
 #[test]
 fn a_mechanism_without_its_keys_is_told_in_time() {
     let mut options = options(SocketType::Push);
-    options.complete_security().unwrap();
+    complete(&options).unwrap();
     options.set(id("CURVE_SERVER"), &Value::Int(1)).unwrap();
-    assert!(options.complete_security().is_err());
+    assert!(complete(&options).is_err());
     options
         .set(id("CURVE_SECRETKEY"), &Value::Bytes(vec![1; 32]))
         .unwrap();
-    options.complete_security().unwrap();
-    assert!(options.security.public_key.is_some());
+    assert!(complete(&options).unwrap().security.public_key.is_some());
     options.security.as_server = false;
-    assert!(options.complete_security().is_err());
+    assert!(complete(&options).is_err());
     options.security.as_server = true;
     options.router_raw = true;
-    assert!(options.complete_security().is_err());
+    assert!(complete(&options).is_err());
 }
 
 #[test]
@@ -377,24 +375,24 @@ fn a_list_is_not_forgotten_when_a_later_option_names_another_role() {
     let mut options = options(SocketType::Pull);
     options.security.gate = Some(Gate::Users(Passwords::new()));
     options.set(id("PLAIN_SERVER"), &Value::Int(1)).unwrap();
-    options.complete_security().unwrap();
+    complete(&options).unwrap();
     options
         .set(id("PLAIN_USERNAME"), &Value::from("me"))
         .unwrap();
-    let error = options.complete_security().unwrap_err();
+    let error = complete(&options).unwrap_err();
     assert!(error.to_string().contains("asks nobody"), "{error}");
     options.set(id("PLAIN_SERVER"), &Value::Int(0)).unwrap();
-    assert!(options.complete_security().is_err());
+    assert!(complete(&options).is_err());
 }
 
 #[test]
 fn a_domain_is_not_enforced_where_there_is_no_handshake() {
     let mut options = options(SocketType::Stream);
     options.set(id("ZAP_DOMAIN"), &Value::from("home")).unwrap();
-    options.complete_security().unwrap();
+    complete(&options).unwrap();
     options
         .set(id("ZAP_ENFORCE_DOMAIN"), &Value::Int(1))
         .unwrap();
-    let error = options.complete_security().unwrap_err();
+    let error = complete(&options).unwrap_err();
     assert!(error.to_string().contains("ZAP_ENFORCE_DOMAIN"), "{error}");
 }

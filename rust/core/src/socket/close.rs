@@ -1,5 +1,6 @@
 //! The end of a socket.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Socket;
@@ -22,7 +23,7 @@ impl Core {
         let guard = {
             let mut state = self.lock();
             if let Some(linger) = linger {
-                state.options.linger = linger;
+                Arc::make_mut(&mut state.options).linger = linger;
             }
             self.process(&mut state);
             self.leave_all(&mut state);

@@ -13,8 +13,9 @@ use super::endpoints::Endpoints;
 use super::inbox::Post;
 use super::monitoring::Monitor;
 use super::parts::Parts;
+use super::patience::Patience;
 use super::stats::Totals;
-use super::waiting::{Patience, Rhythm};
+use super::waiting::Rhythm;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
@@ -39,7 +40,9 @@ pub(super) struct Core {
     /// Something in the mailbox must not wait for the application's next call.
     pub(super) urgent: AtomicBool,
     pub(super) parts: Parts,
+    /// Whether to look before sleeping, and whether to read messages that come several at a time oneself.
     pub(super) patience: Patience,
+    pub(super) keeping_up: Patience,
     pub(super) state: Mutex<State>,
     pub(super) key: OnceLock<usize>,
     pub(super) monitors: Mutex<Vec<Monitor>>,
@@ -55,7 +58,8 @@ pub(super) struct Core {
 pub(super) struct State {
     pub(super) pattern: Box<dyn Pattern>,
     pub(super) pipes: PipeSet,
-    pub(super) options: Options,
+    /// Shared with what was bound and connected under them.
+    pub(super) options: Arc<Options>,
     pub(super) endpoints: Endpoints,
     /// Through what each pipe came.
     pub(super) origins: HashMap<PipeId, Origin>,
@@ -119,10 +123,11 @@ impl Core {
             urgent: AtomicBool::new(false),
             parts: Parts::default(),
             patience: Patience::default(),
+            keeping_up: Patience::default(),
             state: Mutex::new(State {
                 pattern: (spec.new)(),
                 pipes: PipeSet::new(),
-                options,
+                options: Arc::new(options),
                 endpoints: Endpoints::default(),
                 origins: HashMap::new(),
                 totals: Totals::default(),

@@ -21,6 +21,8 @@ pub(super) struct Endpoints {
     entries: Vec<Entry>,
     /// Binds whose listener may accept before the call is over.
     pending: Vec<u64>,
+    /// What was bound or connected last.
+    last: String,
     next_source: u64,
 }
 
@@ -43,6 +45,11 @@ impl Endpoints {
     pub(super) fn source(&mut self) -> u64 {
         self.next_source += 1;
         self.next_source
+    }
+
+    /// What was bound or connected last, wildcards filled in; empty at first.
+    pub(super) fn last(&self) -> &str {
+        &self.last
     }
 
     /// Whether nothing was bound or connected, or all of it was taken back.
@@ -133,14 +140,14 @@ impl Core {
         let (options, source) = {
             let mut state = self.lock_open()?;
             // A descriptor is adopted once.
-            let mut options = state.options.clone();
-            options
-                .complete_security()
-                .map_err(|error| error.about(text))?;
-            options.use_fd = state.options.use_fd.take();
+            let options = state.options.complete();
+            let options = options.map_err(|error| error.about(text))?;
+            if options.use_fd.is_some() {
+                Arc::make_mut(&mut state.options).use_fd = None;
+            }
             let source = state.endpoints.source();
             state.endpoints.pending.push(source);
-            (Arc::new(options), source)
+            (options, source)
         };
         let seed = ListenerSeed {
             registry: self.registry.clone(),
@@ -159,7 +166,7 @@ impl Core {
             return Err(error);
         }
         let resolved = listener.endpoint().to_owned();
-        state.options.last_endpoint.clone_from(&resolved);
+        state.endpoints.last.clone_from(&resolved);
         state.endpoints.entries.push(Entry {
             source,
             given: text.to_owned(),
@@ -184,10 +191,8 @@ impl Core {
         if self.spec().single_connect && state.endpoints.is_connected(text) {
             return Ok(text.to_owned());
         }
-        let mut options = state.options.clone();
-        options
-            .complete_security()
-            .map_err(|error| error.about(text))?;
+        let options = state.options.complete();
+        let options = options.map_err(|error| error.about(text))?;
         // What the address itself shows to be wrong is said now; names are looked up later.
         transport
             .targets(&endpoint.address, &state.options)
@@ -199,7 +204,7 @@ impl Core {
             guard,
             registry: self.registry.clone(),
             port,
-            options: Arc::new(options),
+            options,
             socket_type: self.spec().socket_type,
             endpoint: text.to_owned(),
             source,
@@ -229,7 +234,7 @@ impl Core {
 
     /// Takes a name that was bound, or an endpoint that is being connected, into the list of the socket's endpoints.
     pub(super) fn note(&self, state: &mut State, source: u64, text: &str, what: What) {
-        text.clone_into(&mut state.options.last_endpoint);
+        text.clone_into(&mut state.endpoints.last);
         state.endpoints.entries.push(Entry {
             source,
             given: text.to_owned(),

@@ -1,8 +1,10 @@
 //! One call to secure a socket, with an answer to who may come in.
 
-use super::Socket;
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
+use super::Socket;
 use crate::access::{AllowList, Gate, Key, Passwords};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Security, SecurityMechanism};
@@ -101,7 +103,7 @@ impl Socket {
                 "secure a socket before it is bound or connected: what is there already would stay open to everybody",
             ));
         }
-        let security = &mut state.options.security;
+        let security = &mut Arc::make_mut(&mut state.options).security;
         security.gate = None;
         let (mechanism, as_server) = settings(security);
         security.mechanism = mechanism;

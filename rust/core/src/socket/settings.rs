@@ -1,5 +1,7 @@
 //! Reading and changing a socket's options.
 
+use std::sync::Arc;
+
 use super::Socket;
 use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +19,7 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         core.process(&mut state);
-        state.options.set(id, value)?;
+        Arc::make_mut(&mut state.options).set(id, value)?;
         if let Some(option) = pattern_option(core.spec().socket_type, id, value) {
             let option = option?;
             let state = &mut *state;
@@ -78,6 +80,7 @@ impl Socket {
                 ))
             }
             ids::FD => Ok(Value::Int(i64::from(self.fd()?))),
+            ids::LAST_ENDPOINT => Ok(Value::from(core.lock_open()?.endpoints.last())),
             ids::ROUTING_ID => {
                 let state = core.lock_open()?;
                 match state.pattern.newest_routing_id() {

@@ -3,9 +3,13 @@
 //! Where messages come one at a time, from one connection, waiting for the I/O thread to bring them would cost two
 //! hand-offs between threads for each: the waiting thread reads itself. And who has just asked or answered can expect to
 //! hear more soon: it looks for a moment before it sleeps, as long as that pays off.
+//!
+//! The same goes for messages that come several at a time, as long as the thread that waits does nothing but receive, and
+//! keeps up with them: each wait costs one wake-up less, on a machine that may have no core to spare for a thread in
+//! between. A thread that finds more than one read can hold does not keep up, and is better off with the I/O thread reading
+//! while it works. While it sends as well, the I/O thread is at work on the connection anyway.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::core::{Core, State};
@@ -16,37 +20,6 @@ use crate::signal::{Beside, Woken};
 const LOOKING: Duration = Duration::from_micros(20);
 /// After a wait no longer than that the next one is expected to be as short.
 const SOON: Duration = Duration::from_micros(500);
-/// A thread that looked in vain does not look again for so many waits at most.
-const SKIPPED_MAX: u32 = 1023;
-
-/// Whether looking before sleeping has paid off.
-#[derive(Default)]
-pub(super) struct Patience {
-    /// Waits that are still to be slept through, and how many it were after the last look in vain.
-    skip: AtomicU32,
-    penalty: AtomicU32,
-}
-
-impl Patience {
-    fn is_worth_it(&self) -> bool {
-        let skip = self.skip.load(Ordering::Relaxed);
-        if skip > 0 {
-            self.skip.store(skip - 1, Ordering::Relaxed);
-        }
-        skip == 0
-    }
-
-    fn paid_off(&self) {
-        self.penalty.store(0, Ordering::Relaxed);
-    }
-
-    fn was_in_vain(&self) {
-        let penalty = self.penalty.load(Ordering::Relaxed);
-        let penalty = (2 * penalty + 1).min(SKIPPED_MAX);
-        self.penalty.store(penalty, Ordering::Relaxed);
-        self.skip.store(penalty, Ordering::Relaxed);
-    }
-}
 
 /// What the calls since the last wait say about the next one.
 #[derive(Default)]
@@ -84,8 +57,9 @@ impl Core {
     pub(super) fn outlook(&self, state: &mut State) -> Outlook {
         let rhythm = std::mem::take(&mut state.rhythm);
         let one_by_one = rhythm.received <= 1;
+        let reads = one_by_one || !rhythm.sent && self.keeping_up.is_worth_it();
         let line = match state.pipes.only() {
-            Some(pipe) if one_by_one => pipe.line(),
+            Some(pipe) if reads => pipe.line(),
             _ => None,
         };
         let before = std::mem::replace(&mut state.line, line.as_ref().map(Arc::downgrade));
@@ -118,6 +92,10 @@ impl Core {
                 && start.elapsed() < SOON
                 && !self.signal.has_waiters();
             line.give_back(soon);
+            match woken {
+                Some(_) => self.keeping_up.went_well(),
+                None => self.keeping_up.was_in_vain(),
+            }
             if let Some(woken) = woken {
                 return woken;
             }

@@ -19,6 +19,7 @@ use super::rows::{Headers, headers, octets, optional_octets, timestamp};
 use super::{Own, deadline, of_failure, security, span, wait};
 use crate::arrow;
 use crate::buffer::reclaim;
+use crate::counters::fill;
 
 /// So many rows of a table are copied at once.
 const TABLE_ROWS: usize = 1 << 16;
@@ -355,24 +356,16 @@ impl Producer {
     fn _stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.core()?.stats();
         let all = PyDict::new(py);
-        all.set_item("rows", stats.rows)?;
-        all.set_item("acknowledged", stats.acknowledged)?;
-        all.set_item("unacknowledged", stats.unacknowledged)?;
-        all.set_item("unacknowledged_bytes", stats.unacknowledged_bytes)?;
-        all.set_item("batches", stats.batches)?;
-        all.set_item("bytes", stats.bytes)?;
-        all.set_item("resent", stats.resent)?;
-        all.set_item("reconnects", stats.reconnects)?;
+        fill!(all, stats => rows, acknowledged, unacknowledged, unacknowledged_bytes);
+        fill!(all, stats => batches, bytes, resent, reconnects);
         let collectors = PyDict::new(py);
         for collector in stats.collectors {
             let one = PyDict::new(py);
             one.set_item("connected", collector.is_connected)?;
-            one.set_item("reason", collector.reason)?;
+            fill!(one, collector => reason);
             one.set_item("obstacle", collector.obstacle.map(|code| code.name()))?;
             one.set_item("log_id", collector.log_id.as_ref().map(hex))?;
-            one.set_item("epoch", collector.epoch)?;
-            one.set_item("next_seq", collector.next_seq)?;
-            one.set_item("acknowledged_seq", collector.acknowledged_seq)?;
+            fill!(one, collector => epoch, next_seq, acknowledged_seq);
             one.set_item("credit_rows", collector.credit.rows)?;
             one.set_item("credit_bytes", collector.credit.bytes)?;
             one.set_item("flying_rows", collector.flying.rows)?;

@@ -4,14 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use zeroxide::{Counters, DropReason, PeerStats, SocketStats};
 
+use crate::counters::fill;
+
 pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("sent", stats.sent)?;
-    dict.set_item("sent_bytes", stats.sent_bytes)?;
-    dict.set_item("received", stats.received)?;
-    dict.set_item("received_bytes", stats.received_bytes)?;
-    dict.set_item("queued_out", stats.queued_out)?;
-    dict.set_item("queued_in", stats.queued_in)?;
+    fill!(dict, stats => sent, sent_bytes, received, received_bytes, queued_out, queued_in);
     dict.set_item("dropped", dropped(py, &stats.dropped)?)?;
     dict.set_item(
         "no_subscriber",
@@ -27,16 +24,9 @@ pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bou
 
 fn peer_dict<'py>(py: Python<'py>, peer: &PeerStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("endpoint", &peer.endpoint)?;
-    dict.set_item("address", &peer.address)?;
+    fill!(dict, peer => endpoint, address);
     dict.set_item("routing_id", PyBytes::new(py, &peer.routing_id))?;
-    dict.set_item("connected", peer.connected)?;
-    dict.set_item("sent", peer.sent)?;
-    dict.set_item("sent_bytes", peer.sent_bytes)?;
-    dict.set_item("received", peer.received)?;
-    dict.set_item("received_bytes", peer.received_bytes)?;
-    dict.set_item("queued_out", peer.queued_out)?;
-    dict.set_item("queued_in", peer.queued_in)?;
+    fill!(dict, peer => connected, sent, sent_bytes, received, received_bytes, queued_out, queued_in);
     dict.set_item("dropped", dropped(py, &peer.dropped)?)?;
     Ok(dict)
 }

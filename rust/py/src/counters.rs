@@ -1,0 +1,10 @@
+//! Counters as dictionaries: a field stands under its own name, so that a new one is one word.
+
+/// Puts fields of a struct into a dictionary: `fill!(dict, stats => sent, received)`.
+macro_rules! fill {
+    ($dict:expr, $counters:expr => $($name:ident),+ $(,)?) => {
+        $($dict.set_item(::pyo3::intern!($dict.py(), stringify!($name)), &$counters.$name)?;)+
+    };
+}
+
+pub(crate) use fill;

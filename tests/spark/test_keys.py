@@ -1,0 +1,36 @@
+"""Values of options that are kept in the environment, in files and in certificates."""
+
+import pytest
+
+from zeroxide import curve_public
+from zeroxide.auth import create_certificates
+from zeroxide.spark.sockets import look_up
+
+SECRET, PUBLIC = "zmq.curve_secretkey", "zmq.curve_serverkey"
+
+
+def test_as_it_is_from_the_environment_and_from_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("KEY", "from the environment")
+    (tmp_path / "key").write_text("from a file\n")
+    assert look_up(PUBLIC, "itself") == "itself"
+    assert look_up(SECRET, "env:KEY") == "from the environment"
+    assert look_up(SECRET, f"file:{tmp_path}/key") == "from a file"
+
+
+def test_a_certificate_stands_for_its_key(tmp_path):
+    public_file, secret_file = create_certificates(tmp_path, "query")
+    secret = look_up(SECRET, f"file:{secret_file}")
+    assert look_up("collector.secretKey", f"file:{secret_file}") == secret
+    public = look_up(PUBLIC, f"file:{public_file}")
+    assert public == look_up("zmq.curve_publickey", f"file:{secret_file}")
+    assert curve_public(secret.encode()).decode() == public
+    with pytest.raises(ValueError, match=r"'collector\.secretKey'.*holds no secret key"):
+        look_up("collector.secretKey", f"file:{public_file}")
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"'zmq\.curve_secretkey': there is no NOWHERE"):
+        look_up(SECRET, "env:NOWHERE")
+    missing = f"{tmp_path}/missing"
+    with pytest.raises(ValueError, match=f"'zmq.curve_secretkey': cannot take it from {missing}"):
+        look_up(SECRET, f"file:{missing}")
