@@ -5,6 +5,9 @@ use std::ops::Range;
 /// What an entry takes beside its text: its head, its number, where the text ends.
 pub(super) const ENTRY: usize = 10;
 
+/// How many heads there are to a cache line.
+const LINE: usize = 16;
+
 /// A sorted list of texts, none of which begins with another, and a number beside each.
 ///
 /// Four sections lie behind each other: the first four bytes of each text as a number (its head), the numbers, where
@@ -71,9 +74,8 @@ impl Block {
     }
 
     #[inline]
-    fn heads(&self) -> impl Iterator<Item = u32> {
-        let (heads, _) = self.bytes[..4 * self.len()].as_chunks();
-        heads.iter().map(|head| u32::from_le_bytes(*head))
+    fn heads(&self) -> &[[u8; 4]] {
+        self.bytes[..4 * self.len()].as_chunks().0
     }
 
     /// The number beside a text.
@@ -126,35 +128,50 @@ impl Block {
     #[inline]
     pub(super) fn before(&self, text: &[u8]) -> usize {
         let key = head(text);
-        let lower: u32 = self.heads().map(|head| u32::from(head < key)).sum();
-        let mut at = lower as usize;
-        let mut same = self
-            .heads()
-            .skip(at)
-            .take_while(|&head| head == key)
-            .count();
+        let heads = self.heads();
+        // Line by line first: none of these loads waits for another.
+        let (lines, _) = heads.as_chunks::<LINE>();
+        let below = |line: &&[[u8; 4]; LINE]| u32::from_le_bytes(line[LINE - 1]) < key;
+        let mut at = LINE * lines.iter().take_while(below).count();
+        let line = &heads[at..heads.len().min(at + LINE)];
+        let lower = line
+            .iter()
+            .map(|head| u32::from(u32::from_le_bytes(*head) < key));
+        at += lower.sum::<u32>() as usize;
+        let mut end = at;
+        while heads.get(end) == Some(&key.to_le_bytes()) {
+            end += 1;
+        }
         // The heads do not tell these apart.
-        while same > 0 {
-            let half = same / 2;
-            if self.text(at + half) < text {
-                at += half + 1;
-                same -= half + 1;
+        while at < end {
+            let middle = usize::midpoint(at, end);
+            if self.text(middle) < text {
+                at = middle + 1;
             } else {
-                same = half;
+                end = middle;
             }
         }
         at
     }
 
-    /// The only entry whose text `text` begins with, if any, where `before` is how many sort before it: what lies between
+    /// The only entry whose text `text` begins with, if any, and how long that is, where `before` is how many sort before it: what lies between
     /// two texts of which one begins with the other would begin with it, too.
     #[inline]
-    pub(super) fn prefix(&self, before: usize, text: &[u8]) -> Option<usize> {
-        if before < self.len() && self.text(before) == text {
-            return Some(before);
+    pub(super) fn prefix(&self, before: usize, text: &[u8]) -> Option<(usize, usize)> {
+        if let Some(at) = before.checked_sub(1) {
+            let prefix = self.text(at);
+            let differing = head(text) ^ u32::from_le_bytes(self.heads()[at]);
+            // Of short texts the heads tell all.
+            let begins = match prefix.len() {
+                len @ 1..=4 => len <= text.len() && differing >> (32 - 8 * len) == 0,
+                _ => text.starts_with(prefix),
+            };
+            if begins {
+                return Some((at, prefix.len()));
+            }
         }
-        let at = before.checked_sub(1)?;
-        text.starts_with(self.text(at)).then_some(at)
+        let whole = before < self.len() && self.text(before) == text;
+        whole.then_some((before, text.len()))
     }
 
     /// The same with one entry in place of some.
@@ -192,6 +209,15 @@ impl Block {
     pub(super) fn extensions(&self, before: usize, text: &[u8]) -> Range<usize> {
         let extends = |at: &usize| self.text(*at).starts_with(text);
         before..before + (before..self.len()).take_while(extends).count()
+    }
+
+    /// The entries with the same head as this one, which a search has to tell apart by their texts.
+    pub(super) fn alike(&self, at: usize) -> Range<usize> {
+        let heads = self.heads();
+        let same = |head: &&[u8; 4]| **head == heads[at];
+        let below = heads[..at].iter().rev().take_while(same).count();
+        let above = heads[at..].iter().take_while(same).count();
+        at - below..at + above
     }
 
     /// Adds an entry as the one at `at`, where it belongs.
@@ -290,7 +316,8 @@ mod tests {
         let expected = model.iter().map(|(text, &number)| (&text[..], number));
         assert!(block.entries().eq(expected));
         assert!(block.numbers().eq(model.values().copied()));
-        assert!(block.heads().eq(model.keys().map(|text| head(text))));
+        let heads = model.keys().map(|text| head(text).to_le_bytes());
+        assert!(block.heads().iter().copied().eq(heads));
         assert_eq!(block.size(), Block::new(block.entries()).size());
         assert_eq!(Block::new(block.entries()).bytes, block.bytes);
     }
@@ -309,7 +336,7 @@ mod tests {
             assert_eq!(at, model.range(..word.clone()).count());
             match model.remove(&word) {
                 Some(_) => {
-                    assert_eq!(block.prefix(at, &word), Some(at));
+                    assert_eq!(block.prefix(at, &word), Some((at, word.len())));
                     block.remove(at);
                 }
                 None => {
@@ -320,7 +347,10 @@ mod tests {
                     model.insert(word.clone(), step);
                     block.set_number(at, step);
                     let longer = [&word[..], b"more"].concat();
-                    assert_eq!(block.prefix(block.before(&longer), &longer), Some(at));
+                    assert_eq!(
+                        block.prefix(block.before(&longer), &longer),
+                        Some((at, word.len()))
+                    );
                 }
             }
             check(&block, &model);
@@ -352,7 +382,8 @@ mod tests {
             (b"b\0\0\0", None),
             (b"b\0\0\0\x01\0", Some(3)),
         ] {
-            assert_eq!(block.prefix(block.before(text), text), found, "{text:?}");
+            let prefix = block.prefix(block.before(text), text);
+            assert_eq!(prefix.map(|(at, _)| at), found, "{text:?}");
         }
         assert_eq!(block.extensions(0, b"a"), 0..2);
         assert_eq!(block.extensions(2, b"b\0\0\0"), 2..4);

@@ -323,6 +323,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
     }
 }
 
+#[inline]
 fn for_each_member(groups: &Slab<Vec<u32>>, value: u32, mut visit: impl FnMut(u32)) {
     match Wanted::unpack(value) {
         None => {}

@@ -16,6 +16,9 @@ const LONGEST: usize = 2048;
 /// A node with more entries than this gives those that begin with the same byte to a node of their own, if any do.
 const CROWDED: usize = 128;
 
+/// As it does with more than so many whose first four bytes are the same: it would be slow to search.
+const ALIKE: usize = 8;
+
 /// As does one whose entries have more bytes than this. All bytes there are, with long texts behind them, would be too
 /// many; without any, as they are in the end, they are far fewer.
 const LARGEST: usize = 8192;
@@ -140,8 +143,8 @@ impl Tree {
             let text = &rest[..rest.len().min(LONGEST)];
             let block = &self.node(id).block;
             let before = block.before(text);
-            if let Some(at) = block.prefix(before, text) {
-                let (number, after) = (block.number(at), &rest[block.text(at).len()..]);
+            if let Some((at, len)) = block.prefix(before, text) {
+                let (number, after) = (block.number(at), &rest[len..]);
                 if number & NODE != 0 {
                     (id, rest) = (number & !NODE, after);
                     continue;
@@ -216,8 +219,8 @@ impl Tree {
     #[inline]
     fn step<'a>(&self, id: u32, text: &'a [u8]) -> Option<(usize, u32, &'a [u8])> {
         let block = &self.node(id).block;
-        let at = block.prefix(block.before(text), text)?;
-        Some((at, block.number(at), &text[block.text(at).len()..]))
+        let (at, len) = block.prefix(block.before(text), text)?;
+        Some((at, block.number(at), &text[len..]))
     }
 
     /// Takes a topic out, and every node that is no longer needed.
@@ -379,7 +382,13 @@ impl Tree {
 
     /// The place of a new topic once its node is not crowded.
     fn settle(&mut self, place: Place, topic: &[u8]) -> Place {
-        if excess(&self.node(place.node).block).is_none() {
+        let block = &self.node(place.node).block;
+        let alike = block.alike(place.at as usize);
+        if alike.len() > ALIKE {
+            let len = shared(block, &alike);
+            let text = block.text(alike.start)[..len].to_vec();
+            self.fold(place.node, alike, &text);
+        } else if excess(block).is_none() {
             return place;
         }
         self.spread(place.node);
@@ -456,10 +465,14 @@ fn excess(block: &Block) -> Option<(Range<usize>, usize)> {
         let is_long = is_large && most > ENTRY + 1;
         return is_long.then_some((group, 1));
     }
-    // The texts are in order, so what the outermost share all do.
+    let len = shared(block, &group);
+    Some((group, len))
+}
+
+/// How many bytes all of some texts have in common: as the texts are in order, what the outermost have.
+fn shared(block: &Block, group: &Range<usize>) -> usize {
     let (first, last) = (block.text(group.start), block.text(group.end - 1));
-    let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-    Some((group, shared))
+    first.iter().zip(last).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
@@ -558,7 +571,7 @@ mod tests {
         let mut rig = Rig::new(are_short);
         let mut seed = 1;
         for round in 0..rounds {
-            let growing = round / (rounds / 6) % 2 == 0;
+            let growing = (round / (rounds / 6)).is_multiple_of(2);
             if growing || rig.topics.is_empty() {
                 rig.insert(topic(&mut seed));
             } else {
