@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Socket;
 use super::core::State;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{OptionRow, Value, ids, pattern_option};
+use crate::options::{OptionRow, PatternOption, Value, ids, pattern_option};
 use crate::pipe::Limit;
 
 impl Socket {
@@ -24,6 +24,13 @@ impl Socket {
             let option = option?;
             let state = &mut *state;
             state.pattern.set(&mut state.pipes, &option)?;
+            // Subscriptions are waited for at the other end.
+            if matches!(
+                option,
+                PatternOption::Subscribe(_) | PatternOption::Unsubscribe(_)
+            ) {
+                core.settle(state);
+            }
         }
         match id {
             ids::SNDHWM | ids::SNDHWM_BYTES => limit_out(&mut state),
