@@ -116,15 +116,19 @@ def interleave(case: Case, modules: dict[str, str], settings: Settings, retries:
     modules = {label: name for label, name in modules.items() if label not in case.not_for}
     repetitions, seconds = settings.of(case)
     parameters = case.parameters(seconds, settings.scale)
+    first = next(iter(modules))
     for repetition in range(repetitions):
         labels = list(modules)
         for label in labels if repetition % 2 == 0 else reversed(labels):
             if repetition and not runs[label]:
                 continue  # it could not do it the first time
+            told = {}
+            if label != first and runs[first]:
+                told = {name: runs[first][-1][figure] for name, figure in case.told.items()}
             best: dict[str, float] | None = None
             for _ in range(1 + retries):
                 try:
-                    figures = run(modules[label], case, parameters)
+                    figures = run(modules[label], case, parameters | told)
                 except RunFailed as why:
                     print(f"{case.name} with {label}: {why}", file=sys.stderr)
                     break

@@ -29,6 +29,7 @@ class Case:
     metrics: tuple[Metric, ...] = (Metric("rate", "msgs/s"),)
     options: dict[str, Any] = field(default_factory=dict)
     scaled: dict[str, int] = field(default_factory=dict)  # counts, less in a smoke run
+    told: dict[str, str] = field(default_factory=dict)  # figures of the first rival, for the others
     not_for: tuple[str, ...] = ()  # rivals that cannot do it, a comment says why
     issue: bool = False  # has a target that was agreed on: runs as often and as long as asked for
     smoke: bool = False  # one of the few that say that the harness works
@@ -162,12 +163,20 @@ SINGLE_CALLS = tuple(
 )
 
 # Parts of what the sender reaches by itself, and rates that are the same for everybody.
-LOADS = {"shares": [0.01, 0.5, 0.9], "rates": [10_000, 100_000, 300_000]}
+LOADS = {
+    "shares": [0.01, 0.5, 0.9],
+    "rival_shares": [0.5, 0.9],
+    "rates": [10_000, 100_000, 300_000],
+}
 ONE_WAY_UNDER_LOAD = (
+    Metric("peak", "msgs/s", "its own peak rate"),
     less("1% p99_us", "us", "p99 at 1 % of its own peak rate"),
     less("50% p50_us", "us", "p50 at 50 % of its own peak rate"),
     less("50% p99_us", "us", "p99 at 50 % of its own peak rate", 0.5),
     less("90% p99_us", "us", "p99 at 90 % of its own peak rate", 0.5),
+    Metric("90% reached", "x", "what it reached of 90 % of its own peak rate", bound=0.95),
+    less("50% of rival p99_us", "us", "p99 at 50 % of the first column's peak rate", 0.5),
+    less("90% of rival p99_us", "us", "p99 at 90 % of the first column's peak rate", 0.5),
     less("10000/s p99_us", "us", "p99 at 10,000 msgs/s"),
     less("100000/s p99_us", "us", "p99 at 100,000 msgs/s", 0.5),
     less("300000/s p99_us", "us", "p99 at 300,000 msgs/s", 0.5),
@@ -212,7 +221,16 @@ CASES: tuple[Case, ...] = (
         )
         for transport, *targets in (("tcp", 0.5, 0.75, 0.8), ("inproc",))
     ),
-    Case(LOADED, "", "paced", metrics=ONE_WAY_UNDER_LOAD, options=LOADS, issue=True, smoke=True),
+    Case(
+        LOADED,
+        "",
+        "paced",
+        metrics=ONE_WAY_UNDER_LOAD,
+        options=LOADS,
+        told={"rival_peak": "peak"},
+        issue=True,
+        smoke=True,
+    ),
     *(
         Case(
             PUB_SUB,

@@ -82,6 +82,7 @@ class _Base(_native.Producer):
         name: str | None = None,
         spool: str | os.PathLike[str] | None = None,
         spool_bytes: int = 1 << 30,
+        spool_sync: bool = False,
         max_unacked_rows: int = 1_000_000,
         max_unacked_bytes: int = 64 << 20,
         linger_ms: float = 5,
@@ -114,6 +115,7 @@ class _Base(_native.Producer):
             name=name,
             spool=None if spool is None else os.fspath(spool),
             spool_bytes=spool_bytes,
+            spool_sync=spool_sync,
             max_unacked_rows=max_unacked_rows,
             max_unacked_bytes=max_unacked_bytes,
             linger_ms=linger_ms,
@@ -164,7 +166,17 @@ class _Base(_native.Producer):
             left = {str(error): 0}
         finally:
             self._end()
-        return {} if self._has_spool else left
+        return self._unspooled() if self._has_spool else left
+
+    def _is_kept(self, error: CollectorError) -> bool:
+        """Whether an end that this error met leaves rows to the spool, or `_check_spool` tells."""
+        passes = isinstance(error, CollectorGone | NotAcknowledged) or bool(self._unspooled())
+        return self._has_spool and passes
+
+    def _check_spool(self) -> None:
+        """Raises for rows that this end of the producer leaves nowhere."""
+        if self._has_spool and (left := self._unspooled()):
+            raise NotAcknowledged("there was no room in the spool for the last rows", left)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
@@ -183,8 +195,10 @@ class Producer(_Base):
         producers with the same name at a time do not go: the later one wins, the other
         raises `Fenced`. Without one, a random name.
     spool: a folder in which rows are kept until they are acknowledged, so that they
-        survive the process; at most `spool_bytes` of them, then `send` waits. The next
-        producer with that folder sends them first, under the name that is kept there.
+        survive the process; at most `spool_bytes` of them, then `send` waits, as it does
+        while the disk is full. The next producer with that folder sends them first, under
+        the name that is kept there. With `spool_sync` each batch is synced to the disk, so
+        that rows survive a power cut, too.
     timeout: for how many seconds a collector may be gone, or take nothing, before
         `send` and `flush` raise `CollectorGone` (or `Refused`); None: for ever. Rows
         stay where they are, and go out when it is back. With a spool, `send` raises only
@@ -209,6 +223,7 @@ class Producer(_Base):
         name: str | None = None,
         spool: str | os.PathLike[str] | None = None,
         spool_bytes: int = 1 << 30,
+        spool_sync: bool = False,
         max_unacked_rows: int = 1_000_000,
         max_unacked_bytes: int = 64 << 20,
         linger_ms: float = 5,
@@ -228,6 +243,7 @@ class Producer(_Base):
             name=name,
             spool=spool,
             spool_bytes=spool_bytes,
+            spool_sync=spool_sync,
             max_unacked_rows=max_unacked_rows,
             max_unacked_bytes=max_unacked_bytes,
             linger_ms=linger_ms,
@@ -272,13 +288,14 @@ class Producer(_Base):
             self._shut()
             try:
                 left = self._flush(timeout)
-            except CollectorGone:
-                if not self._has_spool:
+            except CollectorError as error:
+                if not self._is_kept(error):
                     raise
                 left = {}
         finally:
             self._end()
             self._run_callbacks()
+        self._check_spool()
         if left and not self._has_spool:
             raise NotAcknowledged.after(timeout, left)
 
@@ -408,14 +425,15 @@ class AsyncProducer(_Base):
         try:
             self._shut()
             await self.flush(timeout)
-        except (CollectorGone, NotAcknowledged):
-            if not self._has_spool:
+        except CollectorError as error:
+            if not self._is_kept(error):
                 raise
         finally:
             await _asyncio.to_thread(self._end)
             self._collect()
             if self._loop is not None:
                 self._loop.remove_reader(self._notices_fd())
+        self._check_spool()
 
     def _watch(self) -> _asyncio.AbstractEventLoop:
         loop = _asyncio.get_running_loop()

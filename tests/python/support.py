@@ -144,15 +144,17 @@ def start_script(module: str, source: str, *arguments: str, **options: Any) -> s
     )
 
 
-def finish_script(process: subprocess.Popen, status: int = 0) -> tuple[str, str]:
-    """Waits for the end and returns what was written to stdout and stderr."""
+def finish_script(process: subprocess.Popen, *statuses: int) -> tuple[str, str]:
+    """Waits for the end, with status 0 or, if told so, one of these, and returns what it wrote to stdout and stderr."""
     try:
         output, errors = process.communicate(timeout=PATIENCE * 2)
     except subprocess.TimeoutExpired:
         process.kill()
         output, errors = process.communicate()
         raise AssertionError(f"the script does not end\n{output}\n{errors}") from None
-    assert process.returncode == status, f"status {process.returncode}\n{output}\n{errors}"
+    assert process.returncode in (statuses or (0,)), (
+        f"status {process.returncode}\n{output}\n{errors}"
+    )
     return output, errors
 
 

@@ -248,11 +248,13 @@ def test_a_collector_that_is_gone(collector):
 
 def test_it_goes_on_when_the_collector_is_back(directory):
     with process(directory) as collector:
-        with Producer(collector.endpoint, timeout=1) as producer:
+        # Nothing goes out before a flush.
+        with Producer(collector.endpoint, timeout=1, linger_ms=600_000) as producer:
+            await_connection(producer)
             producer.send(b"1")
             producer.flush(20)
-            collector.kill()
             producer.send(b"2")
+            collector.kill()
             with pytest.raises(CollectorGone):
                 producer.flush()
             collector.start()
@@ -498,7 +500,8 @@ def test_a_full_disk_holds_rows_back_and_loses_none(directory):
     """A limit on the size of files stands for the disk: the system's answer is alike."""
     with process(directory) as collector:
         unlimited = resource.prlimit(collector.pid, resource.RLIMIT_FSIZE)
-        with Producer(collector.endpoint, batch_rows=100, timeout=0.5) as producer:
+        with Producer(collector.endpoint, batch_rows=100, timeout=2) as producer:
+            await_connection(producer)
             producer.send(b"first")
             producer.flush(20)
             resource.prlimit(collector.pid, resource.RLIMIT_FSIZE, (100_000, unlimited[1]))

@@ -116,3 +116,83 @@ def test_a_new_spool_for_an_old_name(directory):
             producer.send(b"last")
             producer.flush(20)
         assert seqs(collector.endpoint) == list(range(21))
+
+
+# Sends until the spool has no room, then as it is told. A limit on the size of files stands for the disk.
+FILL = """
+import resource, sys, time
+from zeroxide.producer import CollectorError, NotAcknowledged, Producer
+endpoint, spool = sys.argv[1:]
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+producer = Producer(
+    endpoint, name="p", spool=spool, batch_rows=100, max_unacked_bytes=50_000, timeout=0.3
+)
+sent = 0
+def send():
+    global sent
+    producer.send(b"%0100d" % sent)
+    sent += 1
+try:
+    while True:
+        send()
+except CollectorError as error:
+    print(sent, error, flush=True)
+if input() == "close":
+    try:
+        producer.close(0)
+    except NotAcknowledged as error:
+        print(error.remaining[endpoint], flush=True)
+else:
+    while producer.stats()["unacknowledged"]:
+        time.sleep(0.001)
+    total = 3 * sent
+    while sent < total:
+        try:
+            send()
+        except CollectorError:
+            time.sleep(0.001)
+    producer.close(60)
+    print(sent, flush=True)
+"""
+
+
+def filler(endpoint, spool):
+    filling = subprocess.Popen(
+        [sys.executable, "-c", FILL, endpoint, str(spool)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    sent, error = filling.stdout.readline().split(maxsplit=1)
+    assert "no room in the spool" in error and "go on as soon as there is" in error
+    return filling, int(sent)
+
+
+def test_a_producer_whose_spool_is_on_a_full_disk_waits_and_goes_on(directory):
+    with process(directory / "log") as collector:
+        collector.kill()
+        filling, sent = filler(collector.endpoint, directory / "spool")
+        assert sent > 1000
+        collector.start()
+        told, _ = filling.communicate("go on\n", timeout=120)
+        assert filling.returncode == 0 and int(told) == 3 * sent
+        assert values(collector.endpoint) == [b"%0100d" % row for row in range(3 * sent)]
+        assert seqs(collector.endpoint) == list(range(3 * sent))
+
+
+def test_what_a_full_spool_did_not_take_is_said_at_the_end(directory):
+    filling, sent = filler(NOBODY, directory / "spool")
+    told, _ = filling.communicate("close\n", timeout=60)
+    assert filling.returncode == 0
+    with Producer(NOBODY, spool=directory / "spool") as producer:
+        assert producer.stats()["unacknowledged"] == sent - int(told)
+        producer.close(0)
+
+
+def test_a_spool_that_is_synced(directory):
+    with Collector(directory / "log") as collector:
+        with Producer(collector.endpoint, spool=directory / "spool", spool_sync=True) as producer:
+            producer.send_batch([b"x"] * 100)
+            producer.flush(20)
+        assert seqs(collector.endpoint) == list(range(100))

@@ -1,13 +1,15 @@
 """Messages through producers, a collector and a Spark query while all of them are killed, and the count afterwards.
 
-    python tests/soak/soak.py                                  # a million messages, a few minutes
-    python tests/soak/soak.py --messages 60000 --master 'local[2]' --kill producer,collector,driver
+    python tests/soak/soak.py                                  # a million messages, ten minutes
+    python tests/soak/soak.py --messages 60000 --master 'local[2]' --kill first,producer,collector
+    python tests/soak/soak.py --starting latest                # what is there before the query is left out
     python tests/soak/soak.py --master standalone
 
 Two producers, one of them with a spool, send numbers to a collector; a query in `local-cluster`, or on a standalone master
 with two workers, copies what it reads into files, one folder per batch. In between, parts of it are ended with SIGKILL, one
-after the other, each once the query has got on since the last, and while producers have more to send. At the end the files must hold every number of each producer
-exactly once, the offsets must have no gap, and in their order each producer's numbers must rise.
+after the other, each once the query has got on since the last, and while producers have more to send; `first` is the driver
+in the middle of its first batch. At the end the files must hold every number of each producer exactly once, the offsets
+must have no gap, and in their order each producer's numbers must rise. The last line is the verdict.
 """
 
 from __future__ import annotations
@@ -26,15 +28,28 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # In the environment of everything that is started here, to find it again, and to end it.
 MARK = "ZEROXIDE_SOAK"
 
-KILLS = "producer,executor,collector,driver,driver,executor,collector,driver,driver"
+KILLS = "first,producer,executor,collector,driver,executor,collector,driver,driver"
 PRODUCERS = ("spooled", "plain")
-PROGRESS_S = 600
+# What is there before a query that begins at the latest offset.
+BEFORE = 0.05
+# So long may it stand still.
+PATIENCE_S = 600
+TELL_S = 10
+TOO_SLOW = "Python worker failed to connect back"
 LOOK_S = 0.05
 PACE_S = 0.02
+
+# A JVM of this run lives for a minute or two: what it would compile thoroughly, it would not use.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Failed(Exception):
+    """The run cannot go on."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,27 +58,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, help="messages per second; else it takes 200 s")
     parser.add_argument("--per-trigger", type=int, help="else a fortieth of the messages")
     parser.add_argument("--kill", default=KILLS, help="what is killed, in this order")
+    parser.add_argument("--starting", choices=("earliest", "latest"), default="earliest")
     parser.add_argument("--master", default="local-cluster[2,1,1024]", help="or: standalone")
     parser.add_argument("--folder", type=Path, help="kept afterwards; else a temporary one")
     given = parser.parse_args(arguments)
     folder = given.folder or Path(tempfile.mkdtemp(prefix="zeroxide-soak-"))
     folder.mkdir(parents=True, exist_ok=True)
     soak = Soak(folder, given)
-    started = time.monotonic()
+    # Whatever ends this, it takes along what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     try:
         soak.run()
         problems = soak.problems()
+    except Failed as error:
+        problems = [str(error)]
     finally:
         soak.end()
-        if given.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    seconds = time.monotonic() - started
     for problem in problems:
         print("WRONG:", problem)
-    if not problems:
-        kills = ", ".join(soak.killed) or "nothing"
-        print(f"exact: {given.messages} messages, each once, in {seconds:.0f} s; killed: {kills}")
-    return 1 if problems else 0
+    kills = ", ".join(soak.killed) or "nothing"
+    if problems:
+        print(f"wrong, after {soak.seconds():.0f} s; killed: {kills}; all of it is in {folder}")
+        return 1
+    if given.folder is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    rows = given.messages - soak.began
+    print(f"exact: {rows} messages, each once, in {soak.seconds():.0f} s; killed: {kills}")
+    return 0
 
 
 class Soak:
@@ -77,7 +98,12 @@ class Soak:
         self.master = given.master
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.killed: list[str] = []
+        self.started = time.monotonic()
+        self.told = 0.0
+        self.began = 0  # where the first batch with rows begins
+        self.first = 0  # and its number
         self.executors = 0
+        self.restarts = 0
         self.left_behind: set[Path] = set()
         self.allow(0.0)
         share = given.messages // len(PRODUCERS)
@@ -87,15 +113,28 @@ class Soak:
     def run(self) -> None:
         if self.given.master == "standalone":
             self.start_cluster()
+        kills = list(filter(None, self.given.kill.split(",")))
         self.start("collector")
+        if self.given.starting == "latest":
+            self.allow(BEFORE)
+            self.start_producers()
+            self.wait_until(
+                lambda: self.logged() >= self.allowed - len(PRODUCERS), "nothing is in the log"
+            )
         self.start("query")
         self.wait_until((self.folder / "checkpoint" / "metadata").exists, "no query has begun")
-        for name in PRODUCERS:
-            self.start(f"producer {name}")
-        kills = list(filter(None, self.given.kill.split(",")))
+        if self.given.starting == "latest":
+            # It finds nothing new, and makes an empty batch of that, for its checkpoint.
+            self.wait_until(self.batches, "the query has not found out where it begins")
+            self.began, self.first = self.rows(), 1
+        else:
+            self.start_producers()
+        self.allow(1 / (len(kills) + 1))
+        self.wait_until(lambda: self.offsets() > self.first, "no batch has begun")
         for number, what in enumerate(kills, 1):
             self.allow(number / (len(kills) + 1))
-            self.wait_for_batches(2)
+            if what != "first":
+                self.wait_for_batches(2)
             self.kill(what)
         self.allow(1.0)
         self.wait_until(
@@ -106,19 +145,24 @@ class Soak:
         # Nothing may come after the last.
         self.wait_until(lambda: self.batches() >= self.offsets(), "the last batch is not done")
 
+    def start_producers(self) -> None:
+        for name in PRODUCERS:
+            self.start(f"producer {name}")
+
     def kill(self, what: str) -> None:
-        self.say(f"killing the {what}")
         self.remember_folders()
-        self.killed.append(what)
+        in_first_batch = what == "first"
+        if in_first_batch:
+            what = "driver"
+        self.killed.append("driver in its first batch" if in_first_batch else what)
+        self.say(f"killing the {self.killed[-1]}")
         if what == "executor":
             self.kill_executor()
             return
         name = {"driver": "query", "producer": f"producer {PRODUCERS[0]}"}.get(what, what)
         process = self.processes.pop(name)
         if process.poll() is not None:
-            raise SystemExit(
-                f"the {what} had ended before it was to be killed: see {self.log(name)}"
-            )
+            raise Failed(f"the {what} had ended before it was to be killed: see {self.log(name)}")
         victims = [process.pid]
         if what == "driver":
             victims += [pid for pid in self.own() if "SparkSubmit" in command_of(pid)]
@@ -127,6 +171,8 @@ class Soak:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
+        if in_first_batch and self.batches() > self.first:
+            raise Failed("the first batch was done before its driver could be killed")
         if what == "driver":
             self.wait_until(lambda: not self.workers(), "Python workers outlived their driver")
         self.start(name)
@@ -153,6 +199,7 @@ class Soak:
             "endpoint": self.endpoint,
             "folder": str(self.folder),
             "master": self.master,
+            "starting": self.given.starting,
             "per_trigger": self.given.per_trigger or max(self.given.messages // 40, 1),
             "rate": (self.given.rate or max(self.given.messages // 200, 1)) / len(PRODUCERS),
         }
@@ -181,13 +228,11 @@ class Soak:
             self.launch(f"worker{number}", worker, settings)
 
     def launch(self, name: str, command: list[str], more: dict[str, str] | None = None) -> None:
-        environment = (
-            os.environ | {MARK: self.mark, "PYSPARK_PYTHON": sys.executable} | (more or {})
-        )
+        own = {MARK: self.mark, "PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": JVM}
         with self.log(name).open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
-                env=environment,
+                env=os.environ | own | (more or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -241,11 +286,28 @@ class Soak:
     def rows(self) -> int:
         """Rows of the batches that are done, by where the newest of them ended."""
         try:
-            text = (self.folder / "checkpoint" / "offsets" / str(self.batches() - 1)).read_text()
+            return int(self.position(self.batches() - 1)["offset"])
         except OSError:
             return 0
-        collectors = json.loads(text.splitlines()[-1])["collectors"]
-        return sum(entry["offset"] for entry in collectors.values())
+
+    def position(self, batch: int) -> dict[str, Any]:
+        """Where a batch ends."""
+        text = (self.folder / "checkpoint" / "offsets" / str(batch)).read_text()
+        (position,) = json.loads(text.splitlines()[-1])["collectors"].values()
+        return dict(position)
+
+    def logged(self) -> int:
+        """Rows that the collector has."""
+        from zeroxide.collector import Client, CollectorError
+
+        try:
+            with Client(self.endpoint, timeout=1, retries=0) as client:
+                return client.info().latest
+        except CollectorError:
+            return 0
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
 
     def allow(self, share: float) -> None:
         """Producers may send so much of what they have: some must be left for what is to come."""
@@ -263,20 +325,37 @@ class Soak:
         )
 
     def wait_until(self, is_so: Callable[[], object], otherwise: str) -> None:
-        deadline = time.monotonic() + PROGRESS_S
+        stood = None, 0.0
         while not is_so():
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{otherwise} after {PROGRESS_S} s\n{self.last_words()}")
-            for name, process in self.processes.items():
+            now, state = time.monotonic(), (self.rows(), self.offsets())
+            if state != stood[0]:
+                stood = state, now
+            elif now > stood[1] + PATIENCE_S:
+                raise Failed(f"{otherwise}, for {PATIENCE_S} s\n{self.last_words()}")
+            for name, process in list(self.processes.items()):
                 if process.poll() not in (None, 0):
-                    raise SystemExit(f"the {name} has failed\n{tail(self.log(name))}")
+                    self.failed(name)
+            if self.seconds() > self.told + TELL_S:
+                self.say(f"{otherwise} yet")
             time.sleep(LOOK_S)
+
+    def failed(self, name: str) -> None:
+        """Nothing may fail, but that Spark gives a Python of its driver 10 s to start in, whatever the machine does."""
+        last = tail(self.log(name))
+        if TOO_SLOW not in last:
+            raise Failed(f"the {name} has failed\n{last}")
+        self.restarts += 1
+        self.say(f"Spark did not wait for its Python, starting the {name} again")
+        self.log(name).rename(self.log(f"{name} {self.restarts}"))
+        self.start(name)
 
     def last_words(self) -> str:
         return "\n".join(f"--- {name}\n{tail(self.log(name))}" for name in self.processes)
 
     def say(self, what: str) -> None:
-        print(f"{self.rows():>9} rows, {self.batches():>3} batches: {what}", flush=True)
+        self.told = self.seconds()
+        where = f"{self.told:5.0f} s, {self.rows():>9} rows, {self.batches():>3} batches"
+        print(f"{where}: {what}", flush=True)
 
     # What came of it
 
@@ -286,18 +365,20 @@ class Soak:
 
         table = ds.dataset(self.folder / "out", format="parquet").to_table().sort_by("offset")
         found = []
-        if table.num_rows != self.given.messages:
-            found.append(f"{table.num_rows} rows for {self.given.messages} messages")
-        if table["offset"].to_pylist() != list(range(table.num_rows)):
+        if table.num_rows != self.given.messages - self.began:
+            rows = f"{table.num_rows} rows for {self.given.messages} messages"
+            found.append(f"{rows}, the first {self.began} of them left out")
+        if table["offset"].to_pylist() != list(range(self.began, self.given.messages)):
             found.append("the offsets are not dense, or some came twice")
         for name, count in self.counts.items():
             own = table.filter(pc.equal(table["producer"], name))
             for column in ("seq", "number"):
-                if own[column].to_pylist() != list(range(count)):
-                    distinct = len(set(own[column].to_pylist()))
+                numbers = own[column].to_pylist()
+                first = count - own.num_rows
+                if numbers != list(range(first, count)) or (first and not self.began):
                     found.append(
-                        f"producer {name}: {column} is not 0 to {count} in the order of offsets"
-                        f" ({own.num_rows} rows, {distinct} of them distinct)"
+                        f"producer {name}: {column} is not {first} to {count} in the order of"
+                        f" offsets ({own.num_rows} rows, {len(set(numbers))} of them distinct)"
                     )
         return found
 
@@ -364,7 +445,7 @@ def as_query(told: dict[str, str]) -> None:
     rows = (
         spark.readStream.format("zeromq")
         .option("endpoint", told["endpoint"])
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", told["starting"])
         .option("maxOffsetsPerTrigger", told["per_trigger"])
         .option("minPartitions", 2)
         .load()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zeroxide.spark import log_options
-from zeroxide.spark.log_options import LogReadOptions
+from zeroxide.spark.log_options import Kept, LogReadOptions
 
 ENDPOINT = {"endpoint": "tcp://127.0.0.1:5555"}
 EMBEDDED = ENDPOINT | {"collector": "embedded", "collector.dir": "/log"}
@@ -48,7 +48,7 @@ def test_offsets_per_collector():
 
 def test_offsets_out_of_a_checkpoint():
     text = '{"version":1,"collectors":{"tcp://a:1":{"log":"5f","offset":7,"partition":0}}}'
-    assert parse(startingOffsets=text).starting == {"tcp://a:1": 7}
+    assert parse(startingOffsets=text).starting == {"tcp://a:1": Kept(7, "5f")}
 
 
 @pytest.mark.parametrize(

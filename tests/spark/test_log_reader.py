@@ -64,6 +64,17 @@ class TestBeginning:
         with pytest.raises(ValueError, match="has offsets 5 to 9"):
             stream(logs, startingOffsets=json.dumps({A: 10})).initialOffset()
 
+    def test_out_of_a_checkpoint(self):
+        """Whose offsets are those of its log, and of no other at the same address."""
+        log = Log(earliest=2, latest=9)
+        text = json.dumps({"version": 1, "collectors": {A: {"log": "a1", "offset": 5}}})
+        assert at(stream(Opener(a=log), startingOffsets=text).initialOffset()) == 5
+        log.log_id = "a2"
+        with pytest.raises(DataLoss, match=r"from 5 on.* log a1.* log a2 with offsets 2 to 9"):
+            stream(Opener(a=log), startingOffsets=text).initialOffset()
+        lossy = stream(Opener(a=log), startingOffsets=text, failOnDataLoss="false")
+        assert at(lossy.initialOffset()) == 2
+
     def test_by_time(self):
         logs = Opener(a=Log(latest=100), b=Log("b1", latest=10))
         reader = stream(logs, "a", "b", startingTimestamp="20500", startingOffsets="earliest")
@@ -228,6 +239,31 @@ class TestBatches:
         log.row_bytes = 5000
         end, _ = run(reader, end)
         assert at(end) == 11
+
+    def test_limit_by_bytes_where_the_log_knows_how_large_rows_are(self):
+        class Weighed(Log):
+            def offset_after(self, start, size):
+                if self.is_old:
+                    raise Refused("no such request", code="malformed")
+                # Rows up to 100 have 10 bytes, later ones 500.
+                small = min(size // 10, max(100 - start, 0))
+                return min(start + small + (size - 10 * small) // 500, self.latest)
+
+            is_old = False
+
+        log = Weighed(latest=300, row_bytes=100)
+        reader = stream(Opener(a=log), startingOffsets="earliest", maxBytesPerTrigger=900)
+        end, _ = run(reader, reader.initialOffset())
+        assert at(end) == 90
+        end, _ = run(reader, end)
+        assert at(end) == 101
+        end, _ = run(reader, end)
+        assert at(end) == 102
+        end, _ = run(reader, end)
+        assert at(end) == 103
+        log.is_old = True
+        end, _ = run(reader, end)
+        assert at(end) == 112, "the mean"
 
     def test_the_smaller_of_two_limits(self):
         given = {"maxOffsetsPerTrigger": 50, "maxBytesPerTrigger": 1000}

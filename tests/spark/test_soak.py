@@ -1,4 +1,4 @@
-"""Everything is killed, shortened: tests/soak/soak.py, with what it takes from a minute to an hour, is `make soak`."""
+"""Everything is killed, shortened: tests/soak/soak.py, in full is `make soak`."""
 
 import os
 import subprocess
@@ -24,14 +24,16 @@ def soak(*arguments, limit):
 
 
 @pytest.mark.timeout(300)
-def test_producer_collector_and_driver_are_killed(java):
-    what = ("--kill", "producer,collector,driver", "--master", "local[2]")
+def test_driver_producer_and_collector_are_killed(java):
+    what = ("--kill", "first,producer,collector", "--master", "local[2]")
     soak("--messages", 50_000, "--rate", 2_500, "--per-trigger", 5_000, *what, limit=290)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "standalone"])
-def test_executors_are_killed(java, master):
-    what = ("--kill", "executor,collector,driver,executor", "--master", master)
-    soak("--messages", 200_000, "--rate", 4_000, *what, limit=580)
+@pytest.mark.parametrize(
+    ("master", "starting"), [("local-cluster[2,1,1024]", "earliest"), ("standalone", "latest")]
+)
+def test_executors_are_killed(java, master, starting):
+    what = ("--kill", "first,executor,collector,driver,executor", "--master", master)
+    soak("--messages", 200_000, "--rate", 4_000, *what, "--starting", starting, limit=580)

@@ -99,6 +99,15 @@ class Client(_native.Client, Closing):
         micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
         return self._offset_at(micros)
 
+    def offset_after(self, start: int, size: int) -> int:
+        """How far rows from `start` on go that take about `size` bytes in the log.
+
+        At least one row, if there is one; never beyond what can be fetched.
+        """
+        if start < 0 or size < 0:
+            raise ValueError(f"there are no {size} bytes from offset {start} on")
+        return self._offset_after(start, size)
+
     def fetch(
         self,
         start: int,

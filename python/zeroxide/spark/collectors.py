@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..collector import Client, Collector, CollectorError, CollectorGone, Refused
 from ..collector.files import FilesLog
@@ -96,6 +96,8 @@ class Log(Protocol):
         """Hangs up."""
 
 
+_T = TypeVar("_T")
+
 # How a log is opened, by its address, with a timeout in seconds and retries.
 Opener = Callable[[LogReadOptions, str, float, int], Log]
 
@@ -170,6 +172,20 @@ class Collectors:
         """The first offset received at this time or later; waits for the collector."""
         return self._insist(name, lambda opened_log: opened_log.offset_at(timestamp))
 
+    def offset_after(self, name: str, start: int, size: int) -> int | None:
+        """How far rows of so many bytes go; None where the log cannot tell: it is older, or files."""
+
+        def ask(opened_log: Log) -> int | None:
+            weigh: Callable[[int, int], int] | None = getattr(opened_log, "offset_after", None)
+            return None if weigh is None else weigh(start, size)
+
+        try:
+            return self._insist(name, ask) if name in self._known else None
+        except Refused as error:
+            if error.code != "malformed":
+                raise
+            return None
+
     def commit(self, name: str, group: str, offset: int) -> None:
         """Tells a collector what was read; one that is away hears it the next time."""
         one = self._known[name]
@@ -225,7 +241,7 @@ class Collectors:
                     away,
                 )
 
-    def _insist(self, name: str, request: Callable[[Log], int]) -> int:
+    def _insist(self, name: str, request: Callable[[Log], _T]) -> _T:
         one = self._known[name]
         while True:
             try:

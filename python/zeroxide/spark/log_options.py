@@ -21,7 +21,7 @@
 
 Streams; a batch takes no notice of these
     ``maxOffsetsPerTrigger``   rows per batch, shared out by what each collector has
-    ``maxBytesPerTrigger``     about so many bytes per batch, by the log's mean
+    ``maxBytesPerTrigger``     about so many bytes per batch, as they lie in the log
     ``minOffsetsPerTrigger``   a batch waits for so many rows, but no longer than
     ``maxTriggerDelay``        ``15m``
     ``consumerGroup``          tells collectors what this query has read, so that their retention
@@ -60,13 +60,22 @@ from typing import Literal, TypeAlias, cast
 from .options import FRAMINGS, _Given
 from .schema import LOG_COLUMNS
 
-__all__ = ["EARLIEST", "LATEST", "Embedded", "LogReadOptions", "Where", "columns", "mode"]
+__all__ = ["EARLIEST", "LATEST", "Embedded", "Kept", "LogReadOptions", "Where", "columns", "mode"]
 
 EARLIEST: Literal["earliest"] = "earliest"
 LATEST: Literal["latest"] = "latest"
 
+
+@dataclass(frozen=True)
+class Kept:
+    """An offset as a checkpoint has it: of this log, and of no other."""
+
+    offset: int
+    log: str
+
+
 # Where to begin or end: for all collectors, or for each by its endpoint.
-Mark: TypeAlias = int | Literal["earliest", "latest"]
+Mark: TypeAlias = int | Kept | Literal["earliest", "latest"]
 Where: TypeAlias = Literal["earliest", "latest"] | Mapping[str, Mark]
 
 # Kafka's numbers for the same.
@@ -379,7 +388,10 @@ def _by_collector(given: object) -> Mapping[str, Mark]:
         raise ValueError
     if "collectors" in given:
         # What this source itself writes, as it stands in a checkpoint or in a query's progress.
-        return {name: int(entry["offset"]) for name, entry in given["collectors"].items()}
+        return {
+            name: Kept(int(entry["offset"]), str(entry["log"]))
+            for name, entry in given["collectors"].items()
+        }
     marks: dict[str, Mark] = {}
     for name, mark in given.items():
         if mark in (EARLIEST, LATEST):

@@ -89,10 +89,11 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         end = newest(start, infos, self.options.fail_on_data_loss)
         if not limited:
             return self._marked(start, end)
-        rows = {piece.name: piece.rows for piece in ranges(start, end)}
+        found = ranges(start, end)
+        rows = {piece.name: piece.rows for piece in found}
         if self._wait_for_more(sum(rows.values())):
             return start
-        most = self._allowed(rows)
+        most = self._allowed(found)
         end = {
             name: replace(position, offset=position.offset - (rows[name] - most[name]))
             if name in rows
@@ -209,18 +210,21 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             self._last_trigger = time.monotonic()
         return late
 
-    def _allowed(self, rows: Mapping[str, int]) -> dict[str, int]:
+    def _allowed(self, found: list[Range]) -> dict[str, int]:
         """How many rows of each collector the limits let through."""
-        allowed = dict(rows)
+        allowed = {piece.name: piece.rows for piece in found}
         if self.options.max_offsets is not None:
             allowed = share(allowed, self.options.max_offsets)
         if self.options.max_bytes is not None:
-            means = {name: mean_size(self._seen.get(name)) for name in rows}
-            sizes = {name: max(round(count * means[name]), 1) for name, count in allowed.items()}
-            for name, size in share(sizes, self.options.max_bytes).items():
+            means = {name: mean_size(self._seen.get(name)) for name in allowed}
+            total = sum(count * means[name] for name, count in allowed.items())
+            for piece in found:
+                name, count = piece.name, allowed[piece.name]
+                size = int(self.options.max_bytes * (count * means[name] / total)) if total else 0
+                end = self._reach().offset_after(name, piece.start, size)
+                most = int(size / means[name]) if end is None else end - piece.start
                 # At least one row each, or a row above the limit would hold the query for good.
-                most = max(int(size / means[name]), min(1, allowed[name]))
-                allowed[name] = min(allowed[name], most)
+                allowed[name] = min(count, max(most, 1))
         return allowed
 
 

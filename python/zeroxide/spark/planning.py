@@ -13,7 +13,7 @@ from typing import Any
 from ..collector.errors import DataLoss
 from . import loss
 from .collectors import Collectors, Info
-from .log_options import EARLIEST, LATEST, LogReadOptions, Where
+from .log_options import EARLIEST, LATEST, Kept, LogReadOptions, Where
 from .offsets import Offsets, Position, Range, split
 
 __all__ = ["mean_size", "narrow", "newest", "pieces", "present", "resolve"]
@@ -115,6 +115,11 @@ def resolve(
     offsets = {}
     for name, info in infos.items():
         mark = where if isinstance(where, str) else where[name]
+        if isinstance(mark, Kept):
+            if mark.log != info.log_id:
+                has = (info.log_id, info.earliest, info.latest)
+                _refuse(loss.replaced(name, mark.log, mark.offset, *has), keep)
+            mark = mark.offset if mark.log == info.log_id else EARLIEST
         if mark == EARLIEST:
             offsets[name] = info.earliest
         elif mark == LATEST:

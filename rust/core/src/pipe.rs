@@ -113,19 +113,12 @@ struct Shared {
     ends: [End; 2],
 }
 
-/// What one end shares with the other; on lines of its own, because each side stores to its end for each message.
-#[repr(align(128))]
+/// What one end shares with the other.
 struct End {
+    counts: Counts,
     owner: OnceLock<(Arc<dyn PipeOwner>, PipeId)>,
     /// What this end may have outstanding; live-changeable from either side.
     limit: InForce,
-    /// Whole messages this end has written, kept ones of a conflating pipe only.
-    written: AtomicU64,
-    /// Whole messages this end has read. Both counts have one writer: this end.
-    read: AtomicU64,
-    /// The bytes of those, and of those written.
-    bytes_read: AtomicU64,
-    bytes_written: AtomicU64,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
     /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
@@ -148,6 +141,20 @@ struct End {
     slot: Option<Slot>,
 }
 
+/// What an end has done so far; nobody else stores here. On cache lines of its own, because the end stores for each
+/// message, and the far end looks at what lies beside it for each message.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counts {
+    /// Whole messages written, kept ones of a conflating pipe only.
+    written: AtomicU64,
+    /// Whole messages read.
+    read: AtomicU64,
+    /// The bytes of those.
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
+}
+
 struct Slot {
     newest: Mutex<Option<Message>>,
     bell: Doorbell,
@@ -156,12 +163,9 @@ struct Slot {
 impl End {
     fn new(config: PipeConfig, far: PipeConfig) -> End {
         End {
+            counts: Counts::default(),
             owner: OnceLock::new(),
             limit: InForce::new(config.limit_out, far.limit_in),
-            written: AtomicU64::new(0),
-            read: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
-            bytes_written: AtomicU64::new(0),
             wants_room: Doorbell::new(),
             far_closed: AtomicBool::new(false),
             far_gave_up: AtomicBool::new(false),
@@ -266,7 +270,7 @@ impl Pipe {
             self.full = false;
             return true;
         }
-        self.far_read = self.far().read.load(Ordering::Acquire);
+        self.far_read = self.far().counts.read.load(Ordering::Acquire);
         if self.written - self.far_read <= limit {
             self.full = false;
             return true;
@@ -295,9 +299,10 @@ impl Pipe {
 
     /// Whether what is outstanding is below the high-water mark, or after it was met down at the low-water mark.
     fn has_room(&mut self) -> bool {
-        self.far_read = self.far().read.load(Ordering::Acquire);
+        self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let queued = self.written - self.far_read;
-        let queued_bytes = self.bytes_written - self.far().bytes_read.load(Ordering::Relaxed);
+        let queued_bytes =
+            self.bytes_written - self.far().counts.bytes_read.load(Ordering::Relaxed);
         let (messages, bytes) = (self.own().limit.messages(), self.own().limit.bytes());
         let below = |queued: u64, mark: u64| match (mark, self.full) {
             (0, _) => true,
@@ -314,7 +319,7 @@ impl Pipe {
         // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
         // count: one of the two sees the other. So it is with the limit, which may just have been raised.
         fence(Ordering::SeqCst);
-        self.far_read = self.far().read.load(Ordering::Acquire);
+        self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let hwm = self.own().limit.messages();
         if hwm == 0 || self.written - self.far_read <= hwm - hwm.div_ceil(2) {
             self.own().wants_room.disarm();
@@ -341,22 +346,47 @@ impl Pipe {
     /// is exempt from the high-water mark (subscriptions, replies that must not block).
     #[inline]
     pub fn write_unchecked(&mut self, message: Message) {
+        if self.own().slot.is_some() {
+            return self.replace_newest(message);
+        }
         self.written += 1;
         self.bytes_written += message.size() as u64;
-        if let Some(slot) = &self.own().slot {
-            let replaced = lock(&slot.newest).replace(message);
-            if replaced.is_some() {
-                // Conflated away: the depth must not grow without bound.
-                self.written -= 1;
-                self.own().conflated.fetch_add(1, Ordering::Relaxed);
-            }
-            self.own().written.store(self.written, Ordering::Release);
-            return;
-        }
         self.publish_written();
-        match message.into_single() {
-            Ok(frame) => self.tx.push(frame),
-            Err(message) => message.into_iter().for_each(|frame| self.tx.push(frame)),
+        message.for_each_frame(|frame| self.tx.push(frame));
+    }
+
+    /// As [`write_unchecked`](Self::write_unchecked), where messages conflate.
+    #[inline(never)]
+    fn replace_newest(&mut self, message: Message) {
+        self.written += 1;
+        self.bytes_written += message.size() as u64;
+        let Some(slot) = &self.own().slot else { return };
+        let replaced = lock(&slot.newest).replace(message);
+        if replaced.is_some() {
+            // Conflated away: the depth must not grow without bound.
+            self.written -= 1;
+            self.own().conflated.fetch_add(1, Ordering::Relaxed);
+        }
+        self.own()
+            .counts
+            .written
+            .store(self.written, Ordering::Release);
+    }
+
+    /// As [`write_unchecked`](Self::write_unchecked), of a message that others get as well: a small body goes straight to
+    /// its place in the queue.
+    #[inline]
+    pub fn write_copy(&mut self, message: &Message) {
+        if self.own().slot.is_some() {
+            return self.write_unchecked(message.clone());
+        }
+        self.written += 1;
+        self.bytes_written += message.size() as u64;
+        self.publish_written();
+        if message.len() == 1 {
+            self.tx.push(message.head().clone());
+        } else {
+            message.iter().for_each(|frame| self.tx.push(frame.clone()));
         }
     }
 
@@ -381,10 +411,11 @@ impl Pipe {
 
     #[inline]
     fn publish_written(&self) {
-        let own = self.own();
-        own.bytes_written
+        let counts = &self.own().counts;
+        counts
+            .bytes_written
             .store(self.bytes_written, Ordering::Relaxed);
-        own.written.store(self.written, Ordering::Release);
+        counts.written.store(self.written, Ordering::Release);
     }
 
     /// Takes back the frames of a message that will never be completed. Returns true when there were any.
@@ -461,16 +492,25 @@ impl Pipe {
     /// the next.
     #[inline]
     pub fn read(&mut self) -> Option<Message> {
-        let message = if let Some(slot) = &self.far().slot {
-            lock(&slot.newest).take()?
+        if self.far().slot.is_some() {
+            return self.read_newest();
+        }
+        let head = self.rx.pop()?;
+        let message = if head.more() {
+            self.read_rest(head)
         } else {
-            let head = self.rx.pop()?;
-            if head.more() {
-                self.read_rest(head)
-            } else {
-                Message::single(head)
-            }
+            Message::single(head)
         };
+        self.bytes_read += message.size() as u64;
+        self.count_read();
+        Some(message)
+    }
+
+    /// As [`read`](Self::read), where messages conflate.
+    #[inline(never)]
+    fn read_newest(&mut self) -> Option<Message> {
+        let slot = self.far().slot.as_ref()?;
+        let message = lock(&slot.newest).take()?;
         self.bytes_read += message.size() as u64;
         self.count_read();
         Some(message)
@@ -490,6 +530,7 @@ impl Pipe {
         Some(frame)
     }
 
+    #[inline(never)]
     fn read_rest(&mut self, head: Frame) -> Message {
         let mut more = head.more();
         let mut message = Message::single(head);
@@ -507,9 +548,9 @@ impl Pipe {
     fn count_read(&mut self) {
         self.read += 1;
         // Whether or not there is a limit of bytes: one that is set later counts what waits then.
-        let own = self.own();
-        own.bytes_read.store(self.bytes_read, Ordering::Relaxed);
-        own.read.store(self.read, Ordering::Release);
+        let counts = &self.own().counts;
+        counts.bytes_read.store(self.bytes_read, Ordering::Relaxed);
+        counts.read.store(self.read, Ordering::Release);
         let limit = &self.far().limit;
         let (messages, bytes) = (limit.messages(), limit.bytes());
         if (messages != 0 && self.read - self.read_checked >= messages.div_ceil(2))

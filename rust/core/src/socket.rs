@@ -80,6 +80,14 @@ pub struct SendError {
     pub error: Error,
 }
 
+impl From<Rejected> for SendError {
+    #[cold]
+    fn from(rejected: Rejected) -> SendError {
+        let Rejected { message, error } = rejected;
+        SendError { message, error }
+    }
+}
+
 impl From<SendError> for Error {
     fn from(failed: SendError) -> Error {
         failed.error
@@ -176,36 +184,46 @@ impl Socket {
     /// `HostUnreachable` for an unknown routing id where that is an error.
     pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
-        let mut message = message;
-        let mut deadline = None;
-        loop {
-            let ticket = core.signal.ticket();
-            {
-                let mut state = match core.lock_open() {
-                    Ok(state) => state,
-                    Err(error) => return Err(SendError { message, error }),
-                };
-                match core.send_now(&mut state, message) {
-                    Ok(()) => return Ok(()),
-                    Err(Rejected {
-                        message: back,
-                        error,
-                    }) => {
-                        if error.kind() != ErrorKind::Again || wait == Wait::Dont {
-                            return Err(SendError {
-                                message: back,
-                                error,
-                            });
-                        }
-                        message = back;
-                    }
-                }
-                if deadline.is_none() {
-                    deadline = Some(limit(wait, state.options.sndtimeo));
-                }
+        let ticket = core.signal.ticket();
+        let mut state = match core.lock_open() {
+            Ok(state) => state,
+            Err(error) => return Err(SendError { message, error }),
+        };
+        match core.send_now(&mut state, message) {
+            Ok(()) => Ok(()),
+            Err(rejected) if rejected.error.kind() == ErrorKind::Again && wait != Wait::Dont => {
+                let deadline = limit(wait, state.options.sndtimeo);
+                drop(state);
+                self.send_waiting(rejected.message, ticket, deadline)
             }
-            if let Err(error) = self.wait(ticket, deadline.flatten()) {
+            Err(rejected) => Err(rejected.into()),
+        }
+    }
+
+    /// Sends a message that could not be sent when the ticket was taken.
+    #[cold]
+    fn send_waiting(
+        &self,
+        mut message: Message,
+        mut ticket: u32,
+        deadline: Option<Instant>,
+    ) -> std::result::Result<(), SendError> {
+        let core = self.core();
+        loop {
+            if let Err(error) = self.wait(ticket, deadline) {
                 return Err(SendError { message, error });
+            }
+            ticket = core.signal.ticket();
+            let mut state = match core.lock_open() {
+                Ok(state) => state,
+                Err(error) => return Err(SendError { message, error }),
+            };
+            match core.send_now(&mut state, message) {
+                Ok(()) => return Ok(()),
+                Err(rejected) if rejected.error.kind() == ErrorKind::Again => {
+                    message = rejected.message;
+                }
+                Err(rejected) => return Err(rejected.into()),
             }
         }
     }
@@ -373,6 +391,20 @@ impl Socket {
         self.recv_batch_with(max, wait, |state, message, source| {
             (message, Core::peer_of(state, source))
         })
+    }
+
+    /// Receives up to `max` messages, and has `make` make something of each while the socket is locked: it must neither
+    /// take long nor use the socket.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), for the first message.
+    pub fn recv_batch_as<T>(
+        &self,
+        max: usize,
+        wait: Wait,
+        make: impl Fn(Message) -> T,
+    ) -> Result<Vec<T>> {
+        self.recv_batch_with(max, wait, |_, message, _| make(message))
     }
 
     fn recv_batch_with<T>(

@@ -13,7 +13,8 @@ pub const ONLY_BATCH: u64 = i64::MAX as u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Last {
     pub epoch: u64,
-    pub seq: u64,
+    /// None if it has said that it is there, and sent no row.
+    pub seq: Option<u64>,
     /// When it came in; those that were silent longest are forgotten first.
     pub seen: i64,
 }
@@ -43,10 +44,10 @@ impl Book {
         let rows = offsets.end - offsets.start;
         if role == Role::Single {
             self.open = None;
-            if origin.is_numbered() && rows > 0 {
+            if origin.is_numbered() {
                 let last = Last {
                     epoch: origin.epoch,
-                    seq: origin.first_seq + rows - 1,
+                    seq: (rows > 0).then(|| origin.first_seq + rows - 1),
                     seen: origin.receive_time,
                 };
                 self.note_producer(&origin.producer, last);
@@ -67,8 +68,11 @@ impl Book {
 
     fn note_producer(&mut self, name: &Arc<str>, last: Last) {
         match self.producers.get_mut(name) {
-            Some(known) if (last.epoch, last.seq) < (known.epoch, known.seq) => {}
-            Some(known) => *known = last,
+            Some(known) if last.epoch < known.epoch => {}
+            Some(known) => {
+                let seq = last.seq.max(known.seq);
+                *known = Last { seq, ..last };
+            }
             None => {
                 self.producers.insert(name.clone(), last);
             }

@@ -142,6 +142,11 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether there is no room: the same call works once there is.
+    pub fn is_full(&self) -> bool {
+        matches!(self, LogError::Full { .. })
+    }
+
     /// The variant for what the system said about `path`.
     pub(crate) fn from_io(what: &'static str, path: &Path, source: io::Error) -> LogError {
         let path = path.to_owned();

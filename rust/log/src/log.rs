@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +11,17 @@ use crate::batch::Batch;
 use crate::book::{Book, Published};
 use crate::builder::BatchBuilder;
 use crate::error::{BatchError, LogError};
-use crate::frame::{self, Labels, MAX_NAME, Origin, Role};
+use crate::frame::{MAX_NAME, Origin, Role};
 use crate::ipc::Metadata;
 use crate::lock::Lock;
 use crate::reader::Reader;
 use crate::recovery::{self, Recovery};
 use crate::segment::{LogId, begin_segment};
-use crate::shared::{Shared, Syncer};
+use crate::shared::{Shared, Syncer, Written};
 use crate::snapshot::Snapshot;
 
 mod retention;
+mod write;
 
 pub use retention::{Hold, Trimmed};
 
@@ -108,12 +107,17 @@ impl Log {
     }
 
     /// The same after a sync has failed in this process: the system may have forgotten that rows which were appended
-    /// since are not on disk, and still show them. So what is not below `durable`, which the log said before, is dropped.
-    pub fn reopen(dir: &Path, config: LogConfig, durable: u64) -> Result<Log, LogError> {
-        Log::open_below(dir, config, Some(durable))
+    /// since are not on disk, and still show them. So what is behind `synced`, which [`Log::synced`] said before, is
+    /// dropped.
+    pub fn reopen(dir: &Path, config: LogConfig, synced: Written) -> Result<Log, LogError> {
+        Log::open_below(dir, config, Some(synced))
     }
 
-    fn open_below(dir: &Path, config: LogConfig, trusted: Option<u64>) -> Result<Log, LogError> {
+    fn open_below(
+        dir: &Path,
+        config: LogConfig,
+        trusted: Option<Written>,
+    ) -> Result<Log, LogError> {
         let opened = recovery::open(dir, trusted)?;
         let state = opened.shared.state();
         let (active, position) = (state.active.clone(), opened.position);
@@ -171,6 +175,16 @@ impl Log {
         self.shared.state().durable
     }
 
+    /// Everything that was written so far, also what has no rows: an epoch, an empty transaction.
+    pub fn written(&self) -> Written {
+        self.shared.state().written
+    }
+
+    /// What of it is on disk.
+    pub fn synced(&self) -> Written {
+        self.shared.state().synced
+    }
+
     /// Syncs from another thread.
     pub fn syncer(&self) -> Syncer {
         Syncer {
@@ -185,10 +199,45 @@ impl Log {
         }
     }
 
-    /// The last epoch and sequence number of a producer, whether or not its rows are still there.
+    /// The last epoch of a producer and its last sequence number, whether or not its rows are still there.
     pub fn last_seq(&self, producer: &str) -> Option<(u64, u64)> {
         let last = self.book.producers.get(producer)?;
-        Some((last.epoch, last.seq))
+        Some((last.epoch, last.seq?))
+    }
+
+    /// The last epoch of a producer, whether or not it has rows.
+    pub fn epoch(&self, producer: &str) -> Option<u64> {
+        Some(self.book.producers.get(producer)?.epoch)
+    }
+
+    /// Notes that this epoch of a producer has begun, as after the next sync every later process knows: none before it
+    /// may append any more.
+    pub fn begin_epoch(
+        &mut self,
+        producer: &str,
+        epoch: u64,
+        receive_time: i64,
+    ) -> Result<(), LogError> {
+        check_name(producer)?;
+        if self.epoch(producer).is_some_and(|known| epoch <= known) {
+            return Ok(());
+        }
+        let origin = Origin {
+            producer: producer.into(),
+            epoch,
+            first_seq: self.last_seq(producer).map_or(0, |(_, seq)| seq + 1),
+            receive_time,
+        };
+        self.make_room()?;
+        let mut writing = self.begin();
+        self.put(
+            &mut writing,
+            Role::Single,
+            origin,
+            &BatchBuilder::new().finish(),
+        )?;
+        self.keep(writing);
+        Ok(())
     }
 
     /// How many producers are remembered, and how many were forgotten because there were too many.
@@ -204,7 +253,9 @@ impl Log {
             return Ok(next..next);
         }
         self.make_room()?;
-        self.write(&[(Role::Single, origin.clone(), batch)])
+        let mut writing = self.begin();
+        self.put(&mut writing, Role::Single, origin.clone(), batch)?;
+        Ok(self.keep(writing))
     }
 
     /// What a query has published last.
@@ -223,9 +274,23 @@ impl Log {
         receive_time: i64,
         batches: &[Batch],
     ) -> Result<Publication, LogError> {
+        let batches = batches.iter().cloned().map(Ok::<_, LogError>);
+        self.append_published_from(query, batch_id, receive_time, batches)
+    }
+
+    /// The same with rows that are made while they are written: two batches are in memory at a time. An error from
+    /// `batches` leaves nothing behind.
+    pub fn append_published_from<E: From<LogError>>(
+        &mut self,
+        query: &str,
+        batch_id: u64,
+        receive_time: i64,
+        batches: impl IntoIterator<Item = Result<Batch, E>>,
+    ) -> Result<Publication, E> {
         check_name(query)?;
         if query.is_empty() {
-            return Err(BatchError::Malformed("a query without a name").into());
+            let error = BatchError::Malformed("a query without a name");
+            return Err(LogError::from(error).into());
         }
         let last = self.book.queries.get(query);
         match last {
@@ -241,25 +306,26 @@ impl Log {
                 });
             }
             None if !self.book.has_room(MAX_NAMES) => {
-                return Err(too_many("queries that publish", query));
+                return Err(too_many("queries that publish", query).into());
             }
             _ => {}
         }
         let mut next_seq = last.map_or(0, |last| last.next_seq);
         let query: Arc<str> = query.into();
-        let nothing = [BatchBuilder::new().finish()];
-        let batches = if batches.is_empty() {
-            &nothing
-        } else {
-            batches
-        };
-        let mut frames = Vec::with_capacity(batches.len());
-        for (at, batch) in batches.iter().enumerate() {
-            let role = if at + 1 == batches.len() {
-                Role::Last
-            } else {
-                Role::Part
+        self.make_room()?;
+        let mut writing = self.begin();
+        let mut batches = batches.into_iter().peekable();
+        loop {
+            let batch = match batches.next() {
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) => {
+                    self.take_back()?;
+                    return Err(error);
+                }
+                None => BatchBuilder::new().finish(),
             };
+            let is_last = batches.peek().is_none();
+            let role = if is_last { Role::Last } else { Role::Part };
             let origin = Origin {
                 producer: query.clone(),
                 epoch: batch_id,
@@ -267,10 +333,12 @@ impl Log {
                 receive_time,
             };
             next_seq += batch.rows() as u64;
-            frames.push((role, origin, batch));
+            self.put(&mut writing, role, origin, &batch)?;
+            if is_last {
+                break;
+            }
         }
-        self.make_room()?;
-        let range = self.write(&frames)?;
+        let range = self.keep(writing);
         self.book.forget_queries(MAX_NAMES, &query);
         Ok(Publication {
             range,
@@ -338,6 +406,15 @@ impl Log {
         self.write_snapshot(base, self.sealed.clone())
     }
 
+    /// Begins a new segment if the active one has rows: they can be trimmed then.
+    pub fn seal(&mut self) -> Result<(), LogError> {
+        self.shared.state().check()?;
+        if self.next() > self.sealed_end() {
+            self.roll()?;
+        }
+        Ok(())
+    }
+
     /// Begins a new segment if the active one is full.
     fn make_room(&mut self) -> Result<(), LogError> {
         self.shared.state().check()?;
@@ -368,6 +445,8 @@ impl Log {
             let mut state = self.shared.state();
             state.active = self.active.clone();
             state.segments.push_back(Arc::new(segment));
+            (state.written.segment, state.written.position) = (first, self.position);
+            state.synced = state.written;
         }
         self.forgotten += self.book.forget(self.config.max_producers);
         self.sealed = self.book.clone();
@@ -375,77 +454,6 @@ impl Log {
         // Without it the next start walks more frames, and trimming waits for it: no reason not to append.
         let _ = self.save_sealed();
         Ok(())
-    }
-
-    /// Writes frames one behind the other: all of them, or the log is as it was.
-    fn write(&mut self, frames: &[(Role, Origin, &Batch)]) -> Result<Range<u64>, LogError> {
-        let (start, durable) = {
-            let state = self.shared.state();
-            (state.appended, state.durable)
-        };
-        let (mut offset, mut position) = (start, self.position);
-        let mut written = Vec::with_capacity(frames.len());
-        for (role, origin, batch) in frames {
-            let labels = Labels {
-                first_offset: offset,
-                span: batch.rows(),
-                origin,
-                durable,
-                role: *role,
-            };
-            self.scratch.bytes.clear();
-            frame::write(
-                &labels,
-                &batch.columns,
-                &mut self.scratch.metadata,
-                &mut self.scratch.bytes,
-            );
-            let bytes = &self.scratch.bytes;
-            if let Err(error) = self.active.write_all_at(bytes, position) {
-                return Err(self.undo(error));
-            }
-            let end = offset + batch.rows() as u64;
-            written.push((position, offset, end, bytes.len() as u64));
-            (offset, position) = (end, position + bytes.len() as u64);
-        }
-        if self.scratch.bytes.capacity() > SCRATCH_KEPT {
-            self.scratch.bytes = Vec::new();
-        }
-        self.position = position;
-        for ((role, origin, _), (_, first, end, _)) in frames.iter().zip(&written) {
-            self.book.note(origin, *role, *first..*end);
-        }
-        let mut state = self.shared.state();
-        state.appended = offset;
-        if let Some(active) = state.segments.back() {
-            let mut index = active.index();
-            for ((_, origin, _), (position, first, end, length)) in frames.iter().zip(&written) {
-                index.count(*position, *first, *end, *length, origin.receive_time);
-            }
-        }
-        Ok(start..offset)
-    }
-
-    /// Takes away what a failed write has left.
-    fn undo(&self, error: io::Error) -> LogError {
-        if let Err(error) = self.active.set_len(self.position) {
-            return self.shared.fail("write", error);
-        }
-        let state = self.shared.state();
-        let path = state
-            .segments
-            .back()
-            .map_or(self.shared.dir.clone(), |active| active.path.clone());
-        drop(state);
-        match LogError::from_io("write", &path, error) {
-            full @ LogError::Full { .. } => full,
-            LogError::Io { source, .. } => self.shared.fail("write", source),
-            other => {
-                self.shared
-                    .fail("write", io::Error::other(other.to_string()));
-                other
-            }
-        }
     }
 
     fn write_snapshot(&mut self, base: u64, book: Book) -> Result<(), LogError> {
@@ -482,9 +490,6 @@ impl Drop for Log {
         let _ = self.finish();
     }
 }
-
-/// More than this is not kept for the next frame.
-const SCRATCH_KEPT: usize = 16 << 20;
 
 fn check_name(name: &str) -> Result<(), LogError> {
     if name.len() > MAX_NAME {

@@ -4,8 +4,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::error::LogError;
-use crate::frame::Stored;
+use crate::frame::{Header, Stored};
 use crate::segment::{LogId, Segment, Step, Walk};
 use crate::shared::Shared;
 
@@ -42,6 +44,28 @@ impl Reader {
     ///
     /// Damaged rows are an error if they come first, and end the answer otherwise.
     pub fn fetch(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Stored>, LogError> {
+        let mut fetched = Vec::new();
+        for frame in self.find(start, end, max_bytes)? {
+            match frame.open(start) {
+                Ok(stored) => fetched.push(stored),
+                Err(_) if !fetched.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(fetched)
+    }
+
+    /// The same frames, to be sent on as they are: their checksums are right, and nobody has looked at their rows.
+    pub fn frames(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Packed>, LogError> {
+        let found = self.find(start, end, max_bytes)?.into_iter();
+        let packed = found.map(|frame| Packed {
+            end: frame.header.end(),
+            bytes: frame.bytes,
+        });
+        Ok(packed.collect())
+    }
+
+    fn find(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Frame>, LogError> {
         let (segments, end) = self.segments(start, end)?;
         let mut found = Found {
             frames: Vec::new(),
@@ -84,6 +108,33 @@ impl Reader {
         Ok(durable)
     }
 
+    /// How far rows from `start` on go that take about `bytes` bytes: an offset behind `start` if there are any rows.
+    pub fn offset_after(&self, start: u64, bytes: u64) -> Result<u64, LogError> {
+        let (segments, durable) = self.segments(start, u64::MAX)?;
+        let mut left = bytes;
+        for segment in segments {
+            let weigh = || -> Result<Result<u64, u64>, LogError> {
+                let file = segment.open()?;
+                let failed = |error| LogError::from_io("read", &segment.path, error);
+                let from = segment
+                    .position_of(&file, start.max(segment.first))
+                    .map_err(failed)?;
+                let within = segment.bytes().saturating_sub(from);
+                if within <= left {
+                    return Ok(Err(within));
+                }
+                segment.row_at(&file, from + left).map(Ok).map_err(failed)
+            };
+            match weigh() {
+                Ok(Ok(offset)) => return Ok(offset.max(start + 1).min(durable)),
+                Ok(Err(within)) => left -= within,
+                Err(_) if segment.first < self.bounds().0 => {} // removed meanwhile
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(durable.max(start))
+    }
+
     /// The segments that have what is between, and the end of what can be had.
     fn segments(&self, start: u64, end: u64) -> Result<(Vec<Arc<Segment>>, u64), LogError> {
         let state = self.shared.state();
@@ -105,9 +156,40 @@ impl Reader {
     }
 }
 
+/// A frame of which nothing is known but where its rows end, and that it is what was written.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The offset behind its last row.
+    pub end: u64,
+    /// The frame: what [`Stored::parse`] reads.
+    pub bytes: Bytes,
+}
+
+/// A frame whose checksums are right.
+struct Frame {
+    segment: Arc<Segment>,
+    position: u64,
+    header: Header,
+    bytes: Bytes,
+}
+
+impl Frame {
+    /// Its rows, for whoever wants those from `start` on.
+    fn open(self, start: u64) -> Result<Stored, LogError> {
+        let (first, end) = (self.header.first_offset.max(start), self.header.end());
+        Stored::from_checked(self.header, self.bytes).map_err(|error| LogError::Corrupt {
+            segment: self.segment.path.clone(),
+            position: self.position,
+            first,
+            end,
+            what: error.to_string(),
+        })
+    }
+}
+
 /// Frames on their way to whoever asked.
 struct Found {
-    frames: Vec<Stored>,
+    frames: Vec<Frame>,
     bytes: usize,
     max_bytes: usize,
     /// The offset to go on from.
@@ -116,7 +198,7 @@ struct Found {
 
 impl Found {
     /// Adds a segment's frames with rows in `within`; false when that is enough.
-    fn read(&mut self, segment: &Segment, within: Range<u64>) -> Result<bool, LogError> {
+    fn read(&mut self, segment: &Arc<Segment>, within: Range<u64>) -> Result<bool, LogError> {
         let Range { start, end } = within;
         let file = segment.open()?;
         let (position, offset) = segment.locate(&file, start);
@@ -149,11 +231,14 @@ impl Found {
                             "the checksum of its rows is wrong",
                         ));
                     }
-                    let stored = Stored::from_checked(header, bytes)
-                        .map_err(|error| corrupt(position, first, behind, &error.to_string()))?;
-                    self.bytes += stored.bytes.len();
+                    self.bytes += bytes.len();
                     self.next = behind;
-                    self.frames.push(stored);
+                    self.frames.push(Frame {
+                        segment: segment.clone(),
+                        position,
+                        header,
+                        bytes,
+                    });
                 }
                 Some(Step::Damage {
                     end: Some(behind), ..

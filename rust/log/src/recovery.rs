@@ -16,7 +16,7 @@ use crate::segment::{
     DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, beginning_len, first_of_name,
     path_of,
 };
-use crate::shared::{DURABLE, Shared, State, mark};
+use crate::shared::{DURABLE, Shared, State, Written, mark};
 use crate::snapshot::Snapshot;
 
 /// What was found when a log was opened.
@@ -45,8 +45,8 @@ pub(crate) struct Opened {
 }
 
 /// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment. What the
-/// last segment has at `trusted` and behind is dropped.
-pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError> {
+/// last segment has behind `trusted` is dropped.
+pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
     fs::create_dir_all(dir).map_err(|error| LogError::from_io("make", dir, error))?;
     let lock = lock::take(dir)?;
     let mut recovery = Recovery::default();
@@ -119,11 +119,20 @@ pub(crate) fn open(dir: &Path, trusted: Option<u64>) -> Result<Opened, LogError>
     // What a killed process has written is in the page cache at best. Where a sync of its own failed, the system takes
     // it for written: `SegmentFile::write_again` has seen to that.
     rustix::fs::fdatasync(&file).map_err(|error| LogError::from_io("sync", dir, error.into()))?;
-    let appended = segments.back().map_or(0, |segment| segment.end());
+    let (active, appended) = segments
+        .back()
+        .map_or((0, 0), |segment| (segment.first, segment.end()));
+    let written = Written {
+        count: 0,
+        segment: active,
+        position,
+    };
     let state = State {
         segments,
         appended,
         durable: appended,
+        written,
+        synced: written,
         active: Arc::new(file),
         failure: None,
     };
@@ -426,7 +435,7 @@ struct Tail {
     items: Vec<Item>,
     /// Rows below were on disk once: frames behind say so.
     durable: u64,
-    /// What is at this offset and behind may be in memory alone.
+    /// What is at this place of the file and behind may be in memory alone.
     trusted: u64,
     end: u64,
 }
@@ -442,7 +451,7 @@ struct Item {
 }
 
 impl Tail {
-    fn read(file: &SegmentFile, durable: u64, trusted: Option<u64>) -> Result<Tail, LogError> {
+    fn read(file: &SegmentFile, durable: u64, trusted: Option<Written>) -> Result<Tail, LogError> {
         let failed = |error: io::Error| LogError::from_io("read", &file.path, error);
         let mut walk = Walk::new(&file.file, file.start, file.first, file.bytes);
         let (mut items, mut durable) = (Vec::new(), durable);
@@ -476,7 +485,11 @@ impl Tail {
         Ok(Tail {
             items,
             durable,
-            trusted: trusted.unwrap_or(u64::MAX),
+            trusted: match trusted {
+                Some(trusted) if trusted.segment == file.first => trusted.position,
+                Some(trusted) if trusted.segment < file.first => 0,
+                _ => u64::MAX,
+            },
             end,
         })
     }
@@ -557,7 +570,7 @@ impl Tail {
     fn cut(&self) -> Option<usize> {
         let mut open = None;
         for (at, item) in self.items.iter().enumerate() {
-            if item.first >= self.trusted {
+            if item.position >= self.trusted {
                 return open.or(Some(at));
             }
             let is_acknowledged = item.first < self.durable;

@@ -307,6 +307,50 @@ impl Segment {
         usize::try_from(end.saturating_sub(position)).unwrap_or(most)
     }
 
+    /// Where the row with this offset is: within its frame, as if all rows of that were of one size.
+    pub fn position_of(&self, file: &File, offset: u64) -> io::Result<u64> {
+        let (position, first) = self.locate(file, offset);
+        let mut walk = Walk::new(file, position, first, self.bytes());
+        while let Some(step) = walk.next_frame()? {
+            if let Step::Frame { position, header } = step
+                && header.end() > offset
+            {
+                let rows = offset.saturating_sub(header.first_offset);
+                return Ok(position + share(header.length as u64, rows, header.span));
+            }
+        }
+        Ok(self.bytes())
+    }
+
+    /// The row at a place, in the same way.
+    pub fn row_at(&self, file: &File, position: u64) -> io::Result<u64> {
+        self.walk_once(file);
+        let (start, first, bytes, end) = {
+            let index = self.index();
+            let marks = index.marks.as_deref().unwrap_or_default();
+            let behind = marks.partition_point(|mark| mark.position <= position);
+            let mark = behind.checked_sub(1).map(|at| marks[at]);
+            let (start, first) = mark.map_or((self.start, self.first), |mark| {
+                (mark.position, mark.offset)
+            });
+            (start, first, index.bytes, index.end)
+        };
+        let mut walk = Walk::new(file, start, first, bytes);
+        while let Some(step) = walk.next_frame()? {
+            if let Step::Frame {
+                position: at,
+                header,
+            } = step
+                && at + header.length as u64 > position
+            {
+                let within = position.saturating_sub(at);
+                let rows = share(header.span, within, header.length as u64);
+                return Ok(header.first_offset + rows);
+            }
+        }
+        Ok(end)
+    }
+
     /// The first offset received at `time` or later; None if all of them came in before.
     pub fn offset_at(&self, time: i64) -> Result<Option<u64>, LogError> {
         if self.index().latest.is_some_and(|latest| latest < time) {
@@ -394,6 +438,12 @@ impl Index {
         self.latest = Some(latest.max(receive_time));
         (self.end, self.bytes) = (end, position + length);
     }
+}
+
+/// So much of `whole` as `part` is of `of`.
+fn share(whole: u64, part: u64, of: u64) -> u64 {
+    let share = u128::from(whole) * u128::from(part) / u128::from(of.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 /// The path of a segment in a folder.

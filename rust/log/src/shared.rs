@@ -31,10 +31,23 @@ pub(crate) struct State {
     pub appended: u64,
     /// Rows below are on disk.
     pub durable: u64,
+    /// What was written, rows or not, and what of it is on disk.
+    pub written: Written,
+    pub synced: Written,
     /// Where the rows are that are not.
     pub active: Arc<File>,
     /// What failed so that nobody knows what is on disk.
     pub failure: Option<(&'static str, String)>,
+}
+
+/// How much has been written to a log: more than rows show, which a frame may have none of. A later one is greater.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Written {
+    /// How often, since the log was opened.
+    pub(crate) count: u64,
+    /// The active segment by its first offset, and its length then.
+    pub(crate) segment: u64,
+    pub(crate) position: u64,
 }
 
 impl Shared {
@@ -57,13 +70,13 @@ impl Shared {
     /// Segments are synced when they are sealed, so the active one is all that there is to sync.
     pub fn sync(&self) -> Result<u64, LogError> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (appended, active) = {
+        let (appended, written, active) = {
             let state = self.state();
             state.check()?;
-            if state.durable == state.appended {
+            if state.synced == state.written {
                 return Ok(state.durable);
             }
-            (state.appended, state.active.clone())
+            (state.appended, state.written, state.active.clone())
         };
         if let Err(error) = rustix::fs::fdatasync(&*active) {
             // The kernel may have forgotten the pages: a second fsync would succeed and mean nothing.
@@ -72,6 +85,7 @@ impl Shared {
         let mut state = self.state();
         state.check()?;
         state.durable = state.durable.max(appended);
+        state.synced = state.synced.max(written);
         self.write_durable(state.durable);
         Ok(state.durable)
     }
@@ -148,6 +162,11 @@ mod tests {
             segments: VecDeque::new(),
             appended: 5,
             durable: 2,
+            written: Written {
+                count: 1,
+                ..Written::default()
+            },
+            synced: Written::default(),
             active: Arc::new(file("active")),
             failure: None,
         };

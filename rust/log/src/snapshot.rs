@@ -14,6 +14,9 @@ const MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
 const NAME: &str = "snapshot";
 const NEW_NAME: &str = "snapshot.new";
 
+/// In the place of a sequence number, which is never as high.
+const NO_SEQ: u64 = u64::MAX;
+
 /// The state at `base`, and what has no place in frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
@@ -65,7 +68,7 @@ impl Snapshot {
         for (name, last) in &self.book.producers {
             put_text(&mut out, name);
             put(&mut out, last.epoch);
-            put(&mut out, last.seq);
+            put(&mut out, last.seq.unwrap_or(NO_SEQ));
             put(&mut out, last.seen.cast_unsigned());
         }
         put(&mut out, self.book.queries.len() as u64);
@@ -103,7 +106,7 @@ impl Snapshot {
             let name = input.text()?;
             let last = Last {
                 epoch: input.number()?,
-                seq: input.number()?,
+                seq: Some(input.number()?).filter(|seq| *seq != NO_SEQ),
                 seen: input.number()?.cast_signed(),
             };
             book.producers.insert(Arc::from(name), last);

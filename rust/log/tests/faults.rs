@@ -308,9 +308,12 @@ fn what_a_failed_sync_was_about_is_not_trusted() {
         receive_time: 1,
     };
     log.append(&origin(0), &batch(2, 10)).unwrap();
-    let durable = log.sync().unwrap();
+    log.append_published("empty", 1, 1, &[]).unwrap();
+    log.sync().unwrap();
+    let synced = log.synced();
     log.append(&origin(2), &batch(3, 10)).unwrap();
     log.append_published("q", 1, 1, &[batch(1, 10)]).unwrap();
+    log.append_published("empty", 2, 1, &[]).unwrap();
 
     // What the folder looks like while that is not synced: an orderly end of this process would do it.
     let image = tempfile::tempdir().unwrap();
@@ -318,10 +321,12 @@ fn what_a_failed_sync_was_about_is_not_trusted() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), image.path().join(entry.file_name())).unwrap();
     }
-    let mut again = Log::reopen(image.path(), LogConfig::default(), durable).unwrap();
+    let mut again = Log::reopen(image.path(), LogConfig::default(), synced).unwrap();
     assert_eq!((again.next(), again.durable()), (2, 2));
     assert_eq!(again.last_seq("p"), Some((1, 1)));
     assert_eq!(again.published("q"), None);
+    let empty = again.published("empty").map(|last| last.batch);
+    assert_eq!(empty, Some(1), "it was on disk, though no row says so");
     assert!(again.recovery().dropped_bytes > 0 && again.recovery().damaged.is_empty());
     assert_eq!(again.append(&origin(2), &batch(3, 10)).unwrap(), 2..5);
     again.close().unwrap();

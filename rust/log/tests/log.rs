@@ -375,3 +375,144 @@ fn writes_of_one_batch_make_room_for_queries_and_nothing_else_does() {
     assert!(publish(&mut log, "query 0", 0).unwrap(), "not forgotten");
     assert!(!publish(&mut log, "query 0", 1).unwrap());
 }
+
+#[test]
+fn what_has_no_rows_is_synced_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    assert_eq!(log.synced(), log.written());
+    log.append_published("q", 1, 1, &[]).unwrap();
+    assert!(log.synced() < log.written());
+    assert_eq!(log.sync().unwrap(), 0);
+    assert_eq!(log.synced(), log.written());
+    log.begin_epoch("p", 7, 1).unwrap();
+    assert!(log.synced() < log.written());
+    log.sync().unwrap();
+    log.begin_epoch("p", 7, 1).unwrap();
+    log.begin_epoch("p", 6, 1).unwrap();
+    assert_eq!(log.synced(), log.written(), "it is known");
+}
+
+#[test]
+fn an_epoch_outlives_the_process_and_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 1000,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config.clone()).unwrap();
+    let of = |epoch, first_seq| Origin {
+        producer: "p".into(),
+        epoch,
+        ..origin(first_seq)
+    };
+    log.begin_epoch("silent", 3, 1).unwrap();
+    log.append(&of(1, 0), &batch(0, 5)).unwrap();
+    log.begin_epoch("p", 2, 1).unwrap();
+    let known = |log: &Log| (log.epoch("silent"), log.epoch("p"), log.last_seq("p"));
+    let expected = (Some(3), Some(2), Some((2, 4)));
+    assert_eq!(known(&log), expected);
+    assert_eq!(log.last_seq("silent"), None);
+    // As a crash leaves it, and then an orderly end.
+    let image = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), image.path().join(entry.file_name())).unwrap();
+    }
+    assert_eq!(
+        known(&Log::open(image.path(), config.clone()).unwrap()),
+        expected
+    );
+    for first in 0..50 {
+        log.append(&Origin::plain(1), &batch(first, 5)).unwrap();
+    }
+    assert!(log.trim(log.next()).unwrap().segments > 0);
+    log.close().unwrap();
+    let mut log = Log::open(folder.path(), config).unwrap();
+    assert_eq!(known(&log), expected);
+    assert_eq!(log.last_seq("silent"), None);
+    log.append(&of(2, 5), &batch(5, 1)).unwrap();
+    assert_eq!(log.last_seq("p"), Some((2, 5)));
+}
+
+#[test]
+fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    log.append(&Origin::plain(1), &batch(0, 2)).unwrap();
+    let parts = [
+        Ok(batch(0, 3)),
+        Ok(batch(3, 3)),
+        Err(LogError::OutOfRange {
+            asked: 7,
+            earliest: 0,
+            next: 0,
+        }),
+    ];
+    let error = log.append_published_from("q", 1, 1, parts).unwrap_err();
+    assert!(matches!(error, LogError::OutOfRange { asked: 7, .. }));
+    assert_eq!((log.next(), log.published("q")), (2, None));
+    assert_eq!(log.append(&Origin::plain(1), &batch(2, 2)).unwrap(), 2..4);
+    log.close().unwrap();
+    let log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    assert_eq!((log.next(), log.recovery().dropped_bytes), (4, 0));
+}
+
+#[test]
+fn bytes_are_weighed_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 200_000,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config.clone()).unwrap();
+    // Small rows, then large ones: the mean says nothing of either.
+    for (rows, size) in [(10_000, 10), (1000, 1000)] {
+        for _ in 0..rows / 100 {
+            let mut builder = BatchBuilder::new();
+            for _ in 0..100 {
+                let value = vec![7; size];
+                builder
+                    .push(Row {
+                        value: &value,
+                        ..Row::default()
+                    })
+                    .unwrap();
+            }
+            log.append(&Origin::plain(1), &builder.finish()).unwrap();
+        }
+    }
+    log.sync().unwrap();
+    let check = |log: &Log| {
+        let reader = log.reader();
+        let after = |start, bytes| reader.offset_after(start, bytes).unwrap();
+        let small = after(0, 100_000);
+        assert!((4000..=6500).contains(&small), "{small}");
+        assert!((4000..=6500).contains(&(after(50, 100_000) - 50)));
+        let large = after(10_000, 100_000) - 10_000;
+        assert!((90..=101).contains(&large), "{large}");
+        assert_eq!(after(10_007, 1), 10_008, "at least one");
+        assert_eq!(after(10_999, 0), 11_000);
+        assert_eq!(after(11_000, 5), 11_000, "there is none");
+        assert_eq!(after(5, u64::MAX), 11_000);
+        // Pieces of so many bytes make up the whole.
+        let (mut at, mut pieces) = (0, 0);
+        while at < 11_000 {
+            at = after(at, 50_000);
+            pieces += 1;
+        }
+        let whole = reader.bytes() / 50_000;
+        assert!(
+            (whole - 2..=whole + 8).contains(&pieces),
+            "{pieces} of {whole}"
+        );
+        assert!(matches!(
+            reader.offset_after(11_001, 1),
+            Err(LogError::OutOfRange { .. })
+        ));
+    };
+    check(&log);
+    log.close().unwrap();
+    // From files that nobody has walked yet.
+    check(&Log::open(folder.path(), config).unwrap());
+}

@@ -297,7 +297,6 @@ impl Run {
                     earliest >= self.model.earliest && earliest <= before.max(self.model.earliest)
                 );
                 self.model.earliest = earliest;
-                self.model.saved_groups = self.model.groups.clone();
             }
             Op::Fetch {
                 start,

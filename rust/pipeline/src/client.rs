@@ -436,7 +436,15 @@ impl Client {
         self.read_offset(self.call(Request::OffsetAt { timestamp })?)
     }
 
-    /// Reads the reply to [`Request::OffsetAt`].
+    /// How far rows from `start` on go that take about `bytes` bytes in the log: at least one row, if there is one.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); `Malformed` from a collector that does not know the request.
+    pub fn offset_after(&self, start: u64, bytes: u64) -> Result<u64, ClientError> {
+        self.read_offset(self.call(Request::Weigh { start, bytes })?)
+    }
+
+    /// Reads the reply to [`Request::OffsetAt`] or [`Request::Weigh`].
     ///
     /// # Errors
     /// When it is another.

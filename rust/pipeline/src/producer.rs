@@ -60,6 +60,9 @@ pub struct ProducerConfig {
     pub max_bytes: u64,
     /// The most bytes that unacknowledged rows may take in the spool.
     pub spool_bytes: u64,
+    /// Whether the spool is synced whenever something was put there: rows survive a power cut, and each batch waits for
+    /// the disk.
+    pub spool_sync: bool,
     /// How long a row may wait for others.
     pub linger: Duration,
     /// The most rows of a batch.
@@ -81,6 +84,7 @@ impl Default for ProducerConfig {
             max_rows: 1_000_000,
             max_bytes: 64 << 20,
             spool_bytes: 1 << 30,
+            spool_sync: false,
             linger: Duration::from_millis(5),
             batch_rows: 8192,
             batch_bytes: 512 << 10,
@@ -141,7 +145,10 @@ impl Producer {
         for (at, endpoint) in config.endpoints.iter().enumerate() {
             let link = Link::open(&context, endpoint, config.security.as_ref())?;
             let spool = match &config.spool {
-                Some(dir) => Some(Spool::open(dir, &name, endpoint).map_err(Failure::spool)?),
+                Some(dir) => {
+                    let spool = Spool::open(dir, &name, endpoint, config.spool_sync);
+                    Some(spool.map_err(Failure::spool)?)
+                }
                 None => None,
             };
             let epoch = wall().max(spool.as_ref().map_or(0, |spool| spool.epoch() + 1));
@@ -421,6 +428,16 @@ impl Producer {
             .collect()
     }
 
+    /// How many rows came in and are not in the spool, which has no room, by endpoint; only where there are any.
+    pub fn unspooled(&self) -> Vec<(String, u64)> {
+        let state = self.shared.state();
+        let standings = state.standings.iter();
+        standings
+            .filter(|standing| standing.unspooled > 0)
+            .map(|standing| (standing.endpoint.clone(), standing.unspooled))
+            .collect()
+    }
+
     /// Takes no more rows. What came in goes on being sent.
     pub fn shut(&self) {
         self.shared.state().is_closed = true;
@@ -484,7 +501,17 @@ impl Producer {
         let impatient = |since: Option<Instant>| since.filter(|since| since.elapsed() >= patience);
         let lanes = state.intake.lanes().iter().zip(&state.standings);
         for (lane, standing) in lanes {
-            let error = if let Some(since) = impatient(standing.gone) {
+            let error = if let Some((since, reason)) = &standing.spool_full {
+                // With room there, a collector that is gone would matter less.
+                if since.elapsed() < patience {
+                    continue;
+                }
+                Failure::SpoolFull {
+                    seconds: since.elapsed().as_secs_f64(),
+                    reason: reason.clone(),
+                    rows: standing.unspooled,
+                }
+            } else if let Some(since) = impatient(standing.gone) {
                 Failure::Gone {
                     endpoint: standing.endpoint.clone(),
                     seconds: since.elapsed().as_secs_f64(),

@@ -9,7 +9,7 @@
 //! | [`Request::Hello`] | [`Reply::Welcome`] |
 //! | [`Request::Append`], one payload frame | [`Reply::Ack`], once the rows are on disk |
 //! | [`Request::Info`] | [`Reply::Info`] |
-//! | [`Request::OffsetAt`] | [`Reply::Offset`] |
+//! | [`Request::OffsetAt`], [`Request::Weigh`] | [`Reply::Offset`] |
 //! | [`Request::Fetch`] | [`Reply::Fetched`] with stored frames as payload, [`Reply::OutOfRange`] |
 //! | [`Request::Commit`] | [`Reply::Committed`] |
 //! | [`Request::Stage`], one payload frame | [`Reply::Staged`], once the rows are on disk |
@@ -125,6 +125,13 @@ pub enum Request {
         /// Microseconds since 1970, UTC.
         timestamp: i64,
     },
+    /// How far rows of so many bytes go.
+    Weigh {
+        /// The offset of the first of them.
+        start: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// Stored rows.
     Fetch {
         /// The first offset.
@@ -186,7 +193,7 @@ pub enum Reply {
     Welcome {
         /// Which log this is.
         log_id: LogId,
-        /// The epoch and sequence number of the last row of this producer in the log.
+        /// The newest epoch of this producer that the log knows, and the sequence number of its last row there.
         last: Option<(u64, u64)>,
         /// What it may have unacknowledged.
         credit: Credit,

@@ -49,6 +49,10 @@ fn what_is_acknowledged_can_be_fetched() {
     };
     assert_eq!(at(&mut peer, first), 0);
     assert_eq!(at(&mut peer, last + 1), 3);
+    for (bytes, offset) in [(1, 1), (1 << 20, 3)] {
+        let weighed = peer.ask(Request::Weigh { start: 0, bytes });
+        assert_eq!(weighed, Reply::Offset { offset });
+    }
     match peer.ask(Request::Fetch {
         start: 9,
         end: 10,
@@ -89,7 +93,7 @@ fn producers_are_kept_in_order() {
 
     // A second run takes over; the first one hears of it.
     let mut other = Peer::of(&collector);
-    assert_eq!(other.hello("p", 2), Some((1, 3)));
+    assert_eq!(other.hello("p", 2), Some((2, 3)));
     assert_eq!(peer.refused(append("p", 1, 4, &["e"])), (Code::Fenced, 2));
     assert_eq!(peer.refused(hello("p", 1)), (Code::Fenced, 2));
     assert_eq!(other.append("p", 2, 4, &["e"]), (4, Some(4)));
@@ -100,14 +104,42 @@ fn producers_are_kept_in_order() {
 }
 
 #[test]
+fn a_run_that_was_welcomed_fences_the_older_one_for_every_later_process() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a"]);
+    peer.hello("q", 1);
+    for name in ["p", "q"] {
+        peer.hello(name, 2);
+    }
+    let image = crash_image(dir.path());
+    let after = Collector::start(config(image.path())).unwrap();
+    let mut peer = Peer::of(&after);
+    assert_eq!(peer.refused(hello("p", 1)), (Code::Fenced, 2));
+    assert_eq!(peer.refused(hello("q", 1)), (Code::Fenced, 2));
+    assert_eq!(peer.hello("p", 2), Some((2, 0)));
+    assert_eq!(peer.hello("q", 2), None);
+    assert_eq!(peer.append("q", 2, 0, &["b"]), (0, Some(1)));
+    assert_eq!(peer.values(), ["a", "b"]);
+}
+
+#[test]
 fn many_batches_are_on_their_way_at_once() {
-    let (_dir, collector) = collector();
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        flush_after: Duration::from_secs(3600),
+        flush_rows: 51_000,
+        ..config(dir.path())
+    })
+    .unwrap();
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
     let rows: Vec<String> = (0..1000).map(|row| row.to_string()).collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let before = peer.stat("syncs");
     let mut sent = Vec::new();
-    for first in 0..50 {
+    for first in 0..51 {
         sent.push(peer.send(append("p", 1, first * 1000, &rows)));
     }
     for (index, id) in sent.into_iter().enumerate() {
@@ -119,9 +151,9 @@ fn many_batches_are_on_their_way_at_once() {
             "{reply:?}"
         );
     }
-    assert_eq!(peer.values().len(), 50_000);
-    let syncs = peer.stat("syncs");
-    assert!(syncs < 50, "{syncs} syncs for 50 batches are not together");
+    assert_eq!(peer.values().len(), 51_000);
+    let syncs = peer.stat("syncs") - before;
+    assert_eq!(syncs, 1, "all of them together");
 }
 
 #[test]
@@ -151,14 +183,14 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
     let mut peer = Peer::of(&after);
     assert_eq!(peer.refused(append("p", 7, 2, &["c"])).0, Code::HelloFirst);
     assert_eq!(peer.refused(hello("p", 6)), (Code::Fenced, 7));
-    assert_eq!(peer.hello("p", 8), Some((7, 1)));
+    assert_eq!(peer.hello("p", 8), Some((8, 1)));
     assert_eq!(peer.append("p", 8, 1, &["b", "c"]), (2, Some(2)));
     assert_eq!(peer.values(), ["a", "b", "c"]);
 
     // After the orderly end.
     let again = Collector::start(config(dir.path())).unwrap();
     let mut peer = Peer::of(&again);
-    assert_eq!(peer.hello("p", 8), Some((7, 2)));
+    assert_eq!(peer.hello("p", 8), Some((8, 2)));
     assert_eq!(peer.values(), ["a", "b", "c"]);
     let taken = Collector::start(config(dir.path()))
         .unwrap_err()
@@ -192,6 +224,30 @@ fn an_orderly_end_answers_what_was_on_its_way() {
     assert!(!collector.is_running());
     assert!(collector.stats(LONG).is_err());
     collector.close().unwrap();
+}
+
+#[test]
+fn an_empty_batch_is_published_once_its_mark_is_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        flush_after: Duration::from_secs(3600),
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut peer = Peer::of(&collector);
+    let first = peer.send(publish("q", 0, &[]));
+    peer.await_stat_quietly("published");
+    let again = peer.send(publish("q", 0, &[]));
+    peer.await_stat_quietly("published_again");
+    collector.close().unwrap();
+    for (id, known) in [(first, false), (again, true)] {
+        let (answered, reply) = peer.recv();
+        assert_eq!(answered, id);
+        assert!(
+            matches!(reply, Reply::Published { first: 0, end: 0, already } if already == known),
+            "{reply:?}"
+        );
+    }
 }
 
 impl Peer {

@@ -48,8 +48,9 @@ enum Body {
 
 // Kind and flag sit inside both variants: beside the enum they would cost eight bytes of alignment. The order
 // is fixed so that the body starts aligned and frames move in whole words; which variant it is hides in the
-// unused values of `more`.
-#[derive(Clone)]
+// unused values of `more`. `Copy`, so that a clone is one copy of the whole: field by field, what reads it next would
+// wait for the pieces to meet again.
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Inline {
     bytes: [u8; INLINE_MAX],

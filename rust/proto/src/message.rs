@@ -92,7 +92,7 @@ impl Message {
     pub fn size(&self) -> usize {
         match &self.rest {
             None => self.head.len(),
-            Some(_) => self.iter().map(Frame::len).sum(),
+            Some(rest) => self.head.len() + rest.iter().map(Frame::len).sum::<usize>(),
         }
     }
 
@@ -124,12 +124,18 @@ impl Message {
         self.head
     }
 
-    /// The only frame, or the message back if it has more.
+    /// Gives the frames away in order; `more` is set on all but the last, whatever happened to the flags.
     #[inline]
-    pub fn into_single(self) -> Result<Frame, Message> {
-        match self.rest {
-            None => Ok(self.into_head()),
-            Some(_) => Err(self),
+    pub fn for_each_frame(self, mut take: impl FnMut(Frame)) {
+        let Message { mut head, rest } = self;
+        head.set_more(rest.is_some());
+        take(head);
+        let Some(rest) = rest else { return };
+        let mut left = rest.len();
+        for mut frame in *rest {
+            left -= 1;
+            frame.set_more(left > 0);
+            take(frame);
         }
     }
 
@@ -326,6 +332,9 @@ mod tests {
         message.push_front(Frame::from("a"));
         assert_eq!(bodies(&message), [b"a", b"b", b"c", b"d"]);
         assert_eq!(flags(&message), [true, true, true, false]);
+        let mut taken = Vec::new();
+        message.clone().for_each_frame(|frame| taken.push(frame));
+        assert!(message.iter().eq(&taken));
         assert_eq!(message.len(), 4);
         assert_eq!(message.size(), 4);
         assert_eq!(message.head(), message.get(0).unwrap());

@@ -22,8 +22,9 @@ const GROWTH: usize = 4;
 const WORTH_A_READ: usize = 8 * 1024;
 /// The most room made ahead because the peer's last message was that large.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
-/// How many blocks are kept for reading into them again, and how many bytes they may have together.
-const SPENT_MAX: usize = 4;
+/// How many blocks are kept for reading into them again, and how many bytes they may have together: as much as an
+/// application that lags a thousand messages of 1 KiB behind has in its hands.
+const SPENT_MAX: usize = 32;
 const SPENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// Received bytes that are not decoded yet.
@@ -372,6 +373,22 @@ mod tests {
         read(&mut buffer, usize::MAX);
         assert_eq!(buffer.bytes().as_ptr(), block, "free again");
         assert_eq!(third[..], [7; 65_536]);
+    }
+
+    #[test]
+    fn blocks_come_back_from_an_application_that_lags_behind() {
+        let mut buffer = grown();
+        let mut bodies = VecDeque::new();
+        let mut next = |bodies: &mut VecDeque<Frame>| {
+            read(&mut buffer, usize::MAX);
+            bodies.push_back(buffer.take(0, 65_536));
+        };
+        (0..16).for_each(|_| next(&mut bodies));
+        for _ in 0..40 {
+            let oldest = bodies.pop_front().unwrap().as_ptr();
+            next(&mut bodies);
+            assert_eq!(bodies.back().unwrap().as_ptr(), oldest);
+        }
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub(crate) fn of_failure(failure: &Failure) -> PyErr {
             set.set_item("unacknowledged", unacknowledged)
         }),
         Failure::Row(_) | Failure::Invalid(_) => PyValueError::new_err(text),
-        Failure::Spool(_) | Failure::Socket(_) | Failure::Closed => {
+        Failure::Spool(_) | Failure::SpoolFull { .. } | Failure::Socket(_) | Failure::Closed => {
             exception("CollectorError", text, |_| Ok(()))
         }
     }

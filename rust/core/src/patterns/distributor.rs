@@ -154,21 +154,21 @@ impl Distributor {
         if !self.marked.is_empty() {
             let mut marked = std::mem::take(&mut self.marked);
             for id in marked.drain(..) {
-                self.write(pipes, id, || message.clone());
+                self.write(id, pipes, |pipes| pipes.write_copy(id, &message));
             }
             // Its capacity serves the next message.
             self.marked = marked;
         }
-        self.write(pipes, last, || message);
+        self.write(last, pipes, |pipes| pipes.write(last, message).is_ok());
     }
 
     #[inline]
-    fn write(&mut self, pipes: &mut PipeSet, id: PipeId, message: impl FnOnce() -> Message) {
+    fn write(&mut self, id: PipeId, pipes: &mut PipeSet, write: impl FnOnce(&mut PipeSet) -> bool) {
         let reason = match self.place(id) {
             // Not looked at before the reader has come down to the low-water mark.
             Some(place) if !place.has_room => DropReason::HighWater,
             _ => {
-                if pipes.write(id, message()).is_ok() {
+                if write(pipes) {
                     return;
                 }
                 self.ran_full(id);
@@ -262,5 +262,34 @@ mod tests {
         set.flush();
         let bodies: Vec<_> = far.iter_mut().map(|pipe| pipe.read().unwrap()).collect();
         assert_eq!(bodies[0].head().as_ptr(), bodies[1].head().as_ptr());
+    }
+
+    #[test]
+    fn each_gets_every_part_or_the_newest_if_it_conflates() {
+        let (mut set, _, mut far, mut distributor) = pipes(2);
+        let config = PipeConfig {
+            conflate: true,
+            ..PipeConfig::default()
+        };
+        for _ in 0..2 {
+            let (near, end) = Pipe::pair(config, PipeConfig::default());
+            distributor.insert(set.insert(near, "test://", Side::Accepting));
+            far.push(end);
+        }
+        let parts = || Message::from_frames(["a".into(), vec![7; 1000].into(), "c".into()]);
+        for message in [Message::from("older"), parts()] {
+            distributor.mark_all();
+            distributor.send(&mut set, message);
+        }
+        set.flush();
+        for pipe in &mut far[..2] {
+            assert_eq!(pipe.read().unwrap(), Message::from("older"));
+            assert_eq!(pipe.read().unwrap(), parts());
+            assert!(pipe.read().is_none());
+        }
+        for pipe in &mut far[2..] {
+            assert_eq!(pipe.read().unwrap(), parts());
+            assert!(pipe.read().is_none());
+        }
     }
 }

@@ -28,21 +28,16 @@ impl LoadBalancer {
     /// Writes the message to the next pipe with room, or gives it back when there is none.
     #[inline]
     pub(super) fn send(&mut self, pipes: &mut PipeSet, message: Message) -> Result<(), Message> {
-        let mut message = message;
-        while let Some(id) = self.open.front() {
-            match pipes.write(id, message) {
-                Ok(()) => {
-                    self.open.rotate();
-                    return Ok(());
-                }
-                Err(unsent) => message = unsent,
-            }
-            self.open.remove(id);
-        }
-        Err(message)
+        let Some(id) = self.next(pipes) else {
+            return Err(message);
+        };
+        pipes.write_checked(id, message);
+        self.took();
+        Ok(())
     }
 
     /// The next pipe with room. [`took`](Self::took) ends its turn.
+    #[inline]
     pub(super) fn next(&mut self, pipes: &mut PipeSet) -> Option<PipeId> {
         while let Some(id) = self.open.front() {
             if pipes.check_write(id) {
@@ -54,6 +49,7 @@ impl LoadBalancer {
     }
 
     /// The pipe that [`next`](Self::next) named was given its message.
+    #[inline]
     pub(super) fn took(&mut self) {
         self.open.rotate();
     }

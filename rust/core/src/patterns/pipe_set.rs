@@ -317,6 +317,34 @@ impl PipeSet {
         Ok(())
     }
 
+    /// As [`write`](Self::write), where [`check_write`](Self::check_write) has just said that there is room.
+    #[inline]
+    pub fn write_checked(&mut self, id: PipeId, message: Message) {
+        let Some(entry) = self.entry(id) else { return };
+        entry.pipe.write_unchecked(message);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Writes a copy of a whole message to `id`, as [`write`](Self::write) does. False when the pipe is full or gone.
+    #[inline]
+    pub fn write_copy(&mut self, id: PipeId, message: &Message) -> bool {
+        let Some(entry) = self.entry(id) else {
+            return false;
+        };
+        if !entry.pipe.check_write() {
+            return false;
+        }
+        entry.pipe.write_copy(message);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push(id);
+        }
+        true
+    }
+
     /// Writes `envelope` and then `message` as one message, without building it first. For pipes that do not conflate.
     ///
     /// # Errors
@@ -350,14 +378,8 @@ impl PipeSet {
 
     /// Writes a message that is exempt from the high-water mark, as subscriptions are.
     pub fn write_exempt(&mut self, id: PipeId, message: Message) {
-        let Some(entry) = self.entry(id) else { return };
-        if entry.pipe.is_far_closed() {
-            return;
-        }
-        entry.pipe.write_unchecked(message);
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty.push(id);
+        if self.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
+            self.write_checked(id, message);
         }
     }
 

@@ -54,6 +54,7 @@ impl Pipe {
     /// Messages the far end wrote that have not been read here yet.
     pub fn queued_in(&self) -> u64 {
         self.far()
+            .counts
             .written
             .load(Ordering::Acquire)
             .saturating_sub(self.read)
@@ -62,12 +63,12 @@ impl Pipe {
     /// Messages written here that the far end has not read yet.
     pub fn queued_out(&self) -> u64 {
         self.written
-            .saturating_sub(self.far().read.load(Ordering::Acquire))
+            .saturating_sub(self.far().counts.read.load(Ordering::Acquire))
     }
 
     /// About how many bytes wait in both directions, written and not read.
     pub fn queued_bytes(&self) -> u64 {
-        let (own, far) = (self.own(), self.far());
+        let (own, far) = (&self.own().counts, &self.far().counts);
         let inbound = far.bytes_written.load(Ordering::Relaxed);
         let outbound = own.bytes_written.load(Ordering::Relaxed);
         inbound.saturating_sub(self.bytes_read)

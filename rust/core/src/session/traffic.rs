@@ -329,15 +329,20 @@ enum Decoded {
 /// SUB and XSUB subscribe to) has left, as far as the socket is concerned, once it is in the engine.
 fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
     let mut uncounted = 0;
-    while engine.can_send() && pipe.check_read() {
-        while let Some(frame) = pipe.read_frame() {
-            let (more, data) = (frame.more(), frame.kind() == Kind::Data);
-            engine.send(frame);
-            if !more {
-                *given += u64::from(data);
-                uncounted += u64::from(!data);
-                break;
+    let mut more = false;
+    while more || engine.can_send() {
+        let Some(frame) = pipe.read_frame() else {
+            if pipe.check_read() {
+                continue;
             }
+            break;
+        };
+        more = frame.more();
+        let data = frame.kind() == Kind::Data;
+        engine.send(frame);
+        if !more {
+            *given += u64::from(data);
+            uncounted += u64::from(!data);
         }
     }
     if uncounted > 0 {

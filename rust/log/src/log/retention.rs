@@ -89,10 +89,6 @@ impl Log {
         mut is_over: impl FnMut(&Facts, u64) -> bool,
     ) -> Result<Trimmed, LogError> {
         let mut trimmed = Trimmed::default();
-        if self.has_unsaved || self.saved < self.sealed_end() {
-            // What the frames say must be written down before they go; without room for it, only what is known goes.
-            let _ = self.save_sealed();
-        }
         let mut bytes = self.reader().bytes();
         loop {
             let mut state = self.shared.state();
@@ -105,8 +101,16 @@ impl Log {
                 break;
             };
             let facts = Facts::of(&oldest);
-            if facts.end > self.saved || !is_over(&facts, bytes) {
+            if !is_over(&facts, bytes) {
                 break;
+            }
+            if facts.end > self.saved {
+                drop(state);
+                // What its frames say must be written down before they go; without room for that they stay.
+                if self.save_sealed().is_err() || facts.end > self.saved {
+                    break;
+                }
+                continue;
             }
             state.segments.pop_front();
             drop(state);

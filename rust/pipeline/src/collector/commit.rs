@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zeroxide_log::Syncer;
+use zeroxide_log::{Syncer, Written};
 
 use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Asked;
@@ -43,11 +43,13 @@ pub(super) enum Waiting {
 pub(super) struct Commits {
     flush_after: Duration,
     flush_rows: u64,
-    /// In the order of the offsets below which all must be on disk.
-    waiting: VecDeque<(u64, Waiting)>,
+    /// In the order of what must be on disk.
+    waiting: VecDeque<(Written, Waiting)>,
     /// The first append since the last sync began, and the rows since then.
     since: Option<Instant>,
     rows: u64,
+    /// What was written then is not to wait for more.
+    is_urgent: bool,
     is_running: bool,
     requests: Option<SyncSender<Syncer>>,
     thread: Option<JoinHandle<()>>,
@@ -65,6 +67,7 @@ impl Commits {
             waiting: VecDeque::new(),
             since: None,
             rows: 0,
+            is_urgent: false,
             is_running: false,
             requests: Some(requests),
             thread: Some(thread),
@@ -77,8 +80,14 @@ impl Commits {
         self.rows += rows;
     }
 
-    /// Tells this one as soon as all below `end` is on disk.
-    pub fn wait(&mut self, end: u64, who: Waiting) {
+    /// Something was written that others wait for to begin: what comes in while the next sync runs goes together, too.
+    pub fn hurry(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+        self.is_urgent = true;
+    }
+
+    /// Tells this one as soon as all up to `end` is on disk.
+    pub fn wait(&mut self, end: Written, who: Waiting) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= end));
         self.waiting.push_back((end, who));
     }
@@ -86,7 +95,7 @@ impl Commits {
     /// When to call [`begin`](Self::begin).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let since = self.since.filter(|_| !self.is_running)?;
-        Some(match self.rows >= self.flush_rows {
+        Some(match self.is_urgent || self.rows >= self.flush_rows {
             true => since,
             false => since + self.flush_after,
         })
@@ -99,6 +108,7 @@ impl Commits {
         }
         self.since = None;
         self.rows = 0;
+        self.is_urgent = false;
         if let Some(requests) = &self.requests {
             // There is room: one sync runs at a time.
             self.is_running = requests.send(syncer()).is_ok();
@@ -111,9 +121,9 @@ impl Commits {
         self.is_running = false;
     }
 
-    /// One that can be told now that all below `durable` is on disk.
-    pub fn poll_told(&mut self, durable: u64) -> Option<Waiting> {
-        self.waiting.front().filter(|(end, _)| *end <= durable)?;
+    /// One that can be told now that all up to `synced` is on disk.
+    pub fn poll_told(&mut self, synced: Written) -> Option<Waiting> {
+        self.waiting.front().filter(|(end, _)| *end <= synced)?;
         self.waiting.pop_front().map(|(_, who)| who)
     }
 
@@ -121,6 +131,7 @@ impl Commits {
     pub fn give_up(&mut self) -> impl Iterator<Item = Waiting> + use<> {
         self.since = None;
         self.rows = 0;
+        self.is_urgent = false;
         std::mem::take(&mut self.waiting)
             .into_iter()
             .map(|(_, who)| who)

@@ -44,6 +44,10 @@ pub(super) enum What {
     OffsetAt {
         timestamp: i64,
     },
+    Weigh {
+        start: u64,
+        bytes: u64,
+    },
     Info {
         advertise: String,
     },
@@ -229,6 +233,9 @@ impl Shared {
             What::OffsetAt { timestamp } => reader
                 .offset_at(*timestamp)
                 .map(|offset| Reply::Offset { offset }),
+            What::Weigh { start, bytes } => reader
+                .offset_after(*start, *bytes)
+                .map(|offset| Reply::Offset { offset }),
             What::Fetch {
                 start,
                 end,
@@ -325,19 +332,24 @@ fn fetch(
     max_bytes: usize,
     topics: &[String],
 ) -> Result<Reply, LogError> {
-    let mut stored = reader.fetch(start, end, max_bytes)?;
-    stored.truncate(FRAMES_MAX);
-    let next = stored.last().map_or(start, |last| last.end.min(end));
-    let frames = if topics.is_empty() {
-        stored.into_iter().map(|stored| stored.bytes).collect()
+    let (next, frames) = if topics.is_empty() {
+        let mut packed = reader.frames(start, end, max_bytes)?;
+        packed.truncate(FRAMES_MAX);
+        let next = packed.last().map(|last| last.end);
+        (
+            next,
+            packed.into_iter().map(|packed| packed.bytes).collect(),
+        )
     } else {
+        let mut stored = reader.fetch(start, end, max_bytes)?;
+        stored.truncate(FRAMES_MAX);
         let prefixes: Vec<&str> = topics.iter().map(String::as_str).collect();
         let picked = stored.iter().map(|stored| stored.pick(&prefixes));
-        picked
-            .filter(|picked| picked.rows() > 0)
-            .map(|picked| picked.bytes)
-            .collect()
+        let picked = picked.filter(|picked| picked.rows() > 0);
+        let frames = picked.map(|picked| picked.bytes).collect();
+        (stored.last().map(|last| last.end), frames)
     };
+    let next = next.map_or(start, |next| next.min(end));
     let (earliest, durable) = reader.bounds();
     Ok(Reply::Fetched {
         log_id: reader.id(),

@@ -282,6 +282,9 @@ impl Server {
             Request::OffsetAt { timestamp } => {
                 self.read(asked, fetch::What::OffsetAt { timestamp })
             }
+            Request::Weigh { start, bytes } => {
+                self.read(asked, fetch::What::Weigh { start, bytes });
+            }
             Request::Fetch {
                 start,
                 end,

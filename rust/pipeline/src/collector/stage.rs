@@ -6,13 +6,13 @@
 
 mod format;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -70,7 +70,7 @@ struct Staged {
     length: u64,
     synced: u64,
     parts: HashMap<(Attempt, u32), StagedPart>,
-    touched: SystemTime,
+    touched: Instant,
     /// A sync failed: what is behind `synced` is unknown.
     is_broken: bool,
 }
@@ -84,6 +84,8 @@ pub(super) struct Stage {
     /// The number in the name of the next file.
     next_file: u64,
     bytes: u64,
+    /// Batches that have expired, as far as is remembered, and after how long: to say so when they are asked for.
+    expired: VecDeque<(BatchOf, Duration)>,
 }
 
 impl Stage {
@@ -97,6 +99,7 @@ impl Stage {
             batches: HashMap::new(),
             next_file: 0,
             bytes: 0,
+            expired: VecDeque::new(),
         };
         for entry in fs::read_dir(&stage.dir)? {
             let path = entry?.path();
@@ -124,7 +127,6 @@ impl Stage {
     /// Takes a file of an earlier process in, cut behind its last whole record.
     fn recover(&mut self, path: PathBuf) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
-        let touched = file.metadata()?.modified()?;
         let length = file.metadata()?.len();
         let Some((name, start)) = format::read_head(&file, length)? else {
             // Its head never got to the disk, so nothing in it was acknowledged.
@@ -136,7 +138,8 @@ impl Stage {
             length: start,
             synced: start,
             parts: HashMap::new(),
-            touched,
+            // Nobody could write to it while there was no collector.
+            touched: Instant::now(),
             is_broken: false,
             file,
         };
@@ -162,7 +165,7 @@ impl Stage {
         of: &BatchOf,
         key: (Attempt, u32),
         rows: &[u8],
-        now: SystemTime,
+        now: Instant,
     ) -> Result<(), Refusal> {
         let size = format::RECORD as u64 + rows.len() as u64;
         if self.bytes + size > self.most {
@@ -210,7 +213,7 @@ impl Stage {
         Ok(())
     }
 
-    fn create(&mut self, of: &BatchOf, now: SystemTime) -> io::Result<Staged> {
+    fn create(&mut self, of: &BatchOf, now: Instant) -> io::Result<Staged> {
         let path = self.dir.join(format!("{:012}.stage", self.next_file));
         self.next_file += 1;
         let file = OpenOptions::new()
@@ -275,16 +278,27 @@ impl Stage {
                 match staged.and_then(|staged| staged.parts.get(&(one.attempt, part))) {
                     Some(part) => found.push(part.clone()),
                     None => {
-                        let text = format!(
-                            "part {part} of attempt {} at partition {} of batch {} of query {:?} is not staged here: it was never sent, or has expired",
+                        let mut text = format!(
+                            "part {part} of attempt {} at partition {} of batch {} of query {:?} is not staged here: ",
                             one.attempt.attempt, one.attempt.partition, of.batch, of.query
                         );
+                        text += &self.why_missing(of);
                         return Err(Refusal::new(Code::NotStaged, part.into(), text));
                     }
                 }
             }
         }
         Ok(found)
+    }
+
+    fn why_missing(&self, of: &BatchOf) -> String {
+        match self.expired.iter().find(|(expired, _)| expired == of) {
+            None => "it was never sent, or not to this collector".to_owned(),
+            Some((_, age)) => format!(
+                "it has expired, as nothing was staged for this batch within {} minutes: let the collector wait for longer (staged_hours), and write the batch again",
+                age.as_secs().div_ceil(60)
+            ),
+        }
     }
 
     /// Forgets these attempts, or the whole batch if none are named.
@@ -306,11 +320,13 @@ impl Stage {
     }
 
     /// Forgets what nobody wrote to for `age`, and gives how many batches that were.
-    pub fn expire(&mut self, now: SystemTime, age: Duration) -> usize {
-        let is_old = |staged: &Staged| {
-            now.duration_since(staged.touched)
-                .is_ok_and(|passed| passed >= age)
-        };
+    pub fn expire(&mut self, now: Instant, age: Duration) -> usize {
+        let is_old = |staged: &Staged| now.saturating_duration_since(staged.touched) >= age;
+        for (of, _) in self.batches.iter().filter(|(_, staged)| is_old(staged)) {
+            self.expired.push_back((of.clone(), age));
+        }
+        let surplus = self.expired.len().saturating_sub(BATCHES);
+        self.expired.drain(..surplus);
         self.forget(|_, staged| is_old(staged))
     }
 
@@ -327,7 +343,7 @@ impl Stage {
                 return true;
             }
             *bytes = bytes.saturating_sub(staged.length);
-            // A file that stays is found by the next process, and has expired then.
+            // A file that stays is found by the next process.
             let _ = fs::remove_file(&staged.path);
             false
         });
@@ -382,7 +398,7 @@ mod tests {
     #[test]
     fn parts_are_found_again_after_a_crash_and_half_a_record_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
+        let now = Instant::now();
         let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
         let batch = of("q", 7);
         stage
@@ -430,7 +446,7 @@ mod tests {
     #[test]
     fn a_part_that_comes_again_replaces_the_first_one() {
         let dir = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
+        let now = Instant::now();
         let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
         let batch = of("q", 0);
         for rows in ["a", "b"] {
@@ -444,7 +460,7 @@ mod tests {
     #[test]
     fn staging_is_bounded_and_what_is_published_aborted_or_old_makes_room() {
         let dir = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
+        let now = Instant::now();
         let mut stage = Stage::open(dir.path(), 400).unwrap();
         let rows = [1; 100];
         for batch in 0..2 {
@@ -469,6 +485,14 @@ mod tests {
             1
         );
         assert_eq!(stage.size(), (0, 0));
+        let refusal = stage.find(&of("q", 1), &[won(0, 0, 1)]).unwrap_err();
+        assert!(
+            refusal.text.contains("expired") && refusal.text.contains("staged_hours"),
+            "{}",
+            refusal.text
+        );
+        let refusal = stage.find(&of("q", 9), &[won(0, 0, 1)]).unwrap_err();
+        assert!(refusal.text.contains("never sent"), "{}", refusal.text);
         assert_eq!(fs::read_dir(dir.path().join("staged")).unwrap().count(), 0);
 
         stage

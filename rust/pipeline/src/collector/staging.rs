@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide_log::Batch;
@@ -136,7 +136,7 @@ impl Worker {
         loop {
             let now = Instant::now();
             if now >= expire_at {
-                let expired = self.stage.expire(SystemTime::now(), self.expire_after);
+                let expired = self.stage.expire(now, self.expire_after);
                 self.stats.staged_expired.add(expired as u64);
                 expire_at = now + EXPIRE_EVERY;
             }
@@ -187,7 +187,7 @@ impl Worker {
             self.stats.malformed.add(1);
             return Err(Refusal::new(Code::Malformed, 0, error.to_string()));
         }
-        self.stage.write(of, key, &rows, SystemTime::now())
+        self.stage.write(of, key, &rows, Instant::now())
     }
 
     fn settle(&mut self, written: &mut Vec<(Asked, BatchOf)>) {

@@ -19,7 +19,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use zeroxide_log::{Batch, Log, LogError, Origin};
+use zeroxide_log::{Batch, Log, LogError, Origin, Written};
 
 use crate::collector::commit::{Commits, Waiting};
 use crate::collector::config::Config;
@@ -61,8 +61,8 @@ pub(super) struct Writer {
     /// The batch that did not fit: appended again, it says whether there is room.
     held: Option<Sent>,
     held_plain: Option<Batch>,
-    /// Below this a log whose sync has failed is to be trusted.
-    trusted: Option<u64>,
+    /// Up to this a log whose sync has failed is to be trusted.
+    trusted: Option<Written>,
     /// Rows of plain peers that may not be on disk: nobody has them any more if they are not.
     plain_at_risk: u64,
     /// The last time of receipt: they do not fall, whatever the clock does.
@@ -135,24 +135,46 @@ impl Writer {
         let Some(log) = &self.log else {
             return self.outbox.refuse(&asked, self.refusal());
         };
-        let logged = log
-            .last_seq(producer)
-            .map(|(epoch, seq)| (epoch, Some(seq)));
+        let last_seq = log.last_seq(producer).map(|(_, seq)| seq);
+        let logged = log.epoch(producer).map(|epoch| (epoch, last_seq));
         let hello = Hello {
             epoch,
             next_seq,
             route: asked.route.clone(),
         };
-        let next = log.next();
         if let Err(refusal) = self
             .sessions
             .handle_hello(producer, hello, logged, Instant::now())
         {
             return self.outbox.refuse(&asked, refusal);
         }
+        if logged.map(|(epoch, _)| epoch) != Some(epoch)
+            && let Err(refusal) = self.begin_epoch(producer, epoch)
+        {
+            return self.outbox.refuse(&asked, refusal);
+        }
         // What a producer hears that the log has it may forget: so it must be on disk.
         let producer = producer.into();
-        self.tell_when_durable(next, Waiting::Welcome { asked, producer });
+        self.tell_when_durable(Waiting::Welcome { asked, producer });
+    }
+
+    /// Writes down that older runs of a producer are over: the one that is welcomed counts on it, also when another
+    /// process serves this log by the time that an older one sends again.
+    fn begin_epoch(&mut self, producer: &str, epoch: u64) -> Result<(), Refusal> {
+        if self.stuck.is_some() {
+            return Err(self.refusal());
+        }
+        let (now, time) = (Instant::now(), self.receive_time());
+        let Some(log) = &mut self.log else {
+            return Err(self.refusal());
+        };
+        match log.begin_epoch(producer, epoch, time) {
+            Ok(()) => {
+                self.commits.hurry(now);
+                Ok(())
+            }
+            Err(error) => Err(self.refuse_for(&error, now)),
+        }
     }
 
     pub fn handle_append(&mut self, sent: Sent) {
@@ -194,15 +216,11 @@ impl Writer {
                 self.stats.duplicates.add(1);
                 let seq = sent.first_seq + (rows.count as u64 - 1);
                 let asked = sent.asked;
-                let end = self.log.as_ref().map_or(0, Log::next);
-                return self.tell_when_durable(
-                    end,
-                    Waiting::Ack {
-                        asked,
-                        seq,
-                        offset: None,
-                    },
-                );
+                return self.tell_when_durable(Waiting::Ack {
+                    asked,
+                    seq,
+                    offset: None,
+                });
             }
             Err(refusal) => return self.outbox.refuse(&sent.asked, refusal),
         };
@@ -226,7 +244,7 @@ impl Writer {
                     seq: end - 1,
                     offset: Some(range.start),
                 };
-                self.commits.wait(range.end, ack);
+                self.commits.wait(self.written(), ack);
             }
             Err(LogError::Batch(error)) => {
                 let refusal = Refusal::new(Code::Malformed, 0, error.to_string());
@@ -296,7 +314,7 @@ impl Writer {
     /// log all the same.
     pub fn handle_local(&mut self, batches: &[Batch], answer: SyncSender<Appended>) {
         match self.write_local(batches) {
-            Ok(range) => self.tell_when_durable(range.end, Waiting::Local { answer, range }),
+            Ok(range) => self.tell_when_durable(Waiting::Local { answer, range }),
             Err(refusal) => {
                 self.stats.refuse(refusal.code);
                 // Who does not wait any more does not want to know.
@@ -344,12 +362,19 @@ impl Writer {
         Ok(range)
     }
 
-    /// Tells somebody once all below `end` is on disk, at once if it is.
-    fn tell_when_durable(&mut self, end: u64, who: Waiting) {
-        self.commits.wait(end, who);
-        if self.log.as_ref().is_some_and(|log| log.durable() >= end) {
+    /// Tells somebody once all that was written so far is on disk, at once if it is.
+    fn tell_when_durable(&mut self, who: Waiting) {
+        let written = self.written();
+        self.commits.wait(written, who);
+        if self.log.as_ref().is_some_and(|log| log.synced() >= written) {
             self.tell();
         }
+    }
+
+    fn written(&self) -> Written {
+        self.log
+            .as_ref()
+            .map_or_else(Written::default, Log::written)
     }
 
     /// When something is to be done.
@@ -394,15 +419,13 @@ impl Writer {
 
     /// Tells everybody whose rows are on disk.
     fn tell(&mut self) {
-        let (durable, next) = match &self.log {
-            Some(log) => (log.durable(), log.next()),
-            None => (0, u64::MAX),
-        };
-        if durable == next {
+        let Some(log) = &self.log else { return };
+        let synced = log.synced();
+        if synced == log.written() {
             self.plain_at_risk = 0;
         }
         let credit = self.credit();
-        while let Some(who) = self.commits.poll_told(durable) {
+        while let Some(who) = self.commits.poll_told(synced) {
             match who {
                 Waiting::Ack { asked, seq, offset } => {
                     let ack = Reply::Ack {

@@ -73,6 +73,18 @@ pub enum Failure {
     /// The spool.
     #[error("the spool failed: {0}")]
     Spool(String),
+    /// The spool's disk has been full for too long. The producer goes on when there is room.
+    #[error(
+        "there has been no room in the spool for {seconds:.1} s ({reason}); {rows} rows wait in memory, and go on as soon as there is"
+    )]
+    SpoolFull {
+        /// For how long.
+        seconds: f64,
+        /// What the system says, and where.
+        reason: String,
+        /// How many rows are not in the spool.
+        rows: u64,
+    },
     /// The producer was made with something that does not go.
     #[error("{0}")]
     Invalid(String),

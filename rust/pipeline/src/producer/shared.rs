@@ -43,6 +43,10 @@ pub(crate) struct State {
 pub(crate) struct Standing {
     pub endpoint: String,
     pub gone: Option<Instant>,
+    /// Since when there has been no room in the spool, and why.
+    pub spool_full: Option<(Instant, String)>,
+    /// Rows that came in and could not be put there.
+    pub unspooled: u64,
     pub blocked: Option<Instant>,
     pub is_denied: bool,
     pub is_open: bool,

@@ -32,6 +32,8 @@ pub(crate) struct Spool {
     log: Log,
     dir: PathBuf,
     producer: Arc<str>,
+    /// Whether rows are brought to the disk as they come, and not when the system likes.
+    is_synced: bool,
     base: Option<u64>,
     /// What was acknowledged when it was opened: the offset of the window's row 0.
     start: u64,
@@ -50,7 +52,12 @@ pub(crate) struct Left {
 
 impl Spool {
     /// Opens the spool for rows of `producer` to the collector at `endpoint`, in a folder of its own below `dir`.
-    pub(crate) fn open(dir: &Path, producer: &str, endpoint: &str) -> Result<Spool, LogError> {
+    pub(crate) fn open(
+        dir: &Path,
+        producer: &str,
+        endpoint: &str,
+        is_synced: bool,
+    ) -> Result<Spool, LogError> {
         let dir = dir.join(folder_of(endpoint));
         let config = LogConfig {
             segment_bytes: SEGMENT_BYTES,
@@ -63,6 +70,7 @@ impl Spool {
             log,
             dir,
             producer: producer.into(),
+            is_synced,
             base,
             start: acknowledged,
             acknowledged,
@@ -114,6 +122,14 @@ impl Spool {
         Ok((range.start, range.end))
     }
 
+    /// What was kept so far survives a power cut from now on, if that was asked for.
+    pub(crate) fn settle(&mut self) -> Result<(), LogError> {
+        if self.is_synced {
+            self.log.sync()?;
+        }
+        Ok(())
+    }
+
     /// The wire form of the batch with these offsets.
     pub(crate) fn read(&mut self, place: (u64, u64)) -> Result<Bytes, LogError> {
         if self.log.durable() < place.1 {
@@ -134,10 +150,21 @@ impl Spool {
     /// A collector said which sequence number the first row of this run's window has.
     pub(crate) fn set_base(&mut self, base: u64) -> Result<(), LogError> {
         let base = base.saturating_sub(self.start);
-        write_base(&self.dir, base).map_err(|source| LogError::Io {
-            what: "writing",
-            path: self.dir.join(BASE),
-            source,
+        write_base(&self.dir, base).map_err(|source| {
+            let path = self.dir.join(BASE);
+            match source.kind() {
+                io::ErrorKind::StorageFull
+                | io::ErrorKind::QuotaExceeded
+                | io::ErrorKind::FileTooLarge => LogError::Full {
+                    path,
+                    reason: source.to_string(),
+                },
+                _ => LogError::Io {
+                    what: "writing",
+                    path,
+                    source,
+                },
+            }
         })?;
         self.base = Some(base);
         Ok(())
@@ -148,6 +175,18 @@ impl Spool {
         self.acknowledged = self.acknowledged.max(end);
         if self.acknowledged - self.noted < UNNOTED {
             return Ok(());
+        }
+        match self.note() {
+            // What is not noted is found out from the collector.
+            Err(error) if error.is_full() => Ok(()),
+            noted => noted,
+        }
+    }
+
+    /// Removes what is acknowledged, down to the last row: the disk is full. That this works is not certain either.
+    pub(crate) fn make_room(&mut self) -> Result<(), LogError> {
+        if self.acknowledged == self.log.next() {
+            self.log.seal()?;
         }
         self.note()
     }

@@ -368,6 +368,9 @@ impl<T: Clone> Window<T> {
             }
             Code::Full | Code::ReadOnly | Code::Failed | Code::TooMany | Code::Closing => {
                 self.obstacle = Some((code, text));
+                if self.is_stuck() {
+                    self.away = now;
+                }
                 self.greet_after(SILENCE, now);
             }
             _ => self.end(code, text, now),
@@ -496,6 +499,8 @@ impl<T: Clone> Window<T> {
     pub fn gone_since(&self) -> Option<Instant> {
         match self.state {
             State::Open => None,
+            // It answers, and says why it lets nobody in.
+            State::Greeting { .. } if self.is_stuck() => None,
             _ => Some(self.away),
         }
     }
@@ -506,6 +511,12 @@ impl<T: Clone> Window<T> {
     }
 
     // ---- inside ----------------------------------------------------------------------------------------------------
+
+    /// The collector told that it cannot write.
+    fn is_stuck(&self) -> bool {
+        let code = self.obstacle.as_ref().map(|(code, _)| code);
+        matches!(code, Some(Code::Full | Code::ReadOnly | Code::Failed))
+    }
 
     fn is_over(&self) -> bool {
         matches!(self.state, State::Over(_))

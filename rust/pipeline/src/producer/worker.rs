@@ -1,12 +1,14 @@
 //! The thread behind a producer: takes sealed batches, talks to the collectors, tells what came of it.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
-use zeroxide_log::Batch;
+use zeroxide_log::{Batch, LogError};
 
 use crate::link::{Change, Link};
 use crate::producer::intake::{Content, Sealed};
@@ -16,6 +18,9 @@ use crate::producer::spool::Spool;
 use crate::producer::window::{Event, Transmit, Welcome, Window};
 use crate::producer::{Failure, encoded};
 use crate::wire::{Code, Reply, Request};
+
+/// How often to look whether there is room in a spool again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// A batch as it is sent.
 #[derive(Clone, Debug)]
@@ -37,6 +42,11 @@ pub(crate) struct Conversation {
     spool_failed: bool,
     /// The spool could not keep what must be kept before anything is sent.
     is_mute: bool,
+    /// That, while there is no room for it.
+    unbased: Option<u64>,
+    /// What came in, in order, and is not in the spool for lack of room.
+    held: VecDeque<Sealed>,
+    full: Option<Full>,
     /// Why there is no conversation, beyond that nobody answers.
     trouble: Option<String>,
     is_denied: bool,
@@ -44,6 +54,13 @@ pub(crate) struct Conversation {
     blocked: Option<Instant>,
     /// What was acknowledged in this turn: rows and what they took of the bounds.
     released: (u64, u64),
+}
+
+/// A spool without room.
+struct Full {
+    since: Instant,
+    retry_at: Instant,
+    reason: String,
 }
 
 /// See the module text.
@@ -63,6 +80,9 @@ impl Conversation {
             spool,
             spool_failed: false,
             is_mute: false,
+            unbased: None,
+            held: VecDeque::new(),
+            full: None,
             trouble: None,
             is_denied: false,
             blocked: None,
@@ -104,22 +124,37 @@ impl Worker {
 
     /// Takes the batches that are sealed; says when an open one is to be.
     fn take_in(&mut self, now: Instant) -> Option<Instant> {
-        let mut taken: Vec<(usize, Sealed)> = Vec::new();
         let linger = {
             let mut state = self.shared.state();
             let linger = state.intake.seal_old(now);
-            for at in 0..self.conversations.len() {
+            for (at, conversation) in self.conversations.iter_mut().enumerate() {
                 while let Some(sealed) = state.intake.take(at) {
-                    taken.push((at, sealed));
+                    conversation.held.push_back(sealed);
+                }
+                if let Some(full) = conversation.full.as_mut().filter(|_| state.stop) {
+                    // The last attempt.
+                    full.retry_at = now;
                 }
             }
             linger
         };
         let mut settled = 0;
-        for (at, sealed) in taken {
-            settled += sealed.cost;
-            if let Err(failure) = self.conversations[at].take(&self.shared, sealed) {
-                self.shared.fail(failure);
+        for conversation in &mut self.conversations {
+            while conversation.may_spool(now)
+                && let Some(sealed) = conversation.held.pop_front()
+            {
+                let cost = sealed.cost;
+                match conversation.take(&self.shared, sealed, now) {
+                    Ok(true) => settled += cost,
+                    Ok(false) => break,
+                    Err(failure) => {
+                        settled += cost;
+                        self.shared.fail(failure);
+                    }
+                }
+            }
+            if let Some(Err(error)) = conversation.spool.as_mut().map(Spool::settle) {
+                self.shared.fail(Failure::spool(error));
             }
         }
         if settled > 0 {
@@ -136,16 +171,7 @@ impl Worker {
         conversation.window.handle_timeout(now);
         while let Some(event) = conversation.window.poll_event() {
             match event {
-                Event::Based(base) => {
-                    if let Some(spool) = &mut conversation.spool
-                        && !conversation.is_mute
-                        && let Err(error) = spool.set_base(base)
-                    {
-                        conversation.spool_failed = true;
-                        conversation.is_mute = true;
-                        return Err(Failure::spool(error));
-                    }
-                }
+                Event::Based(base) => conversation.unbased = Some(base),
                 Event::Stale => conversation.reopen(&self.shared)?,
                 Event::Delivered {
                     first,
@@ -173,7 +199,8 @@ impl Worker {
                 }
             }
         }
-        if conversation.is_mute {
+        conversation.keep_base(now)?;
+        if conversation.is_mute || conversation.unbased.is_some() {
             return Ok(());
         }
         while let Some(transmit) = conversation.window.poll_transmit(now) {
@@ -198,7 +225,7 @@ impl Worker {
         let is_over = {
             let mut state = self.shared.state();
             for (at, conversation) in self.conversations.iter_mut().enumerate() {
-                let (rows, cost) = std::mem::take(&mut conversation.released);
+                let (rows, cost) = mem::take(&mut conversation.released);
                 state.intake.release(rows, cost);
                 let lane = &mut state.intake.lanes_mut()[at];
                 lane.acked += rows;
@@ -235,6 +262,8 @@ impl Worker {
                 .iter()
                 .filter(|c| !c.is_mute)
                 .filter_map(|c| c.window.poll_timeout());
+            let fulls = self.conversations.iter().flat_map(|c| &c.full);
+            let due = due.chain(fulls.map(|full| full.retry_at));
             let due = due.chain(linger).min();
             let item = |socket| PollItem {
                 target: Target::Socket(socket),
@@ -263,43 +292,97 @@ impl Drop for Worker {
 }
 
 impl Conversation {
-    /// Takes a batch on its way.
-    fn take(&mut self, shared: &Shared, sealed: Sealed) -> Result<(), Failure> {
-        let Sealed {
-            rows,
-            content,
-            cost,
-        } = sealed;
-        let (bytes, batch) = match content {
-            Content::Columns(batch) => (encoded(&batch), Some(*batch)),
-            Content::Encoded(bytes) => (bytes, None),
-        };
-        let size = bytes.len() as u64;
-        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
-        shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
+    /// Whether the spool is to be asked for room, if there is one.
+    fn may_spool(&mut self, now: Instant) -> bool {
+        let is_due = self.full.as_ref().is_none_or(|full| full.retry_at <= now);
+        if is_due
+            && self.full.is_some()
+            && let Some(spool) = &mut self.spool
+        {
+            // Whether that went well shows in a moment.
+            let _ = spool.make_room();
+        }
+        is_due
+    }
+
+    /// Takes a batch on its way; false when there is no room in the spool.
+    fn take(&mut self, shared: &Shared, sealed: Sealed, now: Instant) -> Result<bool, Failure> {
         let epoch = self.window.epoch();
         let spool = self.spool.as_mut().filter(|_| !self.spool_failed);
-        let spooled = spool.map(|spool| {
-            let batch = batch.map_or_else(|| Batch::decode(bytes.clone()), Ok);
-            spool.append(&batch?, epoch)
+        let spooled = spool.map(|spool| match &sealed.content {
+            Content::Columns(batch) => spool.append(batch, epoch),
+            Content::Encoded(bytes) => spool.append(&Batch::decode(bytes.clone())?, epoch),
         });
         let (spooled, result) = match spooled {
-            None => (None, Ok(())),
-            Some(Ok(place)) => (Some(place), Ok(())),
+            None => (None, Ok(true)),
+            Some(Ok(place)) => (Some(place), Ok(true)),
+            Some(Err(error)) if error.is_full() => {
+                self.held.push_front(sealed);
+                self.on_full(&error, now);
+                return Ok(false);
+            }
             // It is sent all the same. What was sealed by then goes behind it, and not into the spool at its offsets.
             Some(Err(error)) => {
                 self.spool_failed = true;
                 (None, Err(Failure::spool(error)))
             }
         };
+        let bytes = match sealed.content {
+            Content::Columns(batch) => encoded(&batch),
+            Content::Encoded(bytes) => bytes,
+        };
+        let size = bytes.len() as u64;
+        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
+        shared.counters.bytes.fetch_add(size, Ordering::Relaxed);
         let is_kept = spooled.is_none() || self.window.unacknowledged_size() < shared.memory;
         let parcel = Parcel {
             bytes: is_kept.then_some(bytes),
-            cost,
+            cost: sealed.cost,
             spooled,
         };
-        self.window.push(parcel, rows, size);
+        self.window.push(parcel, sealed.rows, size);
+        if self.unbased.is_none() {
+            self.full = None;
+        }
         result
+    }
+
+    /// There is no room in the spool: what comes in waits, and whoever sends with it.
+    fn on_full(&mut self, error: &LogError, now: Instant) {
+        let full = self.full.get_or_insert_with(|| Full {
+            since: now,
+            retry_at: now,
+            reason: error.to_string(),
+        });
+        if full.retry_at <= now {
+            full.retry_at = now + RETRY;
+        }
+    }
+
+    /// Brings the sequence number of the first row into the spool, if a collector has just said it.
+    fn keep_base(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(base) = self.unbased.filter(|_| !self.is_mute) else {
+            return Ok(());
+        };
+        let Some(spool) = &mut self.spool else {
+            self.unbased = None;
+            return Ok(());
+        };
+        match spool.set_base(base) {
+            Ok(()) => {
+                self.unbased = None;
+                if self.held.is_empty() {
+                    self.full = None;
+                }
+            }
+            Err(error) if error.is_full() => self.on_full(&error, now),
+            Err(error) => {
+                self.spool_failed = true;
+                self.is_mute = true;
+                return Err(Failure::spool(error));
+            }
+        }
+        Ok(())
     }
 
     fn listen(&mut self, shared: &Shared, now: Instant) -> Result<(), Failure> {
@@ -432,6 +515,9 @@ impl Conversation {
             window.unacknowledged() > 0 && (takes_nothing || window.obstacle().is_some());
         self.blocked = is_blocked.then(|| self.blocked.unwrap_or(now));
         standing.gone = window.gone_since();
+        let full = self.full.as_ref();
+        standing.spool_full = full.map(|full| (full.since, full.reason.clone()));
+        standing.unspooled = self.held.iter().map(|sealed| sealed.rows).sum();
         standing.blocked = self.blocked;
         standing.is_denied = self.is_denied;
         standing.is_open = window.is_open();

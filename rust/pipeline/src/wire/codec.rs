@@ -38,6 +38,10 @@ impl Request {
             Request::OffsetAt { timestamp } => {
                 Header::new(request::OFFSET_AT, id).i64(timestamp).alone()
             }
+            Request::Weigh { start, bytes } => Header::new(request::WEIGH, id)
+                .u64(start)
+                .u64(bytes)
+                .alone(),
             Request::Fetch {
                 start,
                 end,
@@ -119,6 +123,10 @@ impl Request {
                 request::INFO => Request::Info,
                 request::OFFSET_AT => Request::OffsetAt {
                     timestamp: fields.i64()?,
+                },
+                request::WEIGH => Request::Weigh {
+                    start: fields.u64()?,
+                    bytes: fields.u64()?,
                 },
                 request::FETCH => Request::Fetch {
                     start: fields.u64()?,

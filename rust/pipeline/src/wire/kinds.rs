@@ -102,6 +102,7 @@ numbers!(request {
     PUBLISH = 8,
     ABORT = 9,
     STATS = 10,
+    WEIGH = 11,
 });
 
 // Kinds of replies have the highest bit set, so that nobody mistakes one for a request.

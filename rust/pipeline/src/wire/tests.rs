@@ -52,6 +52,7 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         Just(Request::Info),
         any::<i64>().prop_map(|timestamp| Request::OffsetAt { timestamp }),
+        (any::<u64>(), any::<u64>()).prop_map(|(start, bytes)| Request::Weigh { start, bytes }),
         fetch.prop_map(|((start, end, max_bytes), topics)| Request::Fetch {
             start,
             end,

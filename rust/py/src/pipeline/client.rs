@@ -98,6 +98,13 @@ impl Client {
         core.read_offset(reply).map_err(of_client)
     }
 
+    /// How far rows from `start` on go that take about so many bytes.
+    fn _offset_after(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<u64> {
+        let bytes = size;
+        let (core, reply) = self.call(py, Request::Weigh { start, bytes })?;
+        core.read_offset(reply).map_err(of_client)
+    }
+
     /// Notes that a group of consumers needs nothing below an offset.
     fn commit(&self, py: Python<'_>, group: &str, offset: u64) -> PyResult<()> {
         let group = group.to_owned();

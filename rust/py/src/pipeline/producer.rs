@@ -1,6 +1,7 @@
 //! Producers.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -117,7 +118,7 @@ impl Producer {
     }
 
     /// Makes the producer.
-    #[pyo3(signature = (endpoints, *, name, spool, spool_bytes, max_unacked_rows, max_unacked_bytes, linger_ms,
+    #[pyo3(signature = (endpoints, *, name, spool, spool_bytes, spool_sync, max_unacked_rows, max_unacked_bytes, linger_ms,
         batch_rows, batch_bytes, timeout, server_key, public_key, secret_key, notices))]
     #[allow(clippy::too_many_arguments, reason = "the options of a producer")]
     fn _open(
@@ -127,6 +128,7 @@ impl Producer {
         name: Option<String>,
         spool: Option<PathBuf>,
         spool_bytes: u64,
+        spool_sync: bool,
         max_unacked_rows: u64,
         max_unacked_bytes: u64,
         linger_ms: f64,
@@ -146,6 +148,7 @@ impl Producer {
             max_rows: max_unacked_rows,
             max_bytes: max_unacked_bytes,
             spool_bytes,
+            spool_sync,
             linger: linger.min(Duration::from_secs(3600)),
             batch_rows,
             batch_bytes,
@@ -318,6 +321,11 @@ impl Producer {
         let core = self.core()?;
         py.detach(|| core.end());
         Ok(())
+    }
+
+    /// Rows that came in and are not in the spool, which has no room, by endpoint.
+    fn _unspooled(&self) -> PyResult<HashMap<String, u64>> {
+        Ok(self.core()?.unspooled().into_iter().collect())
     }
 
     /// Whether it was never opened, has ended, or is of another process.

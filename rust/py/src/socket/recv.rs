@@ -100,46 +100,50 @@ impl Socket {
             Ok(max) if max > 0 => max,
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
-        let mut first = None;
+        // What there is to copy is copied where it lies, without a list of messages in between. Making `bytes` runs no Python
+        // code, which might use the socket; making lists may, so that waits until the socket is unlocked.
+        let make = |message: Message| {
+            if multipart || message.len() > 1 {
+                Err(Box::new(message))
+            } else {
+                Ok(bytes(py, message.head()))
+            }
+        };
+        let mut batch = Vec::new();
         if let Some((frame, _)) = core.next_part() {
             let mut message = Message::single(frame);
             while let Some((frame, _)) = core.next_part() {
                 message.push(frame);
             }
-            first = Some(message);
+            batch.push(make(message));
         }
-        let mut batch = Vec::new();
-        let room = max - usize::from(first.is_some());
-        batch.extend(first);
-        if room > 0 {
-            match core.recv_batch(room, Wait::Dont) {
-                Ok(messages) => batch.extend(messages),
-                Err(error) if error.kind() == ErrorKind::Again => {
-                    if batch.is_empty() {
-                        if flags & DONTWAIT != 0 || timeout == Some(0) {
-                            return Err(raise(error));
-                        }
-                        let deadline = match timeout {
-                            Some(millis) => deadline_in(millis),
-                            None => deadline_of(core, RCVTIMEO)?,
-                        };
-                        batch = blocking::wait(py, deadline, |until| {
-                            retry(core.recv_batch(room, until.map_or(Wait::Forever, Wait::Until)))
-                        })?;
-                    }
+        if batch.len() < max {
+            match core.recv_batch_as(max - batch.len(), Wait::Dont, make) {
+                Ok(received) if batch.is_empty() => batch = received,
+                Ok(received) => batch.extend(received),
+                Err(error) if error.kind() == ErrorKind::Again && !batch.is_empty() => {}
+                Err(error)
+                    if error.kind() == ErrorKind::Again
+                        && flags & DONTWAIT == 0
+                        && timeout != Some(0) =>
+                {
+                    let deadline = match timeout {
+                        Some(millis) => deadline_in(millis),
+                        None => deadline_of(core, RCVTIMEO)?,
+                    };
+                    let messages = blocking::wait(py, deadline, |until| {
+                        retry(core.recv_batch(max, until.map_or(Wait::Forever, Wait::Until)))
+                    })?;
+                    batch.extend(messages.into_iter().map(make));
                 }
                 Err(error) => return Err(raise(error)),
             }
         }
-        let mut items = Vec::with_capacity(batch.len());
-        for message in &batch {
-            items.push(if multipart || message.len() > 1 {
-                parts(py, message)?.into_any()
-            } else {
-                bytes(py, message.head())
-            });
-        }
-        PyList::new(py, items)
+        let items = batch.into_iter().map(|item| match item {
+            Ok(bytes) => Ok(bytes),
+            Err(message) => Ok(parts(py, &message)?.into_any()),
+        });
+        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
     }
 
     pub(super) fn recv_to(

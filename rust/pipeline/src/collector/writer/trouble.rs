@@ -42,8 +42,8 @@ impl Writer {
             self.stats.failures.add(1);
             if matches!(error, LogError::Failed { .. }) {
                 // Also after further attempts: what was on disk when it failed first still is.
-                let durable = self.log.as_ref().map(Log::durable);
-                self.trusted = self.trusted.or(durable);
+                let synced = self.log.as_ref().map(Log::synced);
+                self.trusted = self.trusted.or(synced);
             }
             self.give_up();
         }
@@ -109,7 +109,7 @@ impl Writer {
         drop(self.log.take());
         let (dir, settings) = (&self.config.dir, self.config.log.clone());
         let log = match self.trusted {
-            Some(durable) => Log::reopen(dir, settings, durable)?,
+            Some(synced) => Log::reopen(dir, settings, synced)?,
             None => Log::open(dir, settings)?,
         };
         let dropped = self.trusted.take().is_some();

@@ -1,0 +1,140 @@
+//! Frames on their way into the active segment.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use super::Log;
+use crate::batch::Batch;
+use crate::error::LogError;
+use crate::frame::{self, Labels, Origin, Role};
+
+/// More than this is not kept for the next frame.
+const SCRATCH_KEPT: usize = 16 << 20;
+
+/// Frames that are written and not yet a part of the log.
+pub(super) struct Writing {
+    durable: u64,
+    range: Range<u64>,
+    /// Where the next one goes.
+    position: u64,
+    frames: Vec<PutFrame>,
+}
+
+struct PutFrame {
+    role: Role,
+    origin: Origin,
+    position: u64,
+    length: u64,
+    offsets: Range<u64>,
+}
+
+impl Log {
+    /// Begins to write frames, one behind the other: all of them, or the log is as it was.
+    pub(super) fn begin(&self) -> Writing {
+        let state = self.shared.state();
+        Writing {
+            durable: state.durable,
+            range: state.appended..state.appended,
+            position: self.position,
+            frames: Vec::with_capacity(1),
+        }
+    }
+
+    /// Writes a frame behind those before; nobody sees it yet.
+    pub(super) fn put(
+        &mut self,
+        writing: &mut Writing,
+        role: Role,
+        origin: Origin,
+        batch: &Batch,
+    ) -> Result<(), LogError> {
+        let first = writing.range.end;
+        let labels = Labels {
+            first_offset: first,
+            span: batch.rows(),
+            origin: &origin,
+            durable: writing.durable,
+            role,
+        };
+        self.scratch.bytes.clear();
+        frame::write(
+            &labels,
+            &batch.columns,
+            &mut self.scratch.metadata,
+            &mut self.scratch.bytes,
+        );
+        let bytes = &self.scratch.bytes;
+        if let Err(error) = self.active.write_all_at(bytes, writing.position) {
+            return Err(self.undo(error));
+        }
+        let length = bytes.len() as u64;
+        if self.scratch.bytes.capacity() > SCRATCH_KEPT {
+            self.scratch.bytes = Vec::new();
+        }
+        writing.range.end = first + batch.rows() as u64;
+        writing.frames.push(PutFrame {
+            role,
+            origin,
+            position: writing.position,
+            length,
+            offsets: first..writing.range.end,
+        });
+        writing.position += length;
+        Ok(())
+    }
+
+    /// Makes frames a part of the log; gives their offsets.
+    pub(super) fn keep(&mut self, writing: Writing) -> Range<u64> {
+        self.position = writing.position;
+        for frame in &writing.frames {
+            self.book
+                .note(&frame.origin, frame.role, frame.offsets.clone());
+        }
+        let mut state = self.shared.state();
+        state.appended = writing.range.end;
+        state.written.count += 1;
+        state.written.position = self.position;
+        if let Some(active) = state.segments.back() {
+            let mut index = active.index();
+            for frame in &writing.frames {
+                index.count(
+                    frame.position,
+                    frame.offsets.start,
+                    frame.offsets.end,
+                    frame.length,
+                    frame.origin.receive_time,
+                );
+            }
+        }
+        writing.range
+    }
+
+    /// Takes frames away that were put and are not kept.
+    pub(super) fn take_back(&self) -> Result<(), LogError> {
+        let taken = self.active.set_len(self.position);
+        taken.map_err(|error| self.shared.fail("write", error))
+    }
+
+    /// Takes away what a failed write has left.
+    fn undo(&self, error: io::Error) -> LogError {
+        if let Err(failed) = self.take_back() {
+            return failed;
+        }
+        let state = self.shared.state();
+        let path = state
+            .segments
+            .back()
+            .map_or(self.shared.dir.clone(), |active| active.path.clone());
+        drop(state);
+        match LogError::from_io("write", &path, error) {
+            full @ LogError::Full { .. } => full,
+            LogError::Io { source, .. } => self.shared.fail("write", source),
+            other => {
+                self.shared
+                    .fail("write", io::Error::other(other.to_string()));
+                other
+            }
+        }
+    }
+}
