@@ -5,7 +5,7 @@
 //!
 //! Both stand on one compressed prefix tree (`tree`) that keeps up to a hundred topics in a node, as a sorted list in one
 //! piece of memory (`block`); nodes live in arrays and name each other by number (`slab`). Of many topics of 20 bytes
-//! each takes about 35 bytes in all, half of that where they have most of their text in common; a topic of many
+//! each takes about 40 bytes in all, half of that where they have most of their text in common; a topic of many
 //! megabytes takes little more than itself. What peers can do is bounded by what they sent: no operation recurses, and
 //! each costs about the length of its topic, however many others there are. `examples/topics.rs` measures both.
 
