@@ -15,7 +15,7 @@ help:
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
 	@echo 'make bench     side by side with pyzmq, pyomq and libzmq; make bench-quick: the same, shorter'
-	@echo 'make bench-pipeline  producer, collector and Spark together'
+	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tried in a clean environment'
@@ -55,10 +55,10 @@ bench-quick: bench-environment
 	$(BENCH_PYTHON) benches/python/native.py --quick --out build/bench
 	$(BENCH_PYTHON) benches/python/dissect.py --quick --out build/bench
 
-# Producer, collector and Spark together, on the disk that build/ is on.
+# Producer, collector and Spark together, on the disk that build/ is on; PIPELINE=--quick is shorter.
 bench-pipeline:
 	$(STAGES) install-release
-	$(VENV_PYTHON) benches/pipeline/bench.py --dir build/bench-pipeline --out build/bench/pipeline.json
+	$(VENV_PYTHON) benches/pipeline/bench.py --dir build/bench-pipeline --out build/bench/pipeline.json $(PIPELINE)
 
 # The rivals are in an environment of their own, and the release wheel with them.
 bench-environment:

@@ -1,12 +1,14 @@
-"""The pipeline's figures: acknowledged rows into a collector, rows out of it, and Spark in between.
+"""The pipeline: producer, collector and Spark together on this machine, and Kafka beside them.
 
-    python benches/pipeline/bench.py                  # all, about five minutes
-    python benches/pipeline/bench.py --only ingest --repeat 5 --dir /var/tmp
+    python benches/pipeline/bench.py [--quick] [--only spark] [--out build/bench/pipeline.json]
+    python benches/pipeline/bench.py --repeat 5 --dir /var/tmp
 
-A collector in a process of its own, a producer here, both on the disk of --dir. Every
-figure is the median of --repeat runs; each run has a log of its own. Beside what is
-bound by the disk stands what dd reaches there in the same run, with fdatasync.
+Logs are on the disk of --dir. Every figure is the median of --repeat runs; each run has a log of its own, but for those
+with Spark, which follow each other in one session. Beside what is bound by the disk stands what dd reaches there in the
+same run, with fdatasync. --out is for JSON; the table stands beside it, as Markdown.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -17,70 +19,68 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, TypeAlias
 
 import zeroxide
 from zeroxide.collector import Client
 
-COLLECT = """
-import sys
-from zeroxide.collector import Collector
-with Collector(sys.argv[1]) as collector:
-    print(collector.endpoint, flush=True)
-    sys.stdin.read()
-"""
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from collecting import CHUNK_BYTES, CollectorLog, values
+from kafka_broker import KafkaLog, NotInstalled, install
+from report import machine, table_line
+
+Figures: TypeAlias = dict[str, float]
+# Where the logs go, and how often; the figures of each run.
+Runs: TypeAlias = Callable[[Path, int], list[Figures]]
+
+SPARK_LIMIT_S = 900
+SPARK_SETTINGS: list[str] = []  # KEY=VALUE
+KAFKA = "Kafka: "
 
 
-@contextmanager
-def collector(folder: Path) -> Iterator[str]:
-    """A collector in a process of its own; its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COLLECT, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.communicate()
+@dataclass
+class Case:
+    """One row."""
+
+    name: str
+    runs: Callable[[int], Runs]  # with one of so many parts of the rows
+    # By unit, one of them is enough: so much of rates, so little of seconds.
+    wanted: dict[str, float]
+
+    def reached(self, medians: Figures) -> bool | None:
+        if not self.wanted:
+            return None
+        return any(
+            medians[unit] <= bound if unit.endswith(" s") else medians[unit] >= bound
+            for unit, bound in self.wanted.items()
+        )
 
 
-def values(size: int, rows: int) -> pa.Table:
-    """A table of so many values."""
-    data = pa.py_buffer(bytes(range(256)) * (size * rows // 256 + 1))
-    ends = pa.array(range(0, size * (rows + 1), size), pa.int32()).buffers()[1]
-    return pa.table({"value": pa.BinaryArray.from_buffers(pa.binary(), rows, [None, ends, data])})
+def each_on_its_own(run: Callable[[Path], Figures]) -> Runs:
+    def runs(folder: Path, repeat: int) -> list[Figures]:
+        figures = []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory(dir=folder) as own:
+                figures.append(run(Path(own)))
+        return figures
+
+    return runs
 
 
-def fill(endpoint: str, size: int, rows: int) -> None:
-    """Brings rows to the collector's disk."""
-    chunk = max(1, min(rows, (4 << 20) // size))
-    table = values(size, chunk)
-    with zeroxide.Producer(endpoint, timeout=None) as producer:
-        for _ in range(rows // chunk):
-            producer.send_arrow(table)
-        if rows % chunk:
-            producer.send_arrow(table.slice(0, rows % chunk))
-        producer.flush()
-
-
-def ingest(size: int, rows: int, form: str) -> Callable[[Path], dict[str, float]]:
+def ingest(size: int, rows: int, form: str) -> Runs:
     """Rows from the first call to the last acknowledgement."""
 
-    def run(folder: Path) -> dict[str, float]:
-        chunk = max(1, (4 << 20) // size)
+    def run(folder: Path) -> Figures:
+        chunk = max(1, CHUNK_BYTES // size)
         table = values(size, chunk)
         listed = table["value"].to_pylist()
         with (
-            collector(folder / "log") as endpoint,
-            zeroxide.Producer(endpoint, timeout=None) as producer,
+            CollectorLog.running(folder) as log,
+            zeroxide.Producer(log.endpoint, timeout=None) as producer,
         ):
             producer.send(b"")
             producer.flush()
@@ -96,27 +96,25 @@ def ingest(size: int, rows: int, form: str) -> Callable[[Path], dict[str, float]
             producer.flush()
             seconds = time.perf_counter() - began
             assert producer.stats()["resent"] == 0
-        sent = rows // chunk * chunk
-        figures = {"M rows/s": sent / seconds / 1e6, "MB/s": sent * size / seconds / 1e6}
-        if size >= 1024:
-            figures["dd MB/s"] = dd(folder, sent * size)
-            figures["of dd"] = figures["MB/s"] / figures["dd MB/s"]
-        return figures
+        return acknowledged(folder, size, rows // chunk * chunk, seconds)
 
-    return run
+    return each_on_its_own(run)
+
+
+def acknowledged(folder: Path, size: int, rows: int, seconds: float) -> Figures:
+    figures = {"M rows/s": rows / seconds / 1e6, "MB/s": rows * size / seconds / 1e6}
+    if size >= 1024:
+        figures["dd MB/s"] = dd(folder, rows * size)
+        figures["of dd"] = figures["MB/s"] / figures["dd MB/s"]
+    return figures
 
 
 def dd(folder: Path, size: int) -> float:
     """What dd writes there, fdatasync included, in MB/s."""
+    blocks = size >> 20
+    command = ["dd", "if=/dev/zero", f"of={folder / 'dd'}", "bs=1M", f"count={blocks}"]
     done = subprocess.run(
-        [
-            "dd",
-            "if=/dev/zero",
-            f"of={folder / 'dd'}",
-            "bs=1M",
-            f"count={size >> 20}",
-            "conv=fdatasync",
-        ],
+        [*command, "conv=fdatasync"],
         capture_output=True,
         text=True,
         check=True,
@@ -124,16 +122,16 @@ def dd(folder: Path, size: int) -> float:
     )
     seconds = re.search(r"copied, ([0-9.e-]+) s", done.stderr)
     assert seconds, done.stderr
-    return (size >> 20 << 20) / float(seconds[1]) / 1e6
+    return (blocks << 20) / float(seconds[1]) / 1e6
 
 
-def fetch(size: int, rows: int) -> Callable[[Path], dict[str, float]]:
+def fetch(size: int, rows: int) -> Runs:
     """All rows back, as pyarrow batches."""
 
-    def run(folder: Path) -> dict[str, float]:
-        with collector(folder / "log") as endpoint:
-            fill(endpoint, size, rows)
-            client = Client(endpoint)
+    def run(folder: Path) -> Figures:
+        with CollectorLog.running(folder) as log:
+            log.fill(size, rows)
+            client = Client(log.endpoint)
             info = client.info()
             began = time.perf_counter()
             count = sum(batch.num_rows for batch in client.fetch(info.earliest, info.latest))
@@ -141,48 +139,67 @@ def fetch(size: int, rows: int) -> Callable[[Path], dict[str, float]]:
             assert count == info.latest - info.earliest
         return {"M rows/s": count / seconds / 1e6, "MB/s": count * size / seconds / 1e6}
 
-    return run
+    return each_on_its_own(run)
 
 
-def spark(what: str, size: int, rows: int) -> Callable[[Path], dict[str, float]]:
+def kafka_ingest(size: int, rows: int) -> Runs:
+    """The same into a broker, after a tenth of it that is not counted."""
+
+    def run(folder: Path) -> Figures:
+        with KafkaLog.running(folder) as log:
+            log.fill(size, max(rows // 10, 1))
+            return acknowledged(folder, size, rows, log.fill(size, rows))
+
+    return each_on_its_own(run)
+
+
+def spark(what: str, size: int, rows: int, log: str = "collector") -> Runs:
     """Spark, in a process of its own: see spark_roles.py."""
 
-    def run(folder: Path) -> dict[str, float]:
+    def runs(folder: Path, repeat: int) -> list[Figures]:
         program = Path(__file__).with_name("spark_roles.py")
-        arguments = [what, str(folder), str(size), str(rows)]
-        done = subprocess.run(
-            [sys.executable, str(program), *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=600,
-        )
-        figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            arguments = [what, log, own, str(size), str(rows), str(repeat), *SPARK_SETTINGS]
+            done = subprocess.run(
+                [sys.executable, str(program), *arguments],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+                timeout=SPARK_LIMIT_S,
+            )
+        figures: list[Figures] = json.loads(done.stdout.splitlines()[-1])
         return figures
 
-    return run
+    return runs
 
 
-# What, how, and what was asked for.
-CASES: list[tuple[str, Callable[[int], Callable[[Path], dict[str, float]]], str]] = [
-    ("ingest 64 B, send_arrow", lambda part: ingest(64, 12_000_000 // part, "arrow"), "3 M rows/s"),
-    ("ingest 64 B, send_batch", lambda part: ingest(64, 12_000_000 // part, "batch"), "3 M rows/s"),
-    ("ingest 64 B, send", lambda part: ingest(64, 6_000_000 // part, "send"), ""),
-    (
+CASES = [
+    Case(
+        "ingest 64 B, send_arrow", lambda n: ingest(64, 12_000_000 // n, "arrow"), {"M rows/s": 3}
+    ),
+    Case(
+        "ingest 64 B, send_batch", lambda n: ingest(64, 12_000_000 // n, "batch"), {"M rows/s": 3}
+    ),
+    Case("ingest 64 B, send", lambda n: ingest(64, 6_000_000 // n, "send"), {}),
+    Case(
         "ingest 1 KiB, send_arrow",
-        lambda part: ingest(1024, 1_500_000 // part, "arrow"),
-        "500 MB/s or 0.8 of dd",
+        lambda n: ingest(1024, 1_500_000 // n, "arrow"),
+        {"MB/s": 500, "of dd": 0.8},
     ),
-    ("fetch 64 B", lambda part: fetch(64, 16_000_000 // part), "10 M rows/s"),
-    ("fetch 1 KiB", lambda part: fetch(1024, 1_500_000 // part), ""),
-    (
-        "spark 64 B, end to end",
-        lambda part: spark("follow", 64, 8_000_000 // part),
-        "1.2 M rows/s",
+    Case("fetch 64 B", lambda n: fetch(64, 16_000_000 // n), {"M rows/s": 10}),
+    Case("fetch 1 KiB", lambda n: fetch(1024, 1_500_000 // n), {}),
+    Case(
+        "spark 64 B, end to end", lambda n: spark("follow", 64, 8_000_000 // n), {"M rows/s": 1.2}
     ),
-    ("spark 1 KiB, end to end", lambda part: spark("follow", 1024, 1_200_000 // part), "240 MB/s"),
-    ("spark 64 B, backlog", lambda part: spark("drain", 64, 10_000_000 // part), "2.5 M rows/s"),
-    ("spark 20,000 rows/s", lambda part: spark("steady", 64, 600_000 // part), "p50 0.4 s"),
+    Case("spark 1 KiB, end to end", lambda n: spark("follow", 1024, 1_200_000 // n), {"MB/s": 240}),
+    Case("spark 64 B, backlog", lambda n: spark("drain", 64, 10_000_000 // n), {"M rows/s": 2.5}),
+    Case("spark 20,000 rows/s", lambda n: spark("steady", 64, 400_000 // n), {"p50 s": 0.4}),
+    Case(KAFKA + "ingest 64 B", lambda n: kafka_ingest(64, 6_000_000 // n), {}),
+    Case(KAFKA + "ingest 1 KiB", lambda n: kafka_ingest(1024, 1_000_000 // n), {}),
+    Case(KAFKA + "64 B, end to end", lambda n: spark("follow", 64, 4_000_000 // n, "kafka"), {}),
+    Case(KAFKA + "1 KiB, end to end", lambda n: spark("follow", 1024, 600_000 // n, "kafka"), {}),
+    Case(KAFKA + "64 B, backlog", lambda n: spark("drain", 64, 10_000_000 // n, "kafka"), {}),
+    Case(KAFKA + "20,000 rows/s", lambda n: spark("steady", 64, 400_000 // n, "kafka"), {}),
 ]
 
 
@@ -192,25 +209,83 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--dir", type=Path, default=Path("build"), help="where the logs go")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
+    parser.add_argument("--conf", action="append", default=[], help="a setting of Spark: KEY=VALUE")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
     options = parser.parse_args()
+    SPARK_SETTINGS.extend(options.conf)
     part, repeat = (10, 1) if options.quick else (1, options.repeat)
     options.dir.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {}
-    for name, case, target in CASES:
-        if options.only not in name:
+    cases = [case for case in CASES if options.only in case.name]
+    versions, skipped = kafka_versions(any(case.name.startswith(KAFKA) for case in cases))
+    where = machine(["zeroxide", "pyspark", "pyarrow"], versions)
+    rows: list[dict[str, Any]] = []
+    everything = {"machine": where, "repeat": repeat, "parts": part, "conf": options.conf}
+    everything |= {"rows": rows, "skipped": skipped}
+    failed = False
+    for case in cases:
+        if skipped and case.name.startswith(KAFKA):
             continue
-        runs = []
-        for _ in range(repeat):
-            with tempfile.TemporaryDirectory(dir=options.dir) as folder:
-                runs.append(case(part)(Path(folder)))
+        try:
+            runs = case.runs(part)(options.dir, repeat)
+        except (subprocess.SubprocessError, NotInstalled) as error:
+            print(f"{case.name:28} failed: {error}", flush=True)
+            failed = True
+            continue
         medians = {unit: statistics.median(run[unit] for run in runs) for unit in runs[0]}
-        results[name] = {"median": medians, "runs": runs, "target": target}
-        shown = ", ".join(f"{figure:.3g} {unit}" for unit, figure in medians.items())
-        print(f"{name:28} {shown}" + (f"   (asked for: {target})" if target else ""), flush=True)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(results, indent=1))
+        row = {"name": case.name, "median": medians, "runs": runs, "wanted": case.wanted}
+        rows.append(row | {"reached": case.reached(medians)})
+        print(f"{case.name:28} {' | '.join(cells(rows[-1]))}", flush=True)
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(everything, indent=1))
+            options.out.with_suffix(".md").write_text(markdown(everything))
+    if skipped:
+        print(f"{KAFKA}skipped: {skipped}")
+    sys.exit(failed)
+
+
+def kafka_versions(wanted: bool) -> tuple[dict[str, str], str]:
+    """What there is of Kafka, or why there is nothing."""
+    try:
+        return install() if wanted else {}, ""
+    except NotInstalled as error:
+        return {}, str(error)
+
+
+def markdown(everything: dict[str, Any]) -> str:
+    where, repeat = everything["machine"], everything["repeat"]
+    versions = ", ".join(f"{name} {value}" for name, value in where.items() if name != "date")
+    runs = "one run" if repeat == 1 else f"median (least-most) of {repeat} runs"
+    short = f", a {everything['parts']}th of the rows" if everything["parts"] > 1 else ""
+    kafka = f" {KAFKA}skipped, {everything['skipped']}." if everything["skipped"] else ""
+    if any(row["name"].startswith(KAFKA) for row in everything["rows"]):
+        kafka = (
+            f" {KAFKA}one broker, one topic with two partitions; `acks=all`, which it says out of the page cache, as by"
+            " default, where a collector has synced its disk; Kafka's own load generator, `batch.size` 128 KiB."
+        )
+    return "\n".join(
+        [
+            f"{where['date']}: {versions}; {runs}{short}. All of a case runs on the same cores, into a sink that writes"
+            f" nothing. With Spark, a first run is not counted.{kafka}",
+            "",
+            table_line(["case", "measured", "wanted"]),
+            table_line(["---"] * 3),
+            *(table_line([row["name"], *cells(row)]) for row in everything["rows"]),
+            "",
+        ]
+    )
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """What was measured, and what was wanted."""
+    shown = []
+    for unit, middle in row["median"].items():
+        values = [run[unit] for run in row["runs"]]
+        spread = f" ({min(values):.3g}-{max(values):.3g})" if len(values) > 1 else ""
+        shown.append(f"{middle:.3g}{spread} {unit}")
+    wanted = " or ".join(f"{bound:g} {unit}" for unit, bound in row["wanted"].items())
+    mark = {True: " ✓", False: " ✗", None: ""}[row["reached"]]
+    return [", ".join(shown), wanted + mark]
 
 
 if __name__ == "__main__":

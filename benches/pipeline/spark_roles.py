@@ -1,123 +1,155 @@
-"""One run with Spark: WHAT FOLDER SIZE ROWS; prints the figures as JSON.
+"""Runs with Spark, all in one session: WHAT LOG FOLDER SIZE ROWS REPEAT [KEY=VALUE ...]; prints the figures of each run as JSON.
 
 follow: a query is up before the first row; the figure is from there to the last row.
 drain: all rows are there before the query starts; start-up counts, the session's does not.
 steady: 20,000 rows/s for as long as that takes; how old a row is when its batch is done.
+
+A run before the first is not counted: a query runs for days, and its JVM compiles in its first seconds. Where a query
+stands is read from its checkpoint, because asking it takes time from it.
 """
 
 import json
-import statistics
 import sys
-import threading
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from bench import collector, fill
+import numpy as np
+from collecting import CollectorLog
+from kafka_broker import KafkaLog
 
-import zeroxide
 from zeroxide.spark import session
 
+Log: TypeAlias = CollectorLog | KafkaLog
+Figures: TypeAlias = dict[str, float]
+
 RATE = 20_000
+LOOK_S = 0.005
+TROUBLE_S = 1.0
 
 
 class Query:
-    """A streaming query that counts, and writes nothing."""
+    """A streaming query that writes nothing."""
 
-    def __init__(self, spark: Any, endpoint: str, folder: Path, keep: bool = False) -> None:
-        self.rows = 0
-        self.batches: list[tuple[float, int]] = []
-        self.ages: list[float] = []
-        self.changed = threading.Condition()
-        self.keep = keep
-        frame = (
-            spark.readStream.format("zeromq")
-            .option("endpoint", endpoint)
-            .option("startingOffsets", "earliest")
-            .load()
-        )
-        writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
-        writer = writer.foreachBatch(self.note) if keep else writer.format("noop")
+    def __init__(self, spark: Any, log: Log, checkpoint: Path) -> None:
+        self.log = log
+        self.checkpoint = checkpoint
+        source = spark.readStream.format(log.format).options(**log.options)
+        frame = source.option("startingOffsets", "earliest").load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
         self.query = writer.start()
 
-    def note(self, frame: Any, _: int) -> None:
-        times = [row[0].timestamp() for row in frame.select("timestamp").collect()]
-        now = time.time()
-        self.ages.extend(now - sent for sent in times)
-
     def await_rows(self, rows: int) -> None:
-        """Waits until the query is done with so many rows."""
+        """Waits until the query is done with so many rows from the log's first on."""
+        look_for_trouble = 0.0
         while self.done() < rows:
-            if self.query.exception():
-                raise self.query.exception()
-            time.sleep(0.01)
+            if time.monotonic() > look_for_trouble:
+                if self.query.exception():
+                    raise self.query.exception()
+                look_for_trouble = time.monotonic() + TROUBLE_S
+            time.sleep(LOOK_S)
 
     def done(self) -> int:
-        return sum(progress["numInputRows"] for progress in self.query.recentProgress)
+        newest = max(self.batches(), default=None)
+        return sum(self.ends(newest).values()) if newest is not None else 0
 
-    def await_ready(self) -> None:
-        while not self.query.status["message"].startswith("Waiting"):
-            time.sleep(0.05)
+    def batches(self) -> Iterator[int]:
+        """Those that are done."""
+        return (int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*"))
 
+    def ends(self, batch: int) -> dict[int, int]:
+        text = (self.checkpoint / "offsets" / str(batch)).read_text()
+        return self.log.ends(json.loads(text.splitlines()[-1]))
 
-def follow(spark: Any, endpoint: str, folder: Path, size: int, rows: int) -> dict[str, float]:
-    fill(endpoint, size, 1)
-    query = Query(spark, endpoint, folder)
-    query.await_rows(1)
-    began = time.perf_counter()
-    fill(endpoint, size, rows)
-    sent = time.perf_counter() - began
-    query.await_rows(rows + 1)
-    seconds = time.perf_counter() - began
-    query.query.stop()
-    return {
-        "M rows/s": rows / seconds / 1e6,
-        "MB/s": rows * size / seconds / 1e6,
-        "acknowledged M rows/s": rows / sent / 1e6,
-    }
+    def done_at(self, batch: int) -> float:
+        return (self.checkpoint / "commits" / str(batch)).stat().st_mtime
+
+    def stop(self) -> None:
+        self.query.stop()
 
 
-def drain(spark: Any, endpoint: str, folder: Path, size: int, rows: int) -> dict[str, float]:
-    fill(endpoint, size, rows)
-    began = time.perf_counter()
-    query = Query(spark, endpoint, folder)
-    query.await_rows(rows)
-    seconds = time.perf_counter() - began
-    query.query.stop()
-    return {"M rows/s": rows / seconds / 1e6, "MB/s": rows * size / seconds / 1e6}
-
-
-def steady(spark: Any, endpoint: str, folder: Path, size: int, rows: int) -> dict[str, float]:
-    fill(endpoint, size, 1)
-    query = Query(spark, endpoint, folder, keep=True)
-    while not query.ages:
-        time.sleep(0.05)
-    value, step = bytes(size), RATE // 100
-    with zeroxide.Producer(endpoint) as producer:
+def follow(spark: Any, log: Log, folder: Path, size: int, rows: int) -> Iterator[Figures]:
+    before = max(rows // 10, 1)
+    log.fill(size, before)
+    query = Query(spark, log, folder / "checkpoint")
+    query.await_rows(before)
+    while True:
         began = time.time()
-        for at in range(0, rows, step):
-            producer.send_batch([value] * step, timestamp=time.time())
-            time.sleep(max(0.0, began + (at + step) / RATE - time.time()))
-    while len(query.ages) < rows:
-        time.sleep(0.05)
-    query.query.stop()
-    ages = sorted(query.ages[len(query.ages) // 4 :])
-    return {"p50 s": statistics.median(ages), "p99 s": ages[len(ages) * 99 // 100]}
+        sent = log.fill(size, rows)
+        # What it takes to start and to end a sender is left out.
+        began = time.time() - sent if log.format == "kafka" else began
+        before += rows
+        query.await_rows(before)
+        seconds = query.done_at(max(query.batches())) - began
+        yield {
+            "M rows/s": rows / seconds / 1e6,
+            "MB/s": rows * size / seconds / 1e6,
+            "acknowledged M rows/s": rows / sent / 1e6,
+        }
+
+
+def drain(spark: Any, log: Log, folder: Path, size: int, rows: int) -> Iterator[Figures]:
+    log.fill(size, rows)
+    for number in count():
+        began = time.time()
+        query = Query(spark, log, folder / f"checkpoint{number}")
+        query.await_rows(rows)
+        seconds = query.done_at(max(query.batches())) - began
+        query.stop()
+        yield {"M rows/s": rows / seconds / 1e6, "MB/s": rows * size / seconds / 1e6}
+
+
+def steady(spark: Any, log: Log, folder: Path, size: int, rows: int) -> Iterator[Figures]:
+    before = rows // 10
+    log.fill(size, before)
+    query = Query(spark, log, folder / "checkpoint")
+    query.await_rows(before)
+    while True:
+        after = max(query.batches())
+        log.pace(size, rows, RATE)
+        before += rows
+        query.await_rows(before)
+        p50, p99 = np.percentile(ages_of(spark, query, after), (50, 99))
+        yield {"p50 s": float(p50), "p99 s": float(p99)}
+
+
+def ages_of(spark: Any, query: Query, after: int) -> np.ndarray:
+    """How old each row was when its batch was done, of all batches after one."""
+    frame = spark.read.format(query.log.format).options(**query.log.options).load()
+    table = frame.selectExpr("partition", "offset", "unix_micros(timestamp) AS sent").toArrow()
+    partitions, offsets, sent = (column.to_numpy() for column in table.columns)
+    ages = []
+    first = query.ends(after)
+    for batch in sorted(batch for batch in query.batches() if batch > after):
+        last = query.ends(batch)
+        for partition, end in last.items():
+            rows = (partitions == partition) & (offsets >= first.get(partition, 0))
+            ages.append(query.done_at(batch) - sent[rows & (offsets < end)] / 1e6)
+        first = last
+    return np.concatenate(ages)
 
 
 def main() -> None:
-    what, folder = sys.argv[1], Path(sys.argv[2])
-    size, rows = int(sys.argv[3]), int(sys.argv[4])
+    what, kind, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    size, rows, repeat = map(int, sys.argv[4:7])
     run = {"follow": follow, "drain": drain, "steady": steady}[what]
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    spark = session("bench", config=quiet | {"spark.sql.shuffle.partitions": "2"})
+    log_of = {"collector": CollectorLog, "kafka": KafkaLog}[kind]
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        **log_of.settings(),
+        **dict(setting.split("=", 1) for setting in sys.argv[7:]),
+    }
+    spark = session("bench", config=settings)
     spark.sparkContext.setLogLevel("ERROR")
-    # What the first job of a session costs is not what is measured.
-    spark.range(10).count()
-    with collector(folder / "log") as endpoint:
-        figures = run(spark, endpoint, folder, size, rows)
+    with log_of.running(folder) as log:
+        runs = run(spark, log, folder, size, rows)
+        figures = [next(runs) for _ in range(1 + repeat)]
     spark.stop()
-    print(json.dumps(figures))
+    print(json.dumps(figures[1:]))
 
 
 if __name__ == "__main__":

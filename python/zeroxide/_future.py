@@ -478,7 +478,9 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         messages = self.recv_batch(max_rows, timeout, flags, multipart=True)
         return cast(
             "asyncio.Future[_native.ArrowTable]",
-            self._deserialize(messages, lambda messages: _native.arrow_rows(messages, frames)),
+            self._deserialize(
+                messages, lambda messages: _native.arrow_rows(self, messages, frames)
+            ),
         )
 
     def _send_rows(  # type: ignore[override]

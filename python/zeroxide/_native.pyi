@@ -822,7 +822,7 @@ def arrow_encode(data: ArrowData) -> bytes:
 def arrow_messages(data: ArrowData) -> list[list[bytes]]:
     """The messages of a table's rows, each a list of parts."""
 
-def arrow_rows(messages: list[list[bytes]], frames: bool) -> ArrowTable:
+def arrow_rows(socket: Socket, messages: list[list[bytes]], frames: bool) -> ArrowTable:
     """Messages that were received as lists of parts, as rows."""
 
 def arrow_decode(message: Buffer | Frame) -> ArrowTable:

@@ -177,6 +177,30 @@ def test_parts_limits_and_times(zmq, sockets, pa):
             pull.recv_batch_arrow(**wrong)
 
 
+@pytest.mark.parametrize("frames", [False, True])
+def test_a_message_that_does_not_fit_takes_no_other_with_it(zmq, sockets, pa, frames):
+    """Over inproc, and of memory that nobody touches: the gigabyte is never there."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
+    huge = bytes((1 << 30) + 1)
+    for body in (b"a", b"b", huge, b"c", huge, huge, b"d"):
+        push.send(body, copy=False)
+
+    def values():
+        return pa.table(pull.recv_batch_arrow(frames=frames))["value"].to_pylist()
+
+    def fails():
+        with pytest.raises(ValueError, match="1 GiB"):
+            pull.recv_batch_arrow(frames=frames)
+
+    assert values() == [b"a", b"b"]
+    fails()
+    assert values() == [b"c"]
+    # What is still there is there for every way of receiving.
+    assert len(pull.recv(copy=False)) == len(huge)
+    fails()
+    assert values() == [b"d"]
+
+
 def test_rows_that_nobody_takes_are_refused(zmq, context, pa):
     push = context.socket(zmq.PUSH)
     push.sndtimeo = 0

@@ -1,5 +1,7 @@
 """Many messages in one call."""
 
+import threading
+
 import pytest
 from support import Background
 
@@ -160,3 +162,38 @@ def test_envelopes(zmq, sockets):
     assert router.send_batch(received) == 2
     assert dealer.recv_multipart() == [b"a"]
     assert dealer.recv_multipart() == [b"b", b"c"]
+
+
+@pytest.mark.parametrize("among", [b"bytes", bytearray(b"a bytearray")])
+def test_a_list_that_changes_while_it_is_sent(zmq, sockets, among):
+    """What is in it when the call begins is what goes out, whatever its items do."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+
+    class Greedy(list):
+        def __iter__(self):
+            batch.clear()
+            return super().__iter__()
+
+    batch = [among, Greedy([b"two", b"parts"]), b"last"]
+    assert push.send_batch(batch) == 3
+    assert batch == []
+    assert collect(pull, 3, multipart=True) == [[bytes(among)], [b"two", b"parts"], [b"last"]]
+
+
+def test_a_list_that_another_thread_changes(zmq, sockets):
+    """Each batch is what the list was at one moment."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
+    shared = [b"x"] * 500
+    over = threading.Event()
+
+    def change():
+        while not over.is_set():
+            shared.clear()
+            shared.extend([b"x"] * 500)
+
+    changing = Background(change)
+    sent = [push.send_batch(shared) for _ in range(100)]
+    over.set()
+    changing.result()
+    assert set(sent) <= {0, 500}
+    assert len(collect(pull, sum(sent))) == sum(sent)

@@ -281,14 +281,16 @@ def test_envelopes(programs, endpoint):
 
 def test_envelopes_with_the_sender(programs, endpoint):
     publishers = [
-        programs.start("guide/psenvpub3.py", endpoint(name), endpoint(f"to-{name}"), 5)
+        programs.start("guide/psenvpub3.py", endpoint(name), endpoint(f"to-{name}"), 50)
         for name in ("one", "two")
     ]
     subscriber = programs.start("guide/psenvsub3.py", endpoint("one"), endpoint("two"))
-    for publisher in publishers:
-        assert re.fullmatch(r"answer: thanks for \d+", line(publisher))
+    # Its lines are read until both are there: one publisher may start long after the other, and a
+    # subscriber whose output nobody reads stands still when the pipe is full.
     senders = set()
     while len(senders) < 2:
         said = re.fullmatch(r"\d+ from (.+)", line(subscriber))
         senders.add(said[1])
     assert senders == {endpoint("to-one"), endpoint("to-two")}
+    for publisher in publishers:
+        assert re.fullmatch(r"answer: thanks for \d+", line(publisher))

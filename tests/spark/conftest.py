@@ -17,6 +17,10 @@ from zeroxide.spark import JavaNotFound, ensure_java, session
 
 WAIT_MS = 60_000
 
+# Also for the sessions that tests start in processes of their own: none lives long enough for
+# thorough compiling to pay.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def java() -> Path:

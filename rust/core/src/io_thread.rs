@@ -15,6 +15,7 @@ use crate::mailbox::Mailbox;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 pub(crate) use crate::sys::epoll::Interest;
 use crate::sys::epoll::{Epoll, Events};
+use crate::sys::memory;
 use crate::sys::thread::{self, ThreadSettings};
 
 /// Reaches an I/O thread from anywhere.
@@ -81,6 +82,7 @@ fn end(mailbox: &Mailbox, io: &mut Reactor) {
             });
         }
     }
+    io.tidy(memory::give_back);
 }
 
 fn run(mailbox: &Mailbox, io: &mut Reactor) {
@@ -114,6 +116,7 @@ fn run(mailbox: &Mailbox, io: &mut Reactor) {
         for token in io.take_deferred() {
             dispatch(io, token, |handler, io| handler.on_wake(io));
         }
+        io.tidy(memory::give_back);
     }
 }
 

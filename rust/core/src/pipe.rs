@@ -27,7 +27,7 @@ use zeroxide_queue::spsc::{self, Consumer, Producer};
 
 use self::limit::InForce;
 pub use self::limit::Limit;
-pub(crate) use self::line::{Line, Look};
+pub(crate) use self::line::{Line, Loan, Look};
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]

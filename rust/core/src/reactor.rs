@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::mem;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use slab::Slab;
 
@@ -52,6 +52,8 @@ pub(crate) struct Reactor {
     /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     deferred: Vec<Token>,
+    /// When memory shall go back to the system.
+    tidy_at: Option<Instant>,
     now: Instant,
 }
 
@@ -70,6 +72,7 @@ impl Reactor {
             handlers: Slab::new(),
             timers: BinaryHeap::new(),
             deferred: Vec::new(),
+            tidy_at: None,
             now: Instant::now(),
         }
     }
@@ -154,9 +157,23 @@ impl Reactor {
         !self.deferred.is_empty()
     }
 
-    /// When the next timer is due.
+    /// Memory that is not needed any more goes back to the system when all handlers had their turn, or later: that takes
+    /// milliseconds, and nobody's lock may be held meanwhile.
+    pub(crate) fn give_memory_back(&mut self) {
+        self.tidy_at.get_or_insert(self.now);
+    }
+
+    /// Has memory given back by `give_back` if it is time; that may say how long to wait instead of doing it.
+    pub(crate) fn tidy(&mut self, give_back: impl FnOnce() -> Option<Duration>) {
+        if self.tidy_at.is_some_and(|at| at <= self.now) {
+            self.tidy_at = give_back().and_then(|wait| self.now.checked_add(wait));
+        }
+    }
+
+    /// When the next timer is due, or something else that has its time.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.peek().map(|Reverse((at, _))| *at)
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        [timer, self.tidy_at].into_iter().flatten().min()
     }
 
     /// The timers that are due now. What is set while they are served has to wait for the next turn.
@@ -184,8 +201,6 @@ fn is_set(handlers: &Slab<Entry>, token: Token, at: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     struct Nobody;
@@ -219,6 +234,25 @@ mod tests {
         assert_eq!(io.take_due(), []);
         io.set_timer(token, now + 10 * ms);
         assert_eq!(io.take_due(), [token]);
+    }
+
+    #[test]
+    fn memory_goes_back_once_for_all_and_later_if_it_must() {
+        let (mut io, now) = reactor();
+        let ms = Duration::from_millis(1);
+        io.tidy(|| panic!("nobody has asked"));
+        for _ in 0..100 {
+            io.give_memory_back();
+        }
+        assert_eq!(io.next_timer(), Some(now));
+        io.tidy(|| Some(5 * ms));
+        assert_eq!(io.next_timer(), Some(now + 5 * ms));
+        io.give_memory_back();
+        io.tidy(|| panic!("it was told to wait"));
+        io.set_now(now + 5 * ms);
+        io.tidy(|| None);
+        assert_eq!(io.next_timer(), None);
+        io.tidy(|| panic!("it is done"));
     }
 
     #[test]

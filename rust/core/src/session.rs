@@ -52,7 +52,6 @@ use crate::port::SocketPort;
 use crate::reactor::{End, EventHandler, Reactor, Token};
 use crate::registry::{LiveGuard, Registry, Undelivered};
 use crate::sys::epoll::Readiness;
-use crate::sys::memory;
 use crate::transports::{Socks, Stream, Target, Transport};
 
 /// See the module text.
@@ -92,6 +91,8 @@ struct State {
     closing: Option<Option<Instant>>,
     last_output: Instant,
     backlog: Backlog,
+    /// How often a connection was lent to a thread that waits.
+    loans: u64,
     guard: Option<LiveGuard>,
     done: bool,
 }
@@ -212,6 +213,7 @@ impl Session {
                 closing: None,
                 last_output: now,
                 backlog: Backlog::default(),
+                loans: 0,
                 guard: Some(seed.guard),
                 done: false,
             }),
@@ -474,7 +476,7 @@ impl EventHandler for Session {
         }
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         if state.backlog.handle_timeout(waiting, now) {
-            memory::give_back();
+            io.give_memory_back();
         }
         self.drive(&mut state, io);
     }

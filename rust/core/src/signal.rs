@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use zeroxide_queue::lookout::Lookout;
+
 use crate::error::{ErrorKind, Result};
 use crate::sys::eventfd::EventFd;
 use crate::sys::futex::{self, Wait};
@@ -27,8 +29,8 @@ pub(crate) struct Signal {
     /// opposite directions, the later one must win for both.
     level: Mutex<()>,
     fd: OnceLock<EventFd>,
-    /// Somebody waits for a descriptor of its own beside this; what wakes it.
-    beside: AtomicBool,
+    /// Where somebody waits for a descriptor of its own beside this, and what wakes it.
+    lookout: Lookout,
     bell: OnceLock<EventFd>,
 }
 
@@ -150,7 +152,7 @@ impl Signal {
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
-            beside: AtomicBool::new(false),
+            lookout: Lookout::new(),
             bell: OnceLock::new(),
         }
     }
@@ -168,13 +170,12 @@ impl Signal {
         if self.wait.waiters.load(Ordering::SeqCst) > 0 {
             self.wait.wake();
         }
-        if self.beside.load(Ordering::SeqCst)
+        if self.lookout.ring()
             && let Some(bell) = self.bell.get()
         {
             bell.signal();
         }
-        // Pairs with the fence in `watch`: either the watcher is found, or it finds what happened.
-        fence(Ordering::SeqCst);
+        // The fence in `ring` pairs with the one in `watch`, too: either the watcher is found, or it finds what happened.
         if self.watched.load(Ordering::Relaxed) > 0 {
             for watcher in lock(&self.watchers).iter() {
                 watcher.wake();
@@ -203,9 +204,11 @@ impl Signal {
         self.watched.store(watchers.len(), Ordering::Relaxed);
     }
 
-    /// Whether anybody else is to hear of the next [`wake`](Self::wake).
-    pub(crate) fn has_waiters(&self) -> bool {
-        self.wait.waiters.load(Ordering::Relaxed) > 0 || self.watched.load(Ordering::Relaxed) > 0
+    /// Whether anybody else than the thread beside a descriptor is to hear of the next [`wake`](Self::wake).
+    pub(crate) fn has_others(&self) -> bool {
+        self.wait.waiters.load(Ordering::Relaxed) > 0
+            || self.watched.load(Ordering::Relaxed) > 0
+            || self.has_descriptor()
     }
 
     /// Waits until the ticket is stale.
@@ -234,11 +237,9 @@ impl Signal {
                 Err(_) => return Beside::Impossible,
             },
         };
-        // As in `wait`: either this is seen by who wakes, or it sees the new generation. One at a time, because whoever
-        // hears the bell silences it.
-        if self.beside.swap(true, Ordering::SeqCst) {
+        let Some(place) = self.lookout.enter() else {
             return Beside::Impossible;
-        }
+        };
         let found = if self.ticket() == ticket {
             poll::either(fd, bell.as_fd(), deadline)
         } else {
@@ -247,8 +248,7 @@ impl Signal {
         if matches!(found, Ok((_, true))) {
             bell.drain();
         }
-        // Only now: the bell may ring for the next one from here on, and must not be silenced then.
-        self.beside.store(false, Ordering::SeqCst);
+        drop(place);
         match found {
             _ if self.ticket() != ticket => Beside::Woken(Woken::Notified),
             // Rung by somebody who was late: look again.

@@ -154,6 +154,12 @@ impl Socket {
         &self.core().signal
     }
 
+    /// Somebody watches from now on: see [`Core::release_line`].
+    pub(crate) fn release_line(&self) {
+        let core = self.core();
+        core.release_line(&core.lock());
+    }
+
     /// Whether this process made the socket. A forked child must not touch it.
     pub(crate) fn is_own_process(&self) -> bool {
         self.core().registry.is_own_process()
@@ -260,8 +266,10 @@ impl Socket {
                 let mut state = core.lock_open()?;
                 match core.recv_now(&mut state) {
                     Ok((message, source)) => return Ok(finish(&mut state, message, source)),
-                    Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {}
-                    Err(error) => return Err(error),
+                    Err(error) if error.kind() != ErrorKind::Again => return Err(error),
+                    Err(_) if wait == Wait::Dont && core.take_in(&state) => continue,
+                    Err(error) if wait == Wait::Dont => return Err(error),
+                    Err(_) => {}
                 }
                 if deadline.is_none() {
                     deadline = Some(limit(wait, state.options.rcvtimeo));
@@ -291,7 +299,8 @@ impl Socket {
         }
     }
 
-    /// Receives without waiting for a message or for another thread.
+    /// Receives without waiting for a message or for another thread. Who does not go on to wait calls
+    /// [`take_in`](Self::take_in) before giving up.
     #[inline]
     pub fn try_recv(&self) -> Attempt<Message> {
         self.try_recv_with(|_, message, _| message)
@@ -300,6 +309,24 @@ impl Socket {
     /// Receives without waiting for a message or for another thread, and learns who it is from.
     pub fn try_recv_from(&self) -> Attempt<(Message, Option<Arc<PeerInfo>>)> {
         self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
+    }
+
+    /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
+    /// something of each while the socket is locked: it must neither take long nor use the socket.
+    pub fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>> {
+        let core = self.core();
+        self.try_recv_with(|state, message, _| {
+            let mut batch = vec![make(message)];
+            core.recv_run(state, max, &mut batch, |_, message, _| make(message));
+            batch
+        })
+    }
+
+    /// Between two waits that follow each other closely, what arrives may lie where only the next wait would look. Takes
+    /// it in; true if there was such a place, and it is worth receiving again.
+    pub fn take_in(&self) -> bool {
+        let core = self.core();
+        core.try_lock().is_some_and(|state| core.take_in(&state))
     }
 
     #[inline]
@@ -393,20 +420,6 @@ impl Socket {
         })
     }
 
-    /// Receives up to `max` messages, and has `make` make something of each while the socket is locked: it must neither
-    /// take long nor use the socket.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv), for the first message.
-    pub fn recv_batch_as<T>(
-        &self,
-        max: usize,
-        wait: Wait,
-        make: impl Fn(Message) -> T,
-    ) -> Result<Vec<T>> {
-        self.recv_batch_with(max, wait, |_, message, _| make(message))
-    }
-
     fn recv_batch_with<T>(
         &self,
         max: usize,
@@ -476,6 +489,7 @@ impl Socket {
         let core = self.core();
         let mut state = core.lock_open()?;
         let fd = core.signal.descriptor()?.as_raw_fd();
+        core.release_line(&state);
         state.out_event = true;
         core.level(&mut state);
         Ok(fd)

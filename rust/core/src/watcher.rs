@@ -48,6 +48,7 @@ impl Watcher {
     pub fn watch(&self) {
         if self.socket.is_own_process() && !self.watching.swap(true, Ordering::AcqRel) {
             self.socket.signal().watch(self.signal.clone());
+            self.socket.release_line();
         }
     }
 

@@ -516,3 +516,25 @@ fn bytes_are_weighed_row_by_row() {
     // From files that nobody has walked yet.
     check(&Log::open(folder.path(), config).unwrap());
 }
+
+#[test]
+fn retention_writes_nothing_while_nothing_is_to_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 1000,
+        ..LogConfig::default()
+    };
+    let mut log = Log::open(folder.path(), config).unwrap();
+    for first in 0..10 {
+        log.append(&Origin::plain(1), &batch(first, 5)).unwrap();
+    }
+    let snapshot = || std::fs::read(folder.path().join("snapshot")).unwrap();
+    let before = snapshot();
+    log.commit_group("g", 1).unwrap();
+    assert_eq!(log.retain(2).unwrap().segments, 0);
+    assert!(snapshot() == before, "two syncs for nothing");
+    log.commit_group("g", log.next()).unwrap();
+    assert!(log.retain(3).unwrap().segments > 0);
+    log.save().unwrap();
+    assert!(snapshot() != before);
+}

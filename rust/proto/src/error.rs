@@ -49,6 +49,9 @@ pub enum CloseReason {
         /// What is missing or of no use.
         problem: &'static str,
     },
+    /// Whoever drove the engine panicked. The engine never says this itself.
+    #[error("internal error in this connection")]
+    Internal,
     /// A frame, or the frames of a message together, exceed the limit.
     #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
     MessageTooBig {

@@ -9,11 +9,48 @@ use zeroxide::{Error, ErrorKind, Wait};
 use crate::error::raise;
 use crate::functions::generation;
 
-/// Python runs signal handlers in its main thread only. A signal ends a wait by itself, unless it arrives in the
-/// microsecond between a check and the wait; and `_thread.interrupt_main()` sends none at all. So the main thread looks
-/// after this time, and then more and more rarely: a program that waits for hours costs nothing.
+/// How soon the main thread looks whether Python has signal handlers to run, and how rarely at most.
 const SLICE: Duration = Duration::from_millis(50);
 const SLICE_MAX: Duration = Duration::from_secs(1);
+
+/// Until when a call may wait at a time. Python runs signal handlers in its main thread only: other threads need not look
+/// for them.
+pub(crate) struct Slices {
+    main: bool,
+    next: Duration,
+    longest: Duration,
+}
+
+impl Slices {
+    /// For a wait that a signal ends by itself, unless it arrives in the microsecond between a look and the wait; and
+    /// `_thread.interrupt_main()` sends none at all. So the main thread looks more and more rarely: a program that waits
+    /// for hours costs nothing.
+    pub(crate) fn growing(py: Python<'_>) -> PyResult<Slices> {
+        Ok(Slices {
+            main: is_main_thread(py)?,
+            next: SLICE,
+            longest: SLICE_MAX,
+        })
+    }
+
+    /// For a wait that knows nothing of signals.
+    pub(crate) fn equal(py: Python<'_>) -> PyResult<Slices> {
+        Ok(Slices {
+            longest: SLICE,
+            ..Slices::growing(py)?
+        })
+    }
+
+    /// Until when to wait now; `None` = for ever.
+    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Option<Instant> {
+        if !self.main {
+            return deadline;
+        }
+        let end = Instant::now() + self.next;
+        self.next = (self.next * 2).min(self.longest);
+        Some(deadline.map_or(end, |deadline| deadline.min(end)))
+    }
+}
 
 /// How a wait without the GIL may go on.
 pub(crate) enum Step<T> {
@@ -31,16 +68,9 @@ pub(crate) fn wait<T: Send>(
     deadline: Option<Instant>,
     mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
 ) -> PyResult<T> {
-    let main = is_main_thread(py)?;
-    let mut slice = SLICE;
+    let mut slices = Slices::growing(py)?;
     loop {
-        let until = if main {
-            let end = Instant::now() + slice;
-            slice = (slice * 2).min(SLICE_MAX);
-            Some(deadline.map_or(end, |deadline| deadline.min(end)))
-        } else {
-            deadline
-        };
+        let until = slices.next(deadline);
         match py.detach(|| step(until)) {
             Ok(Step::Done(value)) => return Ok(value),
             Err(error) => return Err(raise(error)),

@@ -17,11 +17,12 @@ use zeroxide_pipeline::producer::Failure;
 use zeroxide_pipeline::reader::hex;
 
 use crate::access::key;
+use crate::blocking::Slices;
 use crate::error::raise;
 use crate::functions::generation;
 
-/// Python's signal handlers run at least this often while a call waits.
-const SLICE: Duration = Duration::from_millis(50);
+/// For ever, for those who need to be told a time.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// Something that belongs to the process that made it.
 pub(crate) struct Own<T> {
@@ -72,9 +73,10 @@ pub(crate) fn wait<T: Send, E: Into<Raised> + Send>(
     deadline: Option<Instant>,
     mut step: impl FnMut(Instant) -> Result<Option<T>, E> + Send,
 ) -> PyResult<Option<T>> {
+    let mut slices = Slices::equal(py)?;
     loop {
-        let slice = Instant::now() + SLICE;
-        let until = deadline.map_or(slice, |deadline| deadline.min(slice));
+        let until = slices.next(deadline);
+        let until = until.unwrap_or_else(|| Instant::now() + LONG);
         match py.detach(|| step(until)) {
             Ok(Some(value)) => return Ok(Some(value)),
             Ok(None) => py.check_signals()?,

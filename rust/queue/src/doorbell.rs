@@ -65,10 +65,10 @@ impl Doorbell {
     /// [`disarm`](Self::disarm) when there are any.
     #[inline]
     pub fn arm(&self) {
-        // Relaxed: the fence behind it does the work. A store would do, too; but every other change
-        // of the bit is a swap, and loom puts swaps in one order, where it allows more for a store
-        // than the language does.
-        self.armed.swap(true, Ordering::Relaxed);
+        // Release pairs with `ring`, for what the reader made ready to be woken by. Otherwise the fence
+        // behind it does the work. A store would do, too; but every other change of the bit is a swap,
+        // and loom puts swaps in one order, where it allows more for a store than the language does.
+        self.armed.swap(true, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
@@ -81,14 +81,14 @@ impl Doorbell {
     }
 
     /// Writer: call after publishing. `true` means that the reader sleeps, and that of all writers
-    /// this one has to wake it.
+    /// this one has to wake it; what the reader did before it armed the bell is visible now.
     #[inline]
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
         // A load first: while the reader is awake, writers share the line instead of taking it from
-        // each other. The swap then picks one of the writers who saw the bell armed. Relaxed: the
-        // fence above has already ordered what was published before it.
-        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Relaxed)
+        // each other. The swap then picks one of the writers who saw the bell armed. Acquire: see
+        // `arm`; the fence above has already ordered what was published before it.
+        self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Acquire)
     }
 }
 

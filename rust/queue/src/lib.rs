@@ -5,6 +5,7 @@
 //! | [`spsc`]     | one     | one     | messages | once per 256 or more items, not at all when steady |
 //! | [`mpsc`]     | any     | one     | commands | once per item                                     |
 //! | [`doorbell`] | any     | one     | one bit  | never                                             |
+//! | [`lookout`]  | any     | one at a time | one bit | never                                        |
 //!
 //! There are no locks, no file descriptors and no system calls in here, and no dependencies. A
 //! thread that has nothing to read sleeps by means of its own; the queues only tell the writer
@@ -98,6 +99,7 @@
 
 mod chunk;
 pub mod doorbell;
+pub mod lookout;
 pub mod mpsc;
 mod primitive;
 pub mod spsc;

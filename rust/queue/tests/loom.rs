@@ -93,6 +93,25 @@ fn a_rung_bell_brings_the_news() {
 }
 
 #[test]
+fn news_wake_who_is_in_a_lookout() {
+    check_all(|| scenarios::who_follows_in_a_lookout_hears_the_bell(1, 1, 1));
+}
+
+#[test]
+fn writers_share_a_lookout() {
+    check_up_to(2, || {
+        scenarios::who_follows_in_a_lookout_hears_the_bell(1, 2, 1)
+    });
+}
+
+#[test]
+fn who_follows_in_a_lookout_hears_the_bell() {
+    check_up_to(2, || {
+        scenarios::who_follows_in_a_lookout_hears_the_bell(2, 1, 2)
+    });
+}
+
+#[test]
 fn whoever_leaves_leaves_word() {
     check_all(scenarios::whoever_leaves_leaves_word);
 }

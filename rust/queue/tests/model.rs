@@ -8,6 +8,7 @@ use std::{collections::VecDeque, panic, rc::Rc};
 use proptest::prelude::*;
 use zeroxide_queue::{
     doorbell::Doorbell,
+    lookout::Lookout,
     mpsc,
     spsc::{self, Consumer, Producer},
 };
@@ -291,6 +292,7 @@ fn the_ends_may_change_threads() {
     is_sync::<mpsc::Queue<String>>();
     is_send::<mpsc::Batch<String>>();
     is_sync::<Doorbell>();
+    is_sync::<Lookout>();
 }
 
 /// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks
@@ -344,6 +346,11 @@ mod on_real_threads {
     #[test]
     fn a_rung_bell_brings_the_news() {
         (0..500).for_each(|_| scenarios::a_rung_bell_brings_the_news());
+    }
+
+    #[test]
+    fn who_follows_in_a_lookout_hears_the_bell() {
+        (0..20).for_each(|_| scenarios::who_follows_in_a_lookout_hears_the_bell(3, 2, 1_000));
     }
 
     #[test]

@@ -174,6 +174,8 @@ pub struct Removed {
 pub struct PipeSet {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// The indices of all occupied slots, exclusive-or'd: of one pipe alone it is where that lies.
+    occupied: u32,
     dirty: Vec<PipeId>,
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
@@ -206,6 +208,7 @@ impl PipeSet {
                 self.slots.len() - 1
             }
         };
+        self.occupied ^= index as u32;
         let slot = &mut self.slots[index];
         slot.generation = slot.generation.wrapping_add(1);
         slot.entry = Some(entry);
@@ -220,6 +223,7 @@ impl PipeSet {
         let index = slot_index(id);
         let entry = self.slots[index].entry.take()?;
         self.free.push(index as u32);
+        self.occupied ^= index as u32;
         self.counters.merge(&entry.counters);
         Some(Removed {
             pipe: entry.pipe,
@@ -249,8 +253,8 @@ impl PipeSet {
         if self.slots.len() - self.free.len() != 1 {
             return None;
         }
-        let mut entries = self.slots.iter().filter_map(|slot| slot.entry.as_ref());
-        entries.next().map(|entry| &entry.pipe)
+        let slot = self.slots.get(self.occupied as usize)?;
+        slot.entry.as_ref().map(|entry| &entry.pipe)
     }
 
     /// Which side of the connection this socket is.
@@ -481,4 +485,44 @@ impl PipeSet {
 #[inline]
 pub(super) fn slot_index(id: PipeId) -> usize {
     (id.0 & u64::from(u32::MAX)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::pipe::PipeConfig;
+
+    fn insert(pipes: &mut PipeSet, endpoint: &str) -> PipeId {
+        let config = PipeConfig::default();
+        pipes.insert(Pipe::pair(config, config).0, endpoint, Side::Accepting)
+    }
+
+    #[test]
+    fn the_only_pipe_is_found_without_a_search() {
+        let mut pipes = PipeSet::new();
+        assert!(pipes.only().is_none());
+        let first = insert(&mut pipes, "first");
+        assert!(pipes.only().is_some());
+        let crowd: Vec<_> = (0..1000).map(|_| insert(&mut pipes, "crowd")).collect();
+        let last = insert(&mut pipes, "last");
+        assert!(pipes.only().is_none());
+        for id in crowd.into_iter().rev() {
+            pipes.remove(id);
+        }
+        assert!(pipes.only().is_none());
+        pipes.remove(first);
+        let (only, expected) = (pipes.only().map(ptr::from_ref), pipes.get(last));
+        assert_eq!(only, expected.map(|pipe| ptr::from_ref(pipe)));
+        // Where it lies is known, however many places there are.
+        assert_eq!(pipes.occupied as usize, slot_index(last));
+        let again = insert(&mut pipes, "again");
+        assert!(pipes.only().is_none());
+        pipes.remove(last);
+        let (only, expected) = (pipes.only().map(ptr::from_ref), pipes.get(again));
+        assert_eq!(only, expected.map(|pipe| ptr::from_ref(pipe)));
+        pipes.remove(again);
+        assert!(pipes.only().is_none());
+    }
 }

@@ -27,7 +27,7 @@ impl Session {
         let Link::Up(up) = &state.link else {
             return false;
         };
-        if !up.engine.is_ready() || !up.writable || up.engine.has_transmit() {
+        if !up.engine.is_ready() || !up.writable || up.engine.has_transmit() || up.ended.is_some() {
             return false;
         }
         // Message by message: the peer has said one thing, which was received, and this is the answer.
@@ -39,8 +39,8 @@ impl Session {
         if up.unanswered == 0 && !allowance::is_left(now) {
             return false;
         }
-        let written = self.output(&mut state, now) == Output::Idle;
+        let output = self.contain(&mut state, |state| self.output(state, now));
         allowance::spend(now, Instant::now());
-        written
+        output == Some(Output::Idle)
     }
 }

@@ -5,15 +5,18 @@
 //! lent in between: an answer may come before the thread that asked gets to wait for it, and the I/O thread would only be
 //! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`].
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use zeroxide_proto::error::CloseReason;
+
 use super::traffic::{Input, READ_BUDGET, READ_ONCE};
 use super::{Connection, Link, Session, State};
 use crate::io_thread::Interest;
-use crate::pipe::{Line, Look};
+use crate::pipe::{Line, Loan, Look};
 use crate::reactor::Token;
 
 /// How long nobody may have waited for a lent connection.
@@ -24,8 +27,8 @@ const GUARD: Duration = Duration::from_millis(1);
 pub(super) struct Lease {
     /// The I/O thread does not watch the descriptor.
     lent: bool,
-    /// A thread waits for it instead.
-    waiting: bool,
+    /// The loan of the thread that waits for it instead.
+    waiting: Option<u64>,
     /// One has waited since the guard last looked.
     used: bool,
     /// When the guard looks.
@@ -42,29 +45,36 @@ impl Lease {
 }
 
 impl Line for Session {
-    fn take_over(&self) -> Option<RawFd> {
+    fn take_over(&self) -> Option<Loan> {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             // Nobody may wait elsewhere for what nobody watches.
             Err(TryLockError::WouldBlock) if self.lent.load(Ordering::Relaxed) => self.lock(),
             Err(_) => return None,
         };
-        let token = state.token?;
-        let closing = state.closing.is_some();
-        let Link::Up(up) = &mut state.link else {
+        let State {
+            token: Some(token),
+            link: Link::Up(up),
+            closing,
+            loans,
+            ..
+        } = &mut *state
+        else {
             return None;
         };
-        if up.lease.waiting {
+        let token = *token;
+        if up.lease.waiting.is_some() {
             return None;
         }
-        let quiet = !closing
+        let quiet = closing.is_none()
             && !self.is_revoked()
             && up.engine.is_ready()
             && up.engine.wants_input()
             && !up.engine.has_transmit()
             && up.writable
             && !up.readable
-            && !up.hung_up;
+            && !up.hung_up
+            && up.ended.is_none();
         if !quiet {
             self.end_lease(up, token);
             return None;
@@ -73,19 +83,25 @@ impl Line for Session {
             return None;
         }
         self.lent.store(true, Ordering::Relaxed);
+        *loans += 1;
         up.lease = Lease {
             lent: true,
-            waiting: true,
+            waiting: Some(*loans),
             used: true,
             deaf: true,
             ..up.lease
         };
-        Some(up.stream.fd().as_raw_fd())
+        Some(Loan {
+            fd: up.stream.fd().as_raw_fd(),
+            number: *loans,
+        })
     }
 
-    fn look(&self) -> Look {
+    fn look(&self, loan: Loan) -> Look {
         let mut state = self.lock();
-        let look = self.look_at(&mut state);
+        let look = self
+            .contain(&mut state, |state| self.look_at(state, loan))
+            .unwrap_or(Look::Elsewhere);
         drop(state);
         if look == Look::Elsewhere {
             self.wake();
@@ -93,13 +109,15 @@ impl Line for Session {
         look
     }
 
-    fn give_back(&self, soon: bool) {
+    fn give_back(&self, loan: Loan, soon: bool) {
         let mut state = self.lock();
         let State { token, link, .. } = &mut *state;
         let (Some(token), Link::Up(up)) = (*token, link) else {
             return;
         };
-        up.lease.waiting = false;
+        if up.lease.waiting.take_if(|it| *it == loan.number).is_none() {
+            return;
+        }
         if !soon {
             return self.end_lease(up, token);
         }
@@ -117,10 +135,31 @@ impl Line for Session {
         let mut state = self.lock();
         let State { token, link, .. } = &mut *state;
         if let (Some(token), Link::Up(up)) = (*token, link)
-            && !up.lease.waiting
+            && up.lease.waiting.is_none()
         {
             self.end_lease(up, token);
         }
+    }
+
+    fn take_in(&self) -> bool {
+        if !self.lent.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut state = self.lock();
+        match &state.link {
+            Link::Up(up) if up.lease.lent && up.lease.waiting.is_none() => {}
+            _ => return false,
+        }
+        let now = Instant::now();
+        self.contain(&mut state, |state| self.read_up(state, now));
+        let State { token, link, .. } = &mut *state;
+        if let (Some(token), Link::Up(up)) = (*token, link) {
+            self.end_lease(up, token);
+        }
+        drop(state);
+        // The rest of what has come of it is the I/O thread's.
+        self.wake();
+        true
     }
 }
 
@@ -132,7 +171,7 @@ impl Session {
             return;
         };
         let lease = &mut up.lease;
-        if closing && !lease.waiting {
+        if closing && lease.waiting.is_none() {
             return self.end_lease(up, token);
         }
         if lease.guard.is_none_or(|at| at > now) {
@@ -140,7 +179,7 @@ impl Session {
         }
         if std::mem::take(&mut lease.used) {
             lease.guard = Some(now + GUARD);
-        } else if lease.waiting {
+        } else if lease.waiting.is_some() {
             // Longer than a guard is worth.
             lease.guard = None;
         } else {
@@ -150,11 +189,21 @@ impl Session {
 
     /// Before a lent connection is judged by what it has not said: what has come in counts, whoever was to read it.
     pub(super) fn catch_up(&self, state: &mut State, now: Instant) {
-        let Link::Up(up) = &mut state.link else {
+        let Link::Up(up) = &state.link else {
             return;
         };
         let is_due = up.engine.poll_timeout().is_some_and(|at| at <= now);
-        if !is_due || !up.lease.lent || up.ended.is_some() {
+        if is_due && up.lease.lent {
+            self.read_up(state, now);
+        }
+    }
+
+    /// Reads what has come in.
+    fn read_up(&self, state: &mut State, now: Instant) {
+        let Link::Up(up) = &mut state.link else {
+            return;
+        };
+        if up.ended.is_some() {
             return;
         }
         up.readable = true;
@@ -176,6 +225,24 @@ impl Session {
         }
     }
 
+    /// Does `work` in a thread of the application's. A panic in there ends the connection, and not the thread: that is a
+    /// bug, but none of the caller's, and whoever waits must not wait for a connection that nobody reads from any more.
+    pub(super) fn contain<T>(
+        &self,
+        state: &mut State,
+        work: impl FnOnce(&mut State) -> T,
+    ) -> Option<T> {
+        // What it left half-made goes with the connection, and the I/O thread sees to that.
+        let result = panic::catch_unwind(AssertUnwindSafe(|| work(state)));
+        if result.is_err() {
+            if let Link::Up(up) = &mut state.link {
+                up.ended = Some(CloseReason::Internal);
+            }
+            self.wake();
+        }
+        result.ok()
+    }
+
     /// The I/O thread watches the descriptor again, and is told of what is there already.
     fn end_lease(&self, up: &mut Connection, token: Token) {
         up.lease.guard = None;
@@ -185,12 +252,12 @@ impl Session {
         }
     }
 
-    fn look_at(&self, state: &mut State) -> Look {
+    fn look_at(&self, state: &mut State, loan: Loan) -> Look {
         let now = Instant::now();
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
         };
-        if !up.lease.lent || up.ended.is_some() {
+        if !up.lease.lent || up.lease.waiting != Some(loan.number) || up.ended.is_some() {
             return Look::Elsewhere;
         }
         let timer = up.engine.poll_timeout();
@@ -216,3 +283,6 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,6 @@ use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
-use crate::sys::memory;
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -75,6 +74,8 @@ impl Session {
             _ => None,
         };
         let input = match ended {
+            // Its engine is in whatever state a panic has left it.
+            Some(CloseReason::Internal) => return self.lost(state, io, &CloseReason::Internal),
             Some(reason) => Input::Closed(reason),
             None => self.input(state, io.now(), READ_BUDGET),
         };
@@ -271,7 +272,7 @@ impl Session {
         state.pipe = None;
         state.guard = None;
         if state.backlog.end() {
-            memory::give_back();
+            io.give_memory_back();
         }
     }
 

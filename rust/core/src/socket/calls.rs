@@ -2,7 +2,7 @@
 //! descriptor at its level.
 
 use std::result;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
@@ -269,9 +269,7 @@ impl Core {
 
     /// What the socket is ready for.
     pub(super) fn events_now(&self, state: &mut State) -> Events {
-        if let Some(line) = state.line.as_ref().and_then(Weak::upgrade) {
-            line.release();
-        }
+        self.release_line(state);
         if !self.mailbox.is_empty() {
             self.process(state);
         }

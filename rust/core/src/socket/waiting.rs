@@ -9,11 +9,11 @@
 //! between. A thread that finds more than one read can hold does not keep up, and is better off with the I/O thread reading
 //! while it works. While it sends as well, the I/O thread is at work on the connection anyway.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::core::{Core, State};
-use crate::pipe::{Line, Look};
+use crate::pipe::{Line, Loan, Look};
 use crate::signal::{Beside, Woken};
 
 /// How long a thread looks before it sleeps. Going to sleep and being woken costs about as much.
@@ -75,6 +75,19 @@ impl Core {
         }
     }
 
+    /// Somebody else is to hear of what comes in: if nobody reads from a lent connection now, it looks after itself.
+    pub(super) fn release_line(&self, state: &State) {
+        if let Some(line) = state.line.as_ref().and_then(Weak::upgrade) {
+            line.release();
+        }
+    }
+
+    /// As [`release_line`](Self::release_line), for who does not wait for that: true if it is worth looking again.
+    pub(super) fn take_in(&self, state: &State) -> bool {
+        let line = state.line.as_ref().and_then(Weak::upgrade);
+        line.is_some_and(|line| line.take_in())
+    }
+
     /// Waits until the ticket is stale.
     pub(super) fn wait_for_message(
         &self,
@@ -84,14 +97,18 @@ impl Core {
     ) -> Woken {
         let looks = outlook.answers && self.patience.is_worth_it();
         if let Some(line) = &outlook.line
-            && let Some(fd) = line.take_over()
+            && let Some(loan) = line.take_over()
         {
             let start = Instant::now();
-            let woken = self.drive(&**line, fd, looks, ticket, deadline);
+            let woken = self.drive(&**line, loan, looks, ticket, deadline);
             let soon = woken == Some(Woken::Notified)
                 && start.elapsed() < SOON
-                && !self.signal.has_waiters();
-            line.give_back(soon);
+                && !self.signal.has_others();
+            line.give_back(loan, soon);
+            // Whoever came to watch meanwhile found the connection in use, and left it at that.
+            if soon && self.signal.has_others() {
+                line.release();
+            }
             match woken {
                 Some(_) => self.keeping_up.went_well(),
                 None => self.keeping_up.was_in_vain(),
@@ -109,7 +126,7 @@ impl Core {
     fn drive(
         &self,
         line: &dyn Line,
-        fd: std::os::fd::RawFd,
+        loan: Loan,
         looks: bool,
         ticket: u32,
         deadline: Option<Instant>,
@@ -118,17 +135,21 @@ impl Core {
         if looks
             && self.look_for_a_moment(ticket, || {
                 if look == Look::Again {
-                    look = line.look();
+                    look = line.look(loan);
                 }
             })
         {
             return Some(Woken::Notified);
         }
         while look == Look::Again {
-            match self.signal.wait_beside(ticket, fd, deadline) {
-                Beside::Ready => look = line.look(),
+            match self.signal.wait_beside(ticket, loan.fd, deadline) {
+                Beside::Ready => look = line.look(loan),
                 Beside::Woken(woken) => return Some(woken),
                 Beside::Impossible => break,
+            }
+            // A peer that sends parts of a message without a pause leaves nothing to wait for.
+            if self.signal.ticket() == ticket && deadline.is_some_and(|at| at <= Instant::now()) {
+                return Some(Woken::TimedOut);
             }
         }
         None
@@ -151,3 +172,6 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,96 @@
 //! What the allocator has been given back and keeps, given back to the system.
 
-/// Costs milliseconds: for the end of something large. Where the allocator has no such call it is left to itself.
-pub(crate) fn give_back() {
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// No more often than this,
+const EVERY: Duration = Duration::from_secs(1);
+/// and no more than one part in so many of the time: the larger the process, the longer it takes.
+const SHARE: u64 = 100;
+
+/// What all threads of the process have together.
+static RATION: Ration = Ration::new();
+
+/// Gives memory back, unless that was done only just: then it says when to ask again. It may take milliseconds, in which
+/// no thread gets memory: for the end of something large, and with no lock held. Where the allocator has no such call it
+/// is left to itself.
+pub(crate) fn give_back() -> Option<Duration> {
+    let start = now();
+    if let Err(wait) = RATION.begin(start) {
+        return Some(Duration::from_nanos(wait));
+    }
+    trim();
+    RATION.end(start, now());
+    None
+}
+
+fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no memory from anybody who uses it, and may be called by any thread at any time.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Nanoseconds of a clock that only goes forward.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now).map_or(0, nanos)
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// From when on it may be done again. One number and no lock: a fork may copy it at any moment.
+struct Ration(AtomicU64);
+
+impl Ration {
+    const fn new() -> Ration {
+        Ration(AtomicU64::new(0))
+    }
+
+    /// Takes a turn, or says how long to wait for the next.
+    fn begin(&self, now: u64) -> Result<(), u64> {
+        let next = self.0.load(Ordering::Relaxed);
+        if next > now {
+            return Err(next - now);
+        }
+        let every = nanos(EVERY);
+        let taken =
+            self.0
+                .compare_exchange(next, now + every, Ordering::Relaxed, Ordering::Relaxed);
+        taken.map(|_| ()).map_err(|_| every)
+    }
+
+    /// It was done, from `start` to `end`.
+    fn end(&self, start: u64, end: u64) {
+        let took = end.saturating_sub(start);
+        let next = end.saturating_add(took.saturating_mul(SHARE));
+        self.0.fetch_max(next, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn all_threads_have_one_ration() {
+        let ration = Ration::new();
+        let start = 5000 * MS;
+        assert_eq!(ration.begin(start), Ok(()));
+        assert_eq!(ration.begin(start), Err(1000 * MS));
+        ration.end(start, start + 2 * MS);
+        assert_eq!(ration.begin(start + 600 * MS), Err(400 * MS));
+        assert_eq!(ration.begin(start + 1000 * MS), Ok(()));
+        // A process so large that it takes longer has it done more rarely.
+        ration.end(start + 1000 * MS, start + 1050 * MS);
+        assert_eq!(ration.begin(start + 5000 * MS), Err(1050 * MS));
+        assert_eq!(ration.begin(start + 6050 * MS), Ok(()));
     }
 }

@@ -117,33 +117,52 @@ impl Socket {
             }
             batch.push(make(message));
         }
-        if batch.len() < max {
-            match core.recv_batch_as(max - batch.len(), Wait::Dont, make) {
-                Ok(received) if batch.is_empty() => batch = received,
-                Ok(received) => batch.extend(received),
-                Err(error) if error.kind() == ErrorKind::Again && !batch.is_empty() => {}
-                Err(error)
-                    if error.kind() == ErrorKind::Again
-                        && flags & DONTWAIT == 0
-                        && timeout != Some(0) =>
-                {
-                    let deadline = match timeout {
-                        Some(millis) => deadline_in(millis),
-                        None => deadline_of(core, RCVTIMEO)?,
-                    };
-                    let messages = blocking::wait(py, deadline, |until| {
-                        retry(core.recv_batch(max, until.map_or(Wait::Forever, Wait::Until)))
-                    })?;
-                    batch.extend(messages.into_iter().map(make));
-                }
-                Err(error) => return Err(raise(error)),
-            }
+        let room = max - batch.len();
+        if batch.is_empty() {
+            batch = self.some(py, room, timeout, flags, make)?;
+        } else if room > 0
+            && let Attempt::Done(received) = core.try_recv_batch_as(room, make)
+        {
+            batch.extend(received);
         }
         let items = batch.into_iter().map(|item| match item {
             Ok(bytes) => Ok(bytes),
             Err(message) => Ok(parts(py, &message)?.into_any()),
         });
         PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Receives the messages that are there, or waits for one; at most so many. `make` is called with the socket locked.
+    pub(super) fn some<T>(
+        &self,
+        py: Python<'_>,
+        most: usize,
+        timeout: Option<i64>,
+        flags: i32,
+        make: impl Fn(Message) -> T,
+    ) -> PyResult<Vec<T>> {
+        let core = self.core()?;
+        let waits = flags & DONTWAIT == 0 && timeout != Some(0);
+        match core.try_recv_batch_as(most, &make) {
+            Attempt::Done(messages) => return Ok(messages),
+            Attempt::Failed(error) => return Err(raise(error)),
+            Attempt::WouldBlock(()) | Attempt::Contended(()) if waits => {}
+            Attempt::WouldBlock(()) if !core.take_in() => {
+                return Err(raise(Error::new(ErrorKind::Again)));
+            }
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => {
+                let received = py.detach(|| core.recv_batch(most, Wait::Dont));
+                return Ok(received.map_err(raise)?.into_iter().map(make).collect());
+            }
+        }
+        let deadline = match timeout {
+            Some(millis) => deadline_in(millis),
+            None => deadline_of(core, RCVTIMEO)?,
+        };
+        let received = blocking::wait(py, deadline, |until| {
+            retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
+        })?;
+        Ok(received.into_iter().map(make).collect())
     }
 
     pub(super) fn recv_to(
@@ -174,7 +193,7 @@ impl Socket {
         match core.try_recv() {
             Attempt::Done(message) => Ok(message),
             Attempt::Failed(error) => Err(raise(error)),
-            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 => {
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
                 Err(raise(Error::new(ErrorKind::Again)))
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
@@ -199,11 +218,16 @@ impl Socket {
         flags: i32,
     ) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
         let core = self.core()?;
-        // Without a wait this is quick, but another thread may be inside the socket: not with the GIL in hand.
-        match py.detach(|| core.recv_from(Wait::Dont)) {
-            Ok(received) => return Ok(received),
-            Err(error) if error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {}
-            Err(error) => return Err(raise(error)),
+        match core.try_recv_from() {
+            Attempt::Done(received) => return Ok(received),
+            Attempt::Failed(error) => return Err(raise(error)),
+            Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
+                return Err(raise(Error::new(ErrorKind::Again)));
+            }
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => {}
+        }
+        if flags & DONTWAIT != 0 {
+            return py.detach(|| core.recv_from(Wait::Dont)).map_err(raise);
         }
         let deadline = deadline_of(core, RCVTIMEO)?;
         blocking::wait(py, deadline, |until| {

@@ -1,5 +1,6 @@
 //! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object for each.
 
+use std::convert::identity;
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, ListBuilder};
@@ -9,14 +10,12 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use zeroxide::{ErrorKind, Frame, Message, Socket as CoreSocket, Wait};
+use zeroxide::{Attempt, Frame, Message, Socket as CoreSocket};
 use zeroxide_log::Table;
 
-use super::{DONTWAIT, RCVTIMEO, Socket, deadline_of};
+use super::Socket;
 use crate::arrow::{self, ArrowTable};
-use crate::blocking::{self, deadline_in, retry};
 use crate::buffer::{reclaim, with_contiguous};
-use crate::error::raise;
 
 /// A batch is ended before its 32-bit offsets do.
 const MOST_BYTES: usize = 1 << 30;
@@ -42,51 +41,29 @@ impl Socket {
             _ => Err(PyValueError::new_err(format!("{name} must be at least 1"))),
         };
         let (max_rows, max_bytes) = (most(max_rows, "max_rows")?, most(max_bytes, "max_bytes")?);
-        let mut rows = Rows::new(frames);
-        if let Some(message) = rest_of_parts(core) {
-            rows.push(&message).map_err(PyValueError::new_err)?;
-        } else {
-            for message in self.first_rows(py, max_rows.min(FEW), timeout, flags)? {
-                rows.push(&message).map_err(PyValueError::new_err)?;
-            }
-        }
+        let first = match rest_of_parts(core) {
+            Some(message) => vec![message],
+            None => self.some(py, max_rows.min(FEW), timeout, flags, identity)?,
+        };
         let gathered = py.detach(|| {
-            while let Some(room) = rows.room(max_rows, max_bytes) {
-                match core.recv_batch(room, Wait::Dont) {
-                    Ok(messages) => messages.iter().try_for_each(|message| rows.push(message))?,
-                    // Whatever it is, the rows so far are not lost: the next call meets it.
-                    Err(_) => break,
+            let mut rows = Rows::new(frames);
+            let mut messages = first;
+            loop {
+                if !gather(core, &mut rows, messages)? {
+                    return Ok(rows);
                 }
+                let Some(room) = rows.room(max_rows, max_bytes) else {
+                    return Ok(rows);
+                };
+                messages = match core.try_recv_batch_as(room, identity) {
+                    Attempt::Done(messages) => messages,
+                    // Whatever it is, the rows so far are not lost: the next call meets it.
+                    _ => return Ok(rows),
+                };
             }
-            Ok(rows)
         });
         let rows: Rows = gathered.map_err(|text: &str| PyValueError::new_err(text))?;
         Ok(ArrowTable::new(rows.finish()))
-    }
-
-    fn first_rows(
-        &self,
-        py: Python<'_>,
-        most: usize,
-        timeout: Option<i64>,
-        flags: i32,
-    ) -> PyResult<Vec<Message>> {
-        let core = self.core()?;
-        match core.recv_batch(most, Wait::Dont) {
-            Err(error) if error.kind() == ErrorKind::Again => {
-                if flags & DONTWAIT != 0 || timeout == Some(0) {
-                    return Err(raise(error));
-                }
-            }
-            result => return result.map_err(raise),
-        }
-        let deadline = match timeout {
-            Some(millis) => deadline_in(millis),
-            None => deadline_of(core, RCVTIMEO)?,
-        };
-        blocking::wait(py, deadline, |until| {
-            retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
-        })
     }
 
     /// Sends every row as a message; gives how many.
@@ -100,6 +77,27 @@ impl Socket {
         let messages = messages_of(&arrow::import(data)?)?;
         self.send_messages(py, messages, flags)
     }
+}
+
+/// Makes rows of messages. False when one of them cannot be a row: it is the next to be received then, and those behind
+/// it follow. It is given up only if it comes first, by an error.
+fn gather(
+    core: &CoreSocket,
+    rows: &mut Rows,
+    messages: impl IntoIterator<Item = Message>,
+) -> Result<bool, &'static str> {
+    let mut messages = messages.into_iter();
+    while let Some(message) = messages.next() {
+        let Err(text) = rows.push(&message) else {
+            continue;
+        };
+        let kept = (rows.rows > 0).then_some(message);
+        let rest = kept.into_iter().chain(messages);
+        // Who they are from was not asked; of so rare a message nobody will miss it.
+        core.give_back(0, rest.map(|message| (message, None)).collect());
+        return if rows.rows > 0 { Ok(false) } else { Err(text) };
+    }
+    Ok(true)
 }
 
 /// What is left of a message whose first parts were received one by one.
@@ -289,17 +287,26 @@ pub(crate) fn arrow_messages<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     Ok(list)
 }
 
-/// Messages that were received as lists of parts, as rows.
+/// Messages that a socket received as lists of parts, as rows.
 #[pyfunction]
-pub(crate) fn arrow_rows(messages: &Bound<'_, PyList>, frames: bool) -> PyResult<ArrowTable> {
+pub(crate) fn arrow_rows(
+    socket: &Bound<'_, Socket>,
+    messages: &Bound<'_, PyList>,
+    frames: bool,
+) -> PyResult<ArrowTable> {
+    let message = |parts: Bound<'_, PyAny>| {
+        let part = |part: PyResult<Bound<'_, PyAny>>| with_contiguous(&part?, Frame::copy_from);
+        let parts = parts.try_iter()?.map(part);
+        Ok(Message::from_frames(parts.collect::<PyResult<Vec<_>>>()?))
+    };
+    let mut failed: Option<PyErr> = None;
+    let messages = messages
+        .iter()
+        .map_while(|parts| message(parts).map_err(|error| failed = Some(error)).ok());
     let mut rows = Rows::new(frames);
-    for message in messages {
-        let mut parts = Vec::new();
-        for part in message.try_iter()? {
-            parts.push(with_contiguous(&part?, Frame::copy_from)?);
-        }
-        rows.push(&Message::from_frames(parts))
-            .map_err(PyValueError::new_err)?;
+    gather(socket.get().core()?, &mut rows, messages).map_err(PyValueError::new_err)?;
+    match failed {
+        None => Ok(ArrowTable::new(rows.finish())),
+        Some(error) => Err(error),
     }
-    Ok(ArrowTable::new(rows.finish()))
 }

@@ -96,7 +96,12 @@ impl Socket {
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Message>> {
         let mut batch = Vec::with_capacity(expected(messages));
-        for message in messages.try_iter()? {
+        // Taking a message may run Python code, and other threads: nothing of that may change what is still to be taken.
+        let all = match messages.cast_exact::<PyList>() {
+            Ok(list) => list.to_tuple().into_any(),
+            Err(_) => messages.clone(),
+        };
+        for message in all.try_iter()? {
             batch.push(self.take_message(py, &message?)?);
         }
         Ok(batch)
@@ -113,7 +118,6 @@ impl Socket {
             let batch = self.take_messages(py, messages)?;
             return self.send_messages(py, batch, flags);
         };
-        // The list cannot change while the GIL is held, and nothing here runs Python code.
         let message = |body: Bound<'_, PyAny>| {
             Some(Message::single(buffer::of_bytes(body.cast_exact().ok()?)))
         };
@@ -332,12 +336,12 @@ impl Socket {
     }
 }
 
-/// The list, if there is nothing but `bytes` in it.
-fn plain<'a, 'py>(messages: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyList>> {
-    let list = messages.cast_exact::<PyList>().ok()?;
-    list.iter()
+/// What is in the list, if that is nothing but `bytes`: a list may change while it is sent, with or without a GIL.
+fn plain<'py>(messages: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
+    let all = messages.cast_exact::<PyList>().ok()?.to_tuple();
+    all.iter_borrowed()
         .all(|item| item.is_exact_instance_of::<PyBytes>())
-        .then_some(list)
+        .then_some(all)
 }
 
 /// How many items to make room for at first: `__len__` may say anything.

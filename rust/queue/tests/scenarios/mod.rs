@@ -8,7 +8,7 @@
 use loom::{
     cell::Cell,
     sync::{
-        Arc,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread,
@@ -17,13 +17,16 @@ use loom::{
 use std::{
     cell::Cell,
     sync::{
-        Arc,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread,
 };
 
-use zeroxide_queue::{doorbell::Doorbell, mpsc, spsc};
+use zeroxide_queue::{doorbell::Doorbell, lookout::Lookout, mpsc, spsc};
+
+#[cfg(not(zeroxide_loom))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 #[cfg(zeroxide_loom)]
 fn park() {
@@ -32,10 +35,21 @@ fn park() {
 
 #[cfg(not(zeroxide_loom))]
 fn park() {
-    let patience = std::time::Duration::from_secs(20);
     let before = std::time::Instant::now();
-    thread::park_timeout(patience);
-    assert!(before.elapsed() < patience, "nobody woke the reader");
+    thread::park_timeout(PATIENCE);
+    assert!(before.elapsed() < PATIENCE, "nobody woke the reader");
+}
+
+#[cfg(zeroxide_loom)]
+fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, bool>) -> MutexGuard<'a, bool> {
+    condition.wait(guard).unwrap()
+}
+
+#[cfg(not(zeroxide_loom))]
+fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, bool>) -> MutexGuard<'a, bool> {
+    let (guard, waited) = condition.wait_timeout(guard, PATIENCE).unwrap();
+    assert!(!waited.timed_out(), "nobody sounded the bell");
+    guard
 }
 
 /// Counts the values made from it that have not been dropped. Not a loom type: the count is no part
@@ -325,6 +339,79 @@ pub fn a_rung_bell_brings_the_news() {
     news.store(1, Relaxed);
     let rung = bell.ring();
     assert_eq!(reader.join().unwrap(), rung);
+}
+
+/// What a bell is to those in a lookout: it sounds until it is silenced, and a sleeper hears it.
+#[derive(Default)]
+struct Bell {
+    sounds: Mutex<bool>,
+    sounded: Condvar,
+}
+
+impl Bell {
+    fn sound(&self) {
+        *self.sounds.lock().unwrap() = true;
+        self.sounded.notify_all();
+    }
+
+    fn sleep(&self) {
+        let mut sounds = self.sounds.lock().unwrap();
+        while !*sounds {
+            sounds = wait(&self.sounded, sounds);
+        }
+    }
+
+    fn silence(&self) {
+        *self.sounds.lock().unwrap() = false;
+    }
+}
+
+/// Waiters have the lookout one after the other, each until there is news that it has not had: none sleeps through what
+/// came while it was there, whoever silences the bell, and however late it sounds.
+pub fn who_follows_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, each: usize) {
+    let shared = Arc::new((AtomicUsize::new(0), Lookout::new(), Bell::default()));
+    let all = writers * each;
+    let wait_for_all = move |shared: Arc<(AtomicUsize, Lookout, Bell)>| {
+        let (news, lookout, bell) = &*shared;
+        let mut had = news.load(Relaxed);
+        while had < all {
+            let Some(place) = lookout.enter() else {
+                // Sleeps elsewhere.
+                return;
+            };
+            if news.load(Relaxed) == had {
+                bell.sleep();
+                bell.silence();
+            }
+            drop(place);
+            had = news.load(Relaxed);
+        }
+    };
+    let make_news = move |shared: Arc<(AtomicUsize, Lookout, Bell)>| {
+        let (news, lookout, bell) = &*shared;
+        for _ in 0..each {
+            news.fetch_add(1, Relaxed);
+            if lookout.ring() {
+                bell.sound();
+            }
+        }
+    };
+    let waiting: Vec<_> = (0..waiters)
+        .map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || wait_for_all(shared))
+        })
+        .collect();
+    let writing: Vec<_> = (1..writers)
+        .map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || make_news(shared))
+        })
+        .collect();
+    make_news(shared);
+    for thread in writing.into_iter().chain(waiting) {
+        thread.join().unwrap();
+    }
 }
 
 /// An end that sees the other one gone also sees what the other did before it went.

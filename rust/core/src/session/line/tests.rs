@@ -1,0 +1,273 @@
+//! A session whose socket, whose waiting thread and whose peer are all in the test's hand.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use zeroxide_proto::socket_type::SocketType;
+
+use self::raw::COMMAND;
+use super::*;
+use crate::monitor::{EventKind, MonitorEvent};
+use crate::options::{ContextOptions, Options};
+use crate::patterns::DropReason;
+use crate::pipe::{Pipe, PipeEvent, PipeId, PipeOwner};
+use crate::port::{Origin, SocketPort};
+use crate::registry::{ContextUser, Registry};
+use crate::session::Seed;
+use crate::sys::poll::{self, Ready};
+use crate::transports;
+
+#[path = "../../../../../tests/common/raw.rs"]
+#[allow(dead_code)]
+mod raw;
+
+/// For `raw`.
+fn address(endpoint: &str) -> &str {
+    endpoint
+}
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MS: Duration = Duration::from_millis(1);
+
+/// The socket's side of the session.
+struct Near {
+    events: Sender<(EventKind, Option<String>)>,
+    /// Whether it panics when there is something to read.
+    grumpy: AtomicBool,
+}
+
+impl SocketPort for Near {
+    fn attach(&self, _: Pipe, _: &str, _: Origin) {}
+
+    fn count_drop(&self, _: DropReason, _: u64) {}
+
+    fn is_backlogged(&self) -> bool {
+        false
+    }
+
+    fn emit(&self, event: MonitorEvent) {
+        // The test may be over.
+        let _ = self.events.send((event.kind, event.reason));
+    }
+}
+
+impl ContextUser for Near {
+    fn on_context_shutdown(&self) {}
+
+    fn on_context_end(&self) {}
+}
+
+impl PipeOwner for Near {
+    fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+        if event == PipeEvent::Readable && self.grumpy.swap(false, Ordering::Relaxed) {
+            panic!("as the test wants it");
+        }
+    }
+}
+
+struct Rig {
+    registry: Arc<Registry>,
+    session: Arc<Session>,
+    pipe: Pipe,
+    near: Arc<Near>,
+    events: Receiver<(EventKind, Option<String>)>,
+    listener: TcpListener,
+}
+
+impl Rig {
+    /// A PULL socket's session that connects to the test.
+    fn new(set: impl FnOnce(&mut Options)) -> Rig {
+        let (sender, events) = mpsc::channel();
+        let near = Arc::new(Near {
+            events: sender,
+            grumpy: AtomicBool::new(false),
+        });
+        let registry = Registry::new(ContextOptions::default());
+        let user: Weak<Near> = Arc::downgrade(&near);
+        registry.add_socket(user).unwrap();
+        let mut options = registry.with_options(|context| Options::new(SocketType::Pull, context));
+        options.reconnect_ivl = Some(MS);
+        set(&mut options);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (io, guard) = registry.choose_io(0).unwrap();
+        let seed = Seed {
+            io,
+            guard,
+            registry: registry.clone(),
+            port: near.clone(),
+            options: Arc::new(options),
+            socket_type: SocketType::Pull,
+            endpoint: "tcp://test".to_owned(),
+            source: 0,
+            peer_name: None,
+        };
+        let address = listener.local_addr().unwrap().to_string();
+        let tcp = transports::find("tcp").unwrap();
+        let (session, pipe) = Session::connecting(seed, tcp, &address);
+        let pipe = pipe.unwrap();
+        pipe.set_owner(near.clone(), PipeId(1));
+        session.start();
+        Rig {
+            registry,
+            session,
+            pipe,
+            near,
+            events,
+            listener,
+        }
+    }
+
+    /// The next connection, after its handshake.
+    fn accept(&self) -> TcpStream {
+        let (mut peer, _) = self.listener.accept().unwrap();
+        peer.set_nodelay(true).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        peer.write_all(&raw::greeting()).unwrap();
+        peer.write_all(&raw::frame(COMMAND, &raw::ready("PUSH")))
+            .unwrap();
+        peer.read_exact(&mut [0; 64]).unwrap();
+        raw::read_frame(&mut peer).unwrap();
+        peer
+    }
+
+    /// Takes the connection over once the I/O thread has nothing more to do for it.
+    fn loan(&self) -> Loan {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            if let Some(loan) = self.session.take_over() {
+                return loan;
+            }
+            assert!(Instant::now() < patience, "it is not to be had");
+            thread::sleep(MS);
+        }
+    }
+
+    fn wait_for(&self, kind: EventKind) -> Option<String> {
+        loop {
+            let (seen, reason) = self.events.recv_timeout(PATIENCE).expect("the event comes");
+            if seen == kind {
+                return reason;
+            }
+        }
+    }
+
+    /// The next message, which is there already or will be by itself.
+    fn receive(&mut self) -> String {
+        let patience = Instant::now() + PATIENCE;
+        while !self.pipe.check_read() {
+            assert!(Instant::now() < patience, "nothing comes");
+            thread::sleep(MS);
+        }
+        let message = self.pipe.read().unwrap();
+        String::from_utf8(message.head().to_vec()).unwrap()
+    }
+
+    fn end(self) {
+        drop(self.pipe);
+        drop(self.listener);
+        self.session.close(Some(Duration::ZERO));
+        let patience = Instant::now() + PATIENCE;
+        while !self.session.has_ended() {
+            assert!(Instant::now() < patience, "it does not end");
+            thread::sleep(MS);
+        }
+        self.registry.end();
+    }
+}
+
+/// Waits until something has arrived at a descriptor.
+fn arrival(loan: Loan) {
+    let wanted = Ready {
+        readable: true,
+        ..Ready::default()
+    };
+    let found = poll::wait(&[(loan.fd, wanted)], Some(Instant::now() + PATIENCE)).unwrap();
+    assert!(found[0].readable, "nothing arrives");
+}
+
+#[test]
+fn an_old_loan_is_no_loan_of_the_next_connection() {
+    let mut rig = Rig::new(|_| ());
+    let peer = rig.accept();
+    let old = rig.loan();
+    drop(peer);
+    arrival(old);
+    assert_eq!(rig.session.look(old), Look::Elsewhere);
+    rig.wait_for(EventKind::Disconnected);
+    let mut peer = rig.accept();
+    let new = rig.loan();
+
+    assert_eq!(rig.session.look(old), Look::Elsewhere);
+    rig.session.give_back(old, false);
+    assert_eq!(rig.session.take_over(), None);
+    peer.write_all(&raw::frame(0, b"for the new one")).unwrap();
+    arrival(new);
+    assert_eq!(rig.session.look(new), Look::Again);
+    assert_eq!(rig.receive(), "for the new one");
+    rig.session.give_back(new, false);
+    rig.end();
+}
+
+#[test]
+fn a_panic_of_the_thread_that_reads_ends_the_connection_and_no_more() {
+    let mut rig = Rig::new(|_| ());
+    let mut peer = rig.accept();
+    let loan = rig.loan();
+    assert!(!rig.pipe.check_read());
+    rig.near.grumpy.store(true, Ordering::Relaxed);
+    peer.write_all(&raw::frame(0, b"bad news")).unwrap();
+    arrival(loan);
+    assert_eq!(rig.session.look(loan), Look::Elsewhere);
+    rig.session.give_back(loan, false);
+    let reason = rig.wait_for(EventKind::Disconnected);
+    assert_eq!(reason.as_deref(), Some("internal error in this connection"));
+    assert_eq!(rig.receive(), "bad news");
+
+    let mut peer = rig.accept();
+    peer.write_all(&raw::frame(0, b"good news")).unwrap();
+    assert_eq!(rig.receive(), "good news");
+    rig.end();
+}
+
+#[test]
+fn what_has_come_in_counts_before_a_peer_is_taken_for_dead() {
+    // Answers that nobody reads: the thread that took the connection over does not come to it. More questions than there
+    // would be before the first of them had to be answered.
+    let rig = Rig::new(|options| {
+        options.heartbeat_ivl = Some(50 * MS);
+        options.heartbeat_timeout = Some(1000 * MS);
+    });
+    let mut peer = rig.accept();
+    let loan = rig.loan();
+    for _ in 0..25 {
+        let (flags, body) = raw::read_frame(&mut peer).unwrap();
+        assert_eq!((flags, &body[..5]), (COMMAND, &b"\x04PING"[..]));
+        peer.write_all(&raw::frame(COMMAND, b"\x04PONG")).unwrap();
+    }
+    rig.session.give_back(loan, false);
+    rig.end();
+}
+
+#[test]
+fn who_does_not_wait_takes_in_what_lies_between_two_waits() {
+    let mut rig = Rig::new(|_| ());
+    let mut peer = rig.accept();
+    for _ in 0..100 {
+        let loan = rig.loan();
+        assert!(!rig.session.take_in(), "it is in use");
+        peer.write_all(&raw::frame(0, b"news")).unwrap();
+        arrival(loan);
+        rig.session.give_back(loan, true);
+        // Unless the guard came first.
+        if rig.session.take_in() {
+            assert!(rig.pipe.check_read());
+        }
+        assert!(!rig.session.take_in());
+        assert_eq!(rig.receive(), "news");
+    }
+    rig.end();
+}

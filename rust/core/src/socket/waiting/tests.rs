@@ -1,0 +1,198 @@
+//! A socket whose connection is the test.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use zeroxide_proto::socket_type::SocketType;
+
+use super::*;
+use crate::context::Context;
+use crate::error::ErrorKind;
+use crate::signal::Signal;
+use crate::socket::{Socket, Wait};
+use crate::sys::eventfd::EventFd;
+use crate::watcher::Watcher;
+
+/// What becomes of a look.
+type Looking = Box<dyn Fn() -> Look + Send + Sync>;
+
+/// Notes what is asked of it. There is always something to read, and what comes of that is up to the test.
+struct Fake {
+    fd: EventFd,
+    look: Looking,
+    given_back: Mutex<Vec<bool>>,
+    on_give_back: Box<dyn Fn() + Send + Sync>,
+    released: AtomicUsize,
+    taken_in: AtomicUsize,
+}
+
+impl Fake {
+    fn new(look: impl Fn() -> Look + Send + Sync + 'static) -> Fake {
+        let fd = EventFd::new().unwrap();
+        fd.signal();
+        Fake {
+            fd,
+            look: Box::new(look),
+            given_back: Mutex::default(),
+            on_give_back: Box::new(|| ()),
+            released: AtomicUsize::new(0),
+            taken_in: AtomicUsize::new(0),
+        }
+    }
+
+    fn released(&self) -> usize {
+        self.released.load(Ordering::Relaxed)
+    }
+
+    fn taken_in(&self) -> usize {
+        self.taken_in.load(Ordering::Relaxed)
+    }
+}
+
+impl Line for Fake {
+    fn take_over(&self) -> Option<Loan> {
+        let fd = self.fd.as_fd().as_raw_fd();
+        Some(Loan { fd, number: 1 })
+    }
+
+    fn look(&self, _: Loan) -> Look {
+        (self.look)()
+    }
+
+    fn give_back(&self, _: Loan, soon: bool) {
+        self.given_back.lock().unwrap().push(soon);
+        (self.on_give_back)();
+    }
+
+    fn release(&self) {
+        self.released.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take_in(&self) -> bool {
+        self.taken_in.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+fn pull() -> (Context, Socket) {
+    let context = Context::new();
+    let pull = context.socket(SocketType::Pull).unwrap();
+    (context, pull)
+}
+
+/// The last wait of the socket was beside this.
+fn lend(pull: &Socket, fake: &Arc<Fake>) {
+    let line: Weak<Fake> = Arc::downgrade(fake);
+    pull.core().lock().line = Some(line);
+}
+
+#[test]
+fn a_peer_that_never_pauses_keeps_no_call_from_its_deadline() {
+    let (_context, pull) = pull();
+    let core = pull.core();
+    let start = Instant::now();
+    // Longer than the deadline, and not for ever: a test that fails shall end.
+    let fake = Fake::new(move || {
+        if start.elapsed() < Duration::from_secs(20) {
+            Look::Again
+        } else {
+            Look::Elsewhere
+        }
+    });
+    let loan = fake.take_over().unwrap();
+    let deadline = Some(start + Duration::from_millis(20));
+    let woken = core.drive(&fake, loan, false, core.signal.ticket(), deadline);
+    assert_eq!(woken, Some(Woken::TimedOut));
+}
+
+#[test]
+fn who_does_not_wait_takes_in_what_a_lent_connection_has() {
+    let (_context, pull) = pull();
+    let fake = Arc::new(Fake::new(|| Look::Again));
+    lend(&pull, &fake);
+    let failed = pull.recv(Wait::Dont).unwrap_err();
+    assert_eq!((failed.kind(), fake.taken_in()), (ErrorKind::Again, 1));
+    assert!(!pull.take_in());
+    assert_eq!(fake.taken_in(), 2);
+    // Who tries before it waits will look for itself.
+    let _ = pull.try_recv();
+    let _ = pull.try_recv_batch_as(5, |message| message);
+    assert_eq!((fake.taken_in(), fake.released()), (2, 0));
+}
+
+#[test]
+fn who_comes_to_watch_has_a_lent_connection_released() {
+    let (_context, pull) = pull();
+    let fake = Arc::new(Fake::new(|| Look::Again));
+    lend(&pull, &fake);
+    pull.events().unwrap();
+    assert_eq!(fake.released(), 1);
+    pull.readiness().unwrap();
+    assert_eq!(fake.released(), 2);
+    let watcher = Watcher::new(&pull).unwrap();
+    watcher.watch();
+    assert_eq!(fake.released(), 3);
+    pull.fd().unwrap();
+    assert_eq!(fake.released(), 4);
+}
+
+#[test]
+fn a_wait_without_the_connection_releases_it() {
+    let (_context, pull) = pull();
+    let fake = Arc::new(Fake::new(|| Look::Again));
+    lend(&pull, &fake);
+    let core = pull.core();
+    let mut state = core.lock();
+    // Several at once: the next wait is for the I/O thread.
+    state.rhythm.note_run(2);
+    core.outlook(&mut state);
+    assert_eq!(fake.released(), 1);
+    core.outlook(&mut state);
+    assert_eq!(fake.released(), 1);
+}
+
+/// Waits beside a connection that brings something at once; whether it stays lent.
+fn stays_lent(pull: &Socket, fake: &Arc<Fake>) -> bool {
+    let core = pull.core();
+    let outlook = Outlook {
+        line: Some(fake.clone()),
+        answers: false,
+    };
+    let woken = core.wait_for_message(&outlook, core.signal.ticket(), None);
+    assert_eq!(woken, Woken::Notified);
+    fake.given_back.lock().unwrap().pop().unwrap()
+}
+
+fn bringing(pull: &Socket) -> Fake {
+    let core = pull.core().arc().unwrap();
+    Fake::new(move || {
+        core.signal.wake();
+        Look::Again
+    })
+}
+
+#[test]
+fn a_connection_is_not_lent_beyond_the_wait_while_others_watch() {
+    let (_context, pull) = pull();
+    let fake = Arc::new(bringing(&pull));
+    let watcher = Watcher::new(&pull).unwrap();
+    watcher.watch();
+    assert!(!stays_lent(&pull, &fake));
+    watcher.rest();
+    pull.fd().unwrap();
+    assert!(!stays_lent(&pull, &fake));
+}
+
+#[test]
+fn who_comes_to_watch_while_a_connection_is_given_back_is_not_overlooked() {
+    let (_context, pull) = pull();
+    let mut fake = bringing(&pull);
+    let core = pull.core().arc().unwrap();
+    let watcher = Arc::new(Signal::new());
+    fake.on_give_back = Box::new(move || core.signal.watch(watcher.clone()));
+    let fake = Arc::new(fake);
+    // A wait that took long is not expected to be followed by a short one.
+    let soon = stays_lent(&pull, &fake);
+    assert_eq!(fake.released(), usize::from(soon));
+}
