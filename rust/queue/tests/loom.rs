@@ -106,7 +106,7 @@ fn writers_share_a_lookout() {
 
 #[test]
 fn who_follows_in_a_lookout_hears_the_bell() {
-    check_up_to(2, || {
+    check_up_to(3, || {
         scenarios::who_follows_in_a_lookout_hears_the_bell(2, 1, 2)
     });
 }
