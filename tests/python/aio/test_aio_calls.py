@@ -208,6 +208,24 @@ def test_a_call_takes_what_a_future_takes(run, pipe):
     run(main())
 
 
+@pytest.mark.parametrize("value", [None, b"body", [1], (), (1, 2), ValueError("a value")])
+def test_who_drives_a_call_by_hand_gets_its_result(run, pipe, value):
+    pull, push = pipe
+
+    async def main():
+        for _ in range(2):
+            await push.send(b"x")
+            await readable(pull)
+            call = pull.recv_serialized(lambda parts: value)
+            for _ in range(2):
+                with pytest.raises(StopIteration) as end:
+                    next(call.__await__())
+                assert end.value.value is value
+            assert await call is value
+
+    run(main())
+
+
 def test_a_call_belongs_to_the_loop_it_was_made_in(run, pipe):
     pull, push = pipe
 

@@ -1,9 +1,9 @@
 //! Results that were there at once.
 //!
 //! Where a call had nothing to wait for, its result comes in a [`Ready`](class) instead of an `asyncio.Future`, which costs
-//! more than receiving the message does. `await` gets the value without an exception being raised and caught: that takes
-//! the slot `am_send`, which classes made in the ordinary way cannot have, so this one is made by hand. The slots are here;
-//! what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
+//! more than receiving the message does. `await` gets the value without an exception being raised and caught where Python
+//! asks the slot `am_send` for it, which classes made in the ordinary way cannot have, so this one is made by hand. The
+//! slots are here; what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
 //!
 //! An object of this class holds one reference to its value from its making to its end, and nothing ever changes it. Which
 //! loop it belongs to is found out by the first who asks, in the thread it was made in: to ask asyncio each time costs, with
@@ -261,16 +261,23 @@ unsafe extern "C" fn send(
     ffi::PySendResult::PYGEN_RETURN
 }
 
-/// The same for those who call `next`.
+/// The same for those who call `next`: `await` does, since Python 3.12.
 unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: a live object; what the call returns is ours to give back.
     unsafe {
         let value = (*object.cast::<Object>()).value;
-        let nothing = ptr::null_mut::<ffi::PyObject>();
-        let end = ffi::PyObject_CallFunctionObjArgs(ffi::PyExc_StopIteration, value, nothing);
-        if !end.is_null() {
-            ffi::PyErr_SetObject(ffi::PyExc_StopIteration, end);
-            ffi::Py_DECREF(end);
+        if value == ffi::Py_None() {
+            // Without an exception it is the end, too, with nothing as its value.
+        } else if ffi::PyBytes_CheckExact(value) != 0 {
+            ffi::PyErr_SetObject(ffi::PyExc_StopIteration, value);
+        } else {
+            // Of a tuple, Python would make several arguments, and an exception would be taken for the one to raise.
+            let nothing = ptr::null_mut::<ffi::PyObject>();
+            let end = ffi::PyObject_CallFunctionObjArgs(ffi::PyExc_StopIteration, value, nothing);
+            if !end.is_null() {
+                ffi::PyErr_SetObject(ffi::PyExc_StopIteration, end);
+                ffi::Py_DECREF(end);
+            }
         }
     }
     ptr::null_mut()
