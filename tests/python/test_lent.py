@@ -81,7 +81,7 @@ def test_two_threads_receive(zmq, court):
     takers = [Background(take) for _ in range(2)]
     for number in range(total):
         near.send(b"%d" % number)
-        if number % 3 == 0:
+        if number % 20 == 0:
             # One by one for a while, that the connection be lent.
             eventually(lambda number=number: len(received) > number)
     eventually(lambda: len(received) == total)
@@ -162,7 +162,7 @@ def test_a_descriptor_tells_what_comes_after_a_wait(zmq, court):
 def test_attempts_after_waits(zmq, court):
     """What has come is received without waiting, though the last wait read for itself."""
     near, _ = court
-    for number in range(200):
+    for number in range(50):
         play(near, 2)
         near.send(b"%d" % number)
 

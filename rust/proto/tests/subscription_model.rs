@@ -31,17 +31,30 @@ enum Step {
     MatchBelow(prop::sample::Index, Vec<u8>),
 }
 
+/// Single steps, and runs of them: so many topics of one beginning that no node of a tree has room for all.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let peer = || 0..4u8;
+    let index = any::<prop::sample::Index>;
     let step = prop_oneof![
         8 => (topic(), peer()).prop_map(|(topic, peer)| Step::Add(topic, peer)),
         1 => (topic(), peer()).prop_map(|(topic, peer)| Step::Remove(topic, peer)),
-        5 => (any::<prop::sample::Index>(), peer()).prop_map(|(at, peer)| Step::RemoveAny(at, peer)),
+        5 => (index(), peer()).prop_map(|(at, peer)| Step::RemoveAny(at, peer)),
         1 => peer().prop_map(Step::RemovePeer),
         2 => topic().prop_map(Step::Match),
-        2 => (any::<prop::sample::Index>(), topic()).prop_map(|(at, more)| Step::MatchBelow(at, more)),
+        2 => (index(), topic()).prop_map(|(at, more)| Step::MatchBelow(at, more)),
     ];
-    prop::collection::vec(step, 0..300)
+    let added = (topic(), 0..200usize, peer()).prop_map(|(topic, count, peer)| {
+        let numbered = |n| [&topic[..], format!("{n:02}").as_bytes()].concat();
+        (0..count).map(|n| Step::Add(numbered(n), peer)).collect()
+    });
+    let removed = (index(), 0..200usize, peer())
+        .prop_map(|(at, count, peer)| vec![Step::RemoveAny(at, peer); count]);
+    let steps = prop_oneof![
+        20 => step.prop_map(|step| vec![step]),
+        1 => added,
+        1 => removed,
+    ];
+    prop::collection::vec(steps, 0..120).prop_map(|steps| steps.concat())
 }
 
 fn check_subscriptions(steps: &[Step]) {
@@ -101,7 +114,7 @@ fn check_subscriptions(steps: &[Step]) {
 fn check_table(steps: &[Step]) {
     let mut real = SubscriberTable::new();
     let mut model: BTreeMap<Vec<u8>, BTreeSet<u8>> = BTreeMap::new();
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
         let below = |at: &prop::sample::Index, more: &[u8]| {
             let topic = model.keys().nth(at.index(model.len().max(1)));
             topic
@@ -151,7 +164,8 @@ fn check_table(steps: &[Step]) {
             Step::MatchBelow(at, more) => check_match(&real, &model, &below(at, more)),
         }
         assert_eq!(real.topics(), model.len());
-        for peer in 0..4 {
+        let looked_at = if number % 16 == 0 { 0..4 } else { 0..0 };
+        for peer in looked_at {
             let wanted = model.iter().filter(|(_, peers)| peers.contains(&peer));
             let wanted: Vec<_> = wanted.map(|(topic, _)| topic.clone()).collect();
             assert_eq!(real.topics_of(peer), wanted.len());

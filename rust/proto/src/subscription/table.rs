@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::slab::Slab;
-use super::tree::Tree;
+use super::tree::{Place, Tree, VALUE_MAX};
 
 /// Which peers want which prefixes: what an XPUB or PUB socket knows of its subscribers.
 ///
@@ -47,13 +47,13 @@ struct Peer<K> {
     topics: PeerTopics,
 }
 
-/// What leaving has to undo: ids of nodes.
+/// What leaving has to undo: in which nodes of the tree there are topics that the peer wants.
 ///
-/// A topic the peer no longer wants stays listed until the list has doubled, which is cheaper by far than finding
-/// it; so ids may be listed that mean nothing any more, or meanwhile another topic, or the same one twice.
+/// A node where there are none any more stays listed until the list has doubled, which is cheaper by far than finding
+/// it; and the same one may be listed twice.
 #[derive(Default)]
 struct PeerTopics {
-    ids: Vec<u32>,
+    nodes: Vec<u32>,
     /// How many topics the peer wants.
     len: usize,
 }
@@ -70,7 +70,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
     pub fn new() -> SubscriberTable<K> {
         SubscriberTable {
             tree: Tree::new(),
-            groups: Slab::new(1),
+            groups: Slab::new(),
             peers: Vec::new(),
             numbers: HashMap::new(),
             vacant: Vec::new(),
@@ -80,18 +80,19 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
     /// Notes that `peer` wants what begins with `topic`.
     pub fn add(&mut self, topic: &[u8], peer: K) -> Added {
         let number = self.number(peer);
-        let (id, old) = self.tree.insert(topic, Wanted::By(number).pack());
+        let (place, old) = self.tree.insert(topic, Wanted::By(number).pack());
+        self.follow();
         let added = match Wanted::unpack(old) {
             None => Added::FirstOfTopic,
             Some(Wanted::By(other)) if other == number => Added::Duplicate,
             Some(Wanted::By(other)) => {
-                let group = self.groups.insert();
-                self.groups.item_mut(group)[0] = vec![other.min(number), other.max(number)];
-                self.tree.set_value(id, Wanted::ByGroup(group).pack());
+                let both = vec![other.min(number), other.max(number)];
+                let group = Wanted::ByGroup(self.groups.insert(both));
+                self.tree.set_value(place, group.pack());
                 Added::FirstOfPeer
             }
             Some(Wanted::ByGroup(group)) => {
-                let group = &mut self.groups.item_mut(group)[0];
+                let group = self.groups.item_mut(group);
                 match group.binary_search(&number) {
                     Ok(_) => Added::Duplicate,
                     Err(at) => {
@@ -102,10 +103,8 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             }
         };
         if added != Added::Duplicate {
-            let topics = &mut self.peers[number as usize].topics;
-            topics.ids.push(id);
-            topics.len += 1;
-            topics.tidy(|id| wants(&self.tree, &self.groups, id, number));
+            self.peers[number as usize].topics.len += 1;
+            self.list(number, place.node);
         }
         added
     }
@@ -115,21 +114,24 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let Some(&number) = self.numbers.get(&peer) else {
             return Dropped::Unknown;
         };
-        let Some(id) = self.tree.find(topic) else {
+        let Some(place) = self.tree.find(topic) else {
             return Dropped::Unknown;
         };
-        let dropped = self.withdraw(id, number);
+        let dropped = self.withdraw(place, number);
         match dropped {
             Dropped::Unknown => return dropped,
             Dropped::Remaining => {}
-            Dropped::LastOfTopic => self.tree.remove(id),
+            Dropped::LastOfTopic => {
+                self.tree.remove(place);
+                self.follow();
+            }
         }
         let topics = &mut self.peers[number as usize].topics;
         topics.len -= 1;
         if topics.len == 0 {
             self.forget(peer, number);
         } else {
-            topics.tidy(|id| wants(&self.tree, &self.groups, id, number));
+            topics.tidy(|node| wants_any(&self.tree, &self.groups, node, number));
         }
         dropped
     }
@@ -141,15 +143,18 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let Some(&number) = self.numbers.get(&peer) else {
             return;
         };
-        let topics = self.forget(peer, number);
         let mut topic = Vec::new();
-        for id in topics.ids {
-            if self.withdraw(id, number) == Dropped::LastOfTopic {
-                self.tree.topic(id, &mut topic);
-                self.tree.remove(id);
-                unwanted(&topic);
+        loop {
+            // What is left of a node may move into another, which is listed then.
+            let nodes = std::mem::take(&mut self.peers[number as usize].topics.nodes);
+            if nodes.is_empty() {
+                break;
+            }
+            for node in sorted(nodes) {
+                self.withdraw_all(node, number, &mut topic, &mut unwanted);
             }
         }
+        self.forget(peer, number);
     }
 
     /// Calls `visit` with each topic that `peer` wants, in no order.
@@ -157,30 +162,29 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         let Some(&number) = self.numbers.get(&peer) else {
             return;
         };
-        let mut ids = self.peers[number as usize].topics.ids.clone();
-        ids.sort_unstable();
-        ids.dedup();
         let mut topic = Vec::new();
-        for id in ids {
-            if wants(&self.tree, &self.groups, id, number) {
-                self.tree.topic(id, &mut topic);
+        for node in sorted(self.peers[number as usize].topics.nodes.clone()) {
+            let wanted = |place: &Place| wants(&self.groups, self.tree.value(*place), number);
+            let mut places = self.tree.places(node).filter(wanted).peekable();
+            if places.peek().is_some() {
+                self.tree.spell(node, &mut topic);
+            }
+            let len = topic.len();
+            for place in places {
+                topic.extend_from_slice(self.tree.tail(place));
                 visit(&topic);
+                topic.truncate(len);
             }
         }
     }
 
     /// Calls `visit` with every peer that wants `text`; more than once when it wants several prefixes of it.
+    #[inline]
     pub fn for_each_match(&self, text: &[u8], mut visit: impl FnMut(K)) {
-        self.tree.walk(text, |id, _| {
-            match Wanted::unpack(self.tree.value(id)) {
-                None => {}
-                Some(Wanted::By(number)) => visit(self.peers[number as usize].key),
-                Some(Wanted::ByGroup(group)) => {
-                    for &number in &self.groups.item(group)[0] {
-                        visit(self.peers[number as usize].key);
-                    }
-                }
-            }
+        self.tree.walk(text, |value| {
+            for_each_member(&self.groups, value, |number| {
+                visit(self.peers[number as usize].key);
+            });
             true
         });
     }
@@ -231,30 +235,84 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         })
     }
 
-    /// Takes the peer's number back; returns what it had to undo.
-    fn forget(&mut self, key: K, number: u32) -> PeerTopics {
-        let topics = std::mem::take(&mut self.peers[number as usize].topics);
+    /// Notes in which nodes the topics are now that the tree has just moved.
+    fn follow(&mut self) {
+        let SubscriberTable {
+            tree,
+            groups,
+            peers,
+            ..
+        } = self;
+        for &(value, node) in tree.moved() {
+            for_each_member(groups, value, |number| {
+                let topics = &mut peers[number as usize].topics;
+                topics.list(node, |node| wants_any(tree, groups, node, number));
+            });
+        }
+    }
+
+    /// Notes that a peer wants something in a node.
+    fn list(&mut self, number: u32, node: u32) {
+        let SubscriberTable {
+            tree,
+            groups,
+            peers,
+            ..
+        } = self;
+        let topics = &mut peers[number as usize].topics;
+        topics.list(node, |node| wants_any(tree, groups, node, number));
+    }
+
+    /// Takes the number of a peer back that wants nothing any more.
+    fn forget(&mut self, key: K, number: u32) {
+        self.peers[number as usize].topics = PeerTopics::default();
         self.numbers.remove(&key);
         self.vacant.push(number);
         if self.numbers.is_empty() {
             (self.peers, self.numbers, self.vacant) = Default::default();
         }
-        topics
+    }
+
+    /// Takes a peer off all topics of a node, and calls `unwanted` with those that it was the last to want.
+    fn withdraw_all(
+        &mut self,
+        node: u32,
+        number: u32,
+        topic: &mut Vec<u8>,
+        unwanted: &mut impl FnMut(&[u8]),
+    ) {
+        let mut prefix = None;
+        let mut nth = 0;
+        while let Some(place) = self.tree.nth_place(node, nth) {
+            if self.withdraw(place, number) != Dropped::LastOfTopic {
+                nth += 1;
+                continue;
+            }
+            let prefix = *prefix.get_or_insert_with(|| {
+                self.tree.spell(node, topic);
+                topic.len()
+            });
+            topic.truncate(prefix);
+            topic.extend_from_slice(self.tree.tail(place));
+            self.tree.remove(place);
+            self.follow();
+            unwanted(topic);
+        }
     }
 
     /// Takes a peer off a topic; the last one stays noted, as the topic itself is to be removed then.
-    fn withdraw(&mut self, id: u32, number: u32) -> Dropped {
-        match Wanted::unpack(self.tree.value(id)) {
+    fn withdraw(&mut self, place: Place, number: u32) -> Dropped {
+        match Wanted::unpack(self.tree.value(place)) {
             Some(Wanted::By(only)) if only == number => Dropped::LastOfTopic,
             Some(Wanted::ByGroup(at)) => {
-                let group = &mut self.groups.item_mut(at)[0];
-                let Ok(place) = group.binary_search(&number) else {
+                let group = self.groups.item_mut(at);
+                let Ok(which) = group.binary_search(&number) else {
                     return Dropped::Unknown;
                 };
-                group.remove(place);
+                group.remove(which);
                 if let [only] = group[..] {
                     self.groups.remove(at);
-                    self.tree.set_value(id, Wanted::By(only).pack());
+                    self.tree.set_value(place, Wanted::By(only).pack());
                 } else if group.capacity() > 4 * group.len() {
                     group.shrink_to(2 * group.len());
                 }
@@ -265,31 +323,69 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
     }
 }
 
-/// Whether a peer wants the topic that has this id now, if there is one.
-fn wants(tree: &Tree, groups: &Slab<Vec<u32>>, id: u32, number: u32) -> bool {
-    match Wanted::unpack(tree.value(id)) {
-        None => false,
-        Some(Wanted::By(only)) => only == number,
-        Some(Wanted::ByGroup(group)) => groups.item(group)[0].binary_search(&number).is_ok(),
+#[inline]
+fn for_each_member(groups: &Slab<Vec<u32>>, value: u32, mut visit: impl FnMut(u32)) {
+    match Wanted::unpack(value) {
+        None => {}
+        Some(Wanted::By(number)) => visit(number),
+        Some(Wanted::ByGroup(group)) => groups.item(group).iter().for_each(|&number| visit(number)),
     }
 }
 
+/// Whether a peer wants the topic that has this value.
+fn wants(groups: &Slab<Vec<u32>>, value: u32, number: u32) -> bool {
+    match Wanted::unpack(value) {
+        None => false,
+        Some(Wanted::By(only)) => only == number,
+        Some(Wanted::ByGroup(group)) => groups.item(group).binary_search(&number).is_ok(),
+    }
+}
+
+/// Whether a peer wants any topic in this node, if there is one.
+fn wants_any(tree: &Tree, groups: &Slab<Vec<u32>>, node: u32, number: u32) -> bool {
+    tree.places(node)
+        .any(|place| wants(groups, tree.value(place), number))
+}
+
+fn sorted(mut nodes: Vec<u32>) -> Vec<u32> {
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
 impl PeerTopics {
-    /// Forgets the ids that mean nothing any more, once they are the most.
+    /// Notes a node, where `wanted` tells whether there is anything in one that the peer wants.
+    fn list(&mut self, node: u32, wanted: impl Fn(u32) -> bool) {
+        // Topics come in some order more often than not.
+        if self.nodes.last() != Some(&node) {
+            self.tidy(wanted);
+            self.nodes.push(node);
+        }
+    }
+
+    /// Forgets what is listed twice before there is room made for more, and nodes that mean nothing any more once they
+    /// are the most.
     fn tidy(&mut self, wanted: impl Fn(u32) -> bool) {
-        if self.ids.len() <= 2 * self.len + 16 {
+        let most = 2 * self.len + 16;
+        if self.nodes.len() < self.nodes.capacity() && self.nodes.len() <= most {
             return;
         }
-        self.ids.retain(|&id| wanted(id));
-        self.ids.sort_unstable();
-        self.ids.dedup();
-        self.ids.shrink_to(2 * self.len);
+        self.nodes = sorted(std::mem::take(&mut self.nodes));
+        if self.nodes.len() > most {
+            self.nodes.retain(|&node| wanted(node));
+            self.nodes.shrink_to(most);
+        }
+        if self.nodes.len() > self.nodes.capacity() / 2 {
+            self.nodes.reserve(self.nodes.len());
+        }
     }
 }
 
 impl Wanted {
     /// As the value of a topic: never 0, which means that nobody wants it.
     fn pack(self) -> u32 {
+        let (Wanted::By(number) | Wanted::ByGroup(number)) = self;
+        assert!(number < VALUE_MAX / 2, "2^30 of them do not fit in memory");
         match self {
             Wanted::By(number) => number * 2 + 1,
             Wanted::ByGroup(group) => (group + 1) * 2,
@@ -309,14 +405,34 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// Ids are given out again, so one may be listed often and still be wanted.
+    /// Nodes come and go, so one may be listed often and still be wanted.
     #[test]
-    fn tidying_leaves_each_wanted_id_once() {
+    fn tidying_leaves_each_wanted_node_once() {
         let mut topics = PeerTopics {
-            ids: [1, 2, 3].repeat(20),
-            len: 2,
+            nodes: [1, 2, 3].repeat(20),
+            len: 20,
         };
-        topics.tidy(|id| id != 2);
-        assert_eq!(topics.ids, [1, 3]);
+        topics.tidy(|_| unreachable!("there are few once each is there once"));
+        assert_eq!(topics.nodes, [1, 2, 3]);
+        topics.nodes = (0..30).collect();
+        topics.len = 2;
+        topics.tidy(|node| node % 10 == 7);
+        assert_eq!(topics.nodes, [7, 17, 27]);
+    }
+
+    /// What peers have to undo does not grow with how often the tree was rebuilt around their topics.
+    #[test]
+    fn the_comings_and_goings_of_others_leave_nothing_behind() {
+        let mut table = SubscriberTable::new();
+        table.add(b"stays/5", 1);
+        for _ in 0..100 {
+            for n in 0..1000 {
+                table.add(format!("stays/5{n:03}").as_bytes(), 2);
+                table.add(format!("stays/{n:03}").as_bytes(), 2);
+            }
+            table.remove_peer(2, |_| {});
+        }
+        assert!(table.peers[0].topics.nodes.len() < 32);
+        assert_eq!(table.remove(b"stays/5", 1), Dropped::LastOfTopic);
     }
 }

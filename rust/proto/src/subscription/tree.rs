@@ -1,147 +1,290 @@
-//! The radix tree under both tables: topics in, ids that stay, values of 32 bits beside them.
+//! The prefix tree under both tables: topics in, values beside them.
 
-use super::children::{ChildMaps, Children};
-use super::label::{LONGEST, Label, shared_prefix};
+use std::ops::Range;
+
+use super::block::{Block, ENTRY};
 use super::slab::Slab;
 
 const ROOT: u32 = 0;
 
-/// One edge of the tree and the topic that ends with it, if any: a cache line, and all that a search has to read of
-/// it but the id of the next.
+/// The longest text of an entry; longer topics become chains of nodes.
+///
+/// Whatever happens to a node moves its texts. Were they as long as topics, a peer that owns one huge topic could have
+/// all of it moved again and again by a few bytes each time.
+const LONGEST: usize = 2048;
+
+/// A node with more entries than this gives those that begin with the same byte to a node of their own, if any do.
+const CROWDED: usize = 128;
+
+/// As it does with more than so many whose first four bytes are the same: it would be slow to search.
+const ALIKE: usize = 8;
+
+/// As does one whose entries have more bytes than this. All bytes there are, with long texts behind them, would be too
+/// many; without any, as they are in the end, they are far fewer.
+const LARGEST: usize = 8192;
+const _: () = assert!(256 * (ENTRY + 1) + LONGEST < LARGEST);
+
+/// Marks the number of a text as that of the node below it. Otherwise it is the value of a topic.
+const NODE: u32 = 1 << 31;
+
+/// The highest value.
+pub(super) const VALUE_MAX: u32 = NODE - 1;
+
+/// What begins with one text: the topic that ends here, if any, and all that go on.
 #[derive(Default)]
-#[repr(align(64))]
 struct Node {
-    /// What this node adds to its parent's text. Empty for the root only.
-    label: Label,
+    /// What comes next of each, up to the end or to the node that has the rest.
+    block: Block,
     parent: u32,
     /// 0: no topic ends here.
     value: u32,
-    children: Children,
 }
 
-const _: () = assert!(size_of::<Node>() == 64);
+/// Where a topic is, until the tree is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) node: u32,
+    /// Its entry there, or `HERE` when it ends at the node.
+    at: u32,
+}
 
-/// A compressed prefix tree.
+const HERE: u32 = u32::MAX;
+
+impl Place {
+    fn entry(node: u32, at: usize) -> Place {
+        let at = at as u32; // of at most 2^16 entries
+        Place { node, at }
+    }
+
+    fn here(node: u32) -> Place {
+        Place { node, at: HERE }
+    }
+}
+
+/// A compressed prefix tree with many topics to a node, as a B-tree has them.
 ///
-/// Nodes are named by ids, not by references, so nothing here recurses and dropping a tree is dropping a few
-/// arrays, however deep the topics nest. The node of a topic keeps its id for as long as the topic has a value,
-/// whatever happens around it.
-///
-/// A node without a value exists because it branches, or because its label and its only child's are together
-/// longer than [`LONGEST`].
+/// A topic that is the beginning of others has a node; of all others, what they have in common lies in nodes only
+/// where these would be too crowded otherwise. Nodes are named by numbers, not by references, so nothing here recurses
+/// and dropping a tree is dropping what its nodes hold, however deep the topics nest.
 pub(super) struct Tree {
     nodes: Slab<Node>,
-    maps: ChildMaps,
     topics: usize,
+    /// The values that the last change put into other nodes than they were in, with these nodes.
+    moved: Vec<(u32, u32)>,
 }
 
 impl Tree {
     pub(super) fn new() -> Tree {
         Tree {
-            nodes: Slab::new(1),
-            maps: ChildMaps::new(),
+            nodes: Slab::new(),
             topics: 0,
+            moved: Vec::new(),
         }
     }
 
-    /// Number of topics with a value.
+    /// Number of topics.
     pub(super) fn len(&self) -> usize {
         self.topics
     }
 
-    /// The value of the topic with this id, 0 when there is none (any more).
-    pub(super) fn value(&self, id: u32) -> u32 {
-        self.nodes.get(id).map_or(0, |node| node[0].value)
+    /// The value of the topic at this place, 0 when there is none.
+    pub(super) fn value(&self, place: Place) -> u32 {
+        let Some(node) = self.nodes.get(place.node) else {
+            return 0;
+        };
+        let at = place.at as usize;
+        match place.at {
+            HERE => node.value,
+            _ if at < node.block.len() => value_of(node.block.number(at)),
+            _ => 0,
+        }
     }
 
     /// Sets the value of a topic; neither the old nor the new one is 0.
-    pub(super) fn set_value(&mut self, id: u32, value: u32) {
-        debug_assert!(value != 0 && self.value(id) != 0);
-        self.node_mut(id).value = value;
+    pub(super) fn set_value(&mut self, place: Place, value: u32) {
+        debug_assert!((1..=VALUE_MAX).contains(&value) && self.value(place) != 0);
+        let node = self.node_mut(place.node);
+        match place.at {
+            HERE => node.value = value,
+            at => node.block.set_number(at as usize, value),
+        }
     }
 
-    /// The id of a topic and its value; a topic that was not there gets `value`, and 0 is returned as its old one.
-    pub(super) fn insert(&mut self, topic: &[u8], value: u32) -> (u32, u32) {
-        debug_assert!(value != 0);
-        let id = self.place(topic);
-        let old = self.value(id);
+    /// The places of a node, in the order of their topics. Those without a topic have the value 0.
+    pub(super) fn places(&self, node: u32) -> impl Iterator<Item = Place> {
+        (0..).map_while(move |nth| self.nth_place(node, nth))
+    }
+
+    /// One of them.
+    pub(super) fn nth_place(&self, node: u32, nth: usize) -> Option<Place> {
+        let len = self.nodes.get(node)?.block.len();
+        match nth {
+            0 => Some(Place::here(node)),
+            _ if nth <= len => Some(Place::entry(node, nth - 1)),
+            _ => None,
+        }
+    }
+
+    /// The values that the last change put into other nodes than they were in, with these nodes.
+    pub(super) fn moved(&self) -> &[(u32, u32)] {
+        &self.moved
+    }
+
+    /// The place of a topic and its value; a topic that was not there gets `value`, and 0 is returned as its old one.
+    pub(super) fn insert(&mut self, topic: &[u8], value: u32) -> (Place, u32) {
+        debug_assert!((1..=VALUE_MAX).contains(&value));
+        self.moved.clear();
+        if self.nodes.len() == 0 {
+            let root = self.nodes.insert(Node::default());
+            debug_assert_eq!(root, ROOT);
+        }
+        let (mut id, mut rest) = (ROOT, topic);
+        while !rest.is_empty() {
+            let text = &rest[..rest.len().min(LONGEST)];
+            let block = &self.node(id).block;
+            let before = block.before(text);
+            if let Some((at, len)) = block.prefix(before, text) {
+                let (number, after) = (block.number(at), &rest[len..]);
+                if number & NODE != 0 {
+                    (id, rest) = (number & !NODE, after);
+                    continue;
+                }
+                if after.is_empty() {
+                    return (Place::entry(id, at), number);
+                }
+                // It is no longer the end of all that begin with it.
+                (id, rest) = (self.grow(id, at), after);
+                continue;
+            }
+            let extensions = block.extensions(before, text);
+            if extensions.is_empty() && text.len() == rest.len() {
+                self.node_mut(id).block.insert(before, text, value);
+                self.topics += 1;
+                return (self.settle(Place::entry(id, before), topic), 0);
+            }
+            let node = self.fold(id, extensions, text);
+            self.spread(id);
+            (id, rest) = (node, &rest[text.len()..]);
+        }
+        let node = self.node_mut(id);
+        let old = node.value;
         if old == 0 {
-            self.node_mut(id).value = value;
+            node.value = value;
             self.topics += 1;
         }
-        (id, old)
+        (Place::here(id), old)
     }
 
-    /// The id of a topic that has a value.
-    pub(super) fn find(&self, topic: &[u8]) -> Option<u32> {
-        let mut found = None;
-        self.walk(topic, |id, rest| {
-            found = (rest == 0).then_some(id);
-            true
-        });
-        found
+    /// The place of a topic.
+    pub(super) fn find(&self, topic: &[u8]) -> Option<Place> {
+        if self.topics == 0 {
+            return None;
+        }
+        let (mut id, mut rest) = (ROOT, topic);
+        while !rest.is_empty() {
+            let (at, number, after) = self.step(id, rest)?;
+            if number & NODE == 0 {
+                return after.is_empty().then(|| Place::entry(id, at));
+            }
+            (id, rest) = (number & !NODE, after);
+        }
+        (self.node(id).value != 0).then(|| Place::here(id))
     }
 
-    /// Calls `visit` with the id of every topic that `text` begins with, shortest first, and with how much of the
-    /// text is left behind it; until it returns false.
+    /// Calls `visit` with the value of every topic that `text` begins with, shortest first; until it returns false.
     #[inline]
-    pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32, usize) -> bool) {
+    pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32) -> bool) {
         if self.topics == 0 {
             return;
         }
         let (mut id, mut rest) = (ROOT, text);
         loop {
-            let node = self.node(id);
-            if node.value != 0 && !visit(id, rest.len()) {
+            let value = self.node(id).value;
+            if value != 0 && !visit(value) {
                 return;
             }
-            let Some(&byte) = rest.first() else { return };
-            let Some(child) = self.maps.find(&node.children, byte) else {
+            let Some((_, number, after)) = self.step(id, rest) else {
                 return;
             };
-            let Some(after) = rest.strip_prefix(self.node(child).label.as_slice()) else {
+            if number & NODE == 0 {
+                // Nothing here goes on behind it.
+                visit(number);
                 return;
-            };
-            (id, rest) = (child, after);
+            }
+            (id, rest) = (number & !NODE, after);
         }
     }
 
-    /// Takes the value of a topic away, and every node that is no longer needed.
-    pub(super) fn remove(&mut self, id: u32) {
-        debug_assert!(self.value(id) != 0);
-        self.node_mut(id).value = 0;
+    /// Which entry `text` begins with, its number, and what is left of the text.
+    #[inline]
+    fn step<'a>(&self, id: u32, text: &'a [u8]) -> Option<(usize, u32, &'a [u8])> {
+        let block = &self.node(id).block;
+        let (at, len) = block.prefix(block.before(text), text)?;
+        Some((at, block.number(at), &text[len..]))
+    }
+
+    /// Takes a topic out, and every node that is no longer needed.
+    pub(super) fn remove(&mut self, place: Place) {
+        debug_assert!(self.value(place) != 0);
+        self.moved.clear();
         self.topics -= 1;
         if self.topics == 0 {
             *self = Tree::new();
             return;
         }
-        let mut id = id;
-        while self.is_idle(id) && self.node(id).children.is_empty() {
-            let (parent, byte) = (self.node(id).parent, self.first_byte(id));
-            let mut children = self.node(parent).children;
-            self.maps.remove(&mut children, byte);
-            self.node_mut(parent).children = children;
-            self.nodes.remove(id);
-            id = parent;
+        let mut id = place.node;
+        match place.at {
+            HERE => self.node_mut(id).value = 0,
+            at => self.node_mut(id).block.remove(at as usize),
         }
-        // What is above it needs no look: this label has not become shorter.
-        self.join_child(id);
+        while id != ROOT {
+            let Node {
+                block,
+                parent,
+                value,
+            } = self.node(id);
+            let (parent, value) = (*parent, *value);
+            match (block.len(), value) {
+                (0, 0) => {
+                    let at = self.place_of(id);
+                    self.node_mut(parent).block.remove(at);
+                    self.nodes.remove(id);
+                    id = parent;
+                    // What is above may be needed for nothing else.
+                    continue;
+                }
+                (0, value) => {
+                    let at = self.place_of(id);
+                    self.node_mut(parent).block.set_number(at, value);
+                    self.nodes.remove(id);
+                    self.moved.push((value, parent));
+                }
+                (1, 0) => self.join(id),
+                _ => {}
+            }
+            return;
+        }
     }
 
-    /// Replaces what is in `topic` by the text of a topic.
-    pub(super) fn topic(&self, id: u32, topic: &mut Vec<u8>) {
-        // Labels come last to first: make room for all, then fill from the back.
-        let mut len = 0;
-        for id in self.ancestry(id) {
-            len += self.node(id).label.as_slice().len();
+    /// Replaces what is in `text` by the text that leads to a node.
+    pub(super) fn spell(&self, id: u32, text: &mut Vec<u8>) {
+        let mut steps = Vec::new();
+        let mut id = id;
+        while id != ROOT {
+            steps.push((self.node(id).parent, self.place_of(id)));
+            id = self.node(id).parent;
         }
-        topic.clear();
-        topic.resize(len, 0);
-        let mut end = len;
-        for id in self.ancestry(id) {
-            let label = self.node(id).label.as_slice();
-            topic[end - label.len()..end].copy_from_slice(label);
-            end -= label.len();
+        text.clear();
+        for &(id, at) in steps.iter().rev() {
+            text.extend_from_slice(self.node(id).block.text(at));
+        }
+    }
+
+    /// What a topic has behind the text of its node.
+    pub(super) fn tail(&self, place: Place) -> &[u8] {
+        match place.at {
+            HERE => &[],
+            at => self.node(place.node).block.text(at as usize),
         }
     }
 
@@ -150,217 +293,328 @@ impl Tree {
         if self.topics == 0 {
             return;
         }
+        if self.node(ROOT).value != 0 {
+            visit(&[]);
+        }
         let mut text = Vec::new();
-        let mut id = ROOT;
-        loop {
-            let node = self.node(id);
-            text.extend_from_slice(node.label.as_slice());
-            if node.value != 0 {
-                visit(&text);
-            }
-            if let Some(child) = self.maps.find_from(&node.children, 0) {
-                id = child;
+        // The nodes that the text leads through, with how much of it that is, and how many entries are done.
+        let mut open = vec![(ROOT, 0, 0)];
+        while let Some((id, len, done)) = open.last_mut() {
+            text.truncate(*len);
+            let block = &self.node(*id).block;
+            let at = *done;
+            if at == block.len() {
+                open.pop();
                 continue;
             }
-            // Nothing below: up to the nearest node with a child further on.
-            id = loop {
-                if id == ROOT {
-                    return;
-                }
-                let node = self.node(id);
-                text.truncate(text.len() - node.label.as_slice().len());
-                if let Some(next) = self.next_sibling(id) {
-                    break next;
-                }
-                id = node.parent;
-            };
+            *done += 1;
+            text.extend_from_slice(block.text(at));
+            let number = block.number(at);
+            if number & NODE == 0 {
+                visit(&text);
+                continue;
+            }
+            let id = number & !NODE;
+            if self.node(id).value != 0 {
+                visit(&text);
+            }
+            open.push((id, text.len(), 0));
         }
     }
 
-    /// The node where `topic` ends, made if need be.
-    fn place(&mut self, topic: &[u8]) -> u32 {
-        if self.nodes.len() == 0 {
-            let root = self.nodes.insert();
-            debug_assert_eq!(root, ROOT);
-        }
-        let (mut id, mut rest) = (ROOT, topic);
-        while let Some(&byte) = rest.first() {
-            let child = self.maps.find(&self.node(id).children, byte);
-            let label = child.map_or(&[][..], |child| self.node(child).label.as_slice());
-            let shared = shared_prefix(label, rest);
-            (id, rest) = match child {
-                Some(child) if shared == label.len() => (child, &rest[shared..]),
-                Some(child) if shared > 0 => {
-                    let upper = self.split(child, shared);
-                    // Now that they are shorter, either may fit together with a neighbour.
-                    self.join_child(child);
-                    self.join_child(id);
-                    (upper, &rest[shared..])
-                }
-                // No child, or an only child at another byte.
-                _ => {
-                    let (label, after) = rest.split_at(rest.len().min(LONGEST));
-                    (self.append(id, label), after)
-                }
-            };
-        }
-        id
-    }
-
-    /// A new child of `parent` at a byte that has none.
-    fn append(&mut self, parent: u32, label: &[u8]) -> u32 {
-        let id = self.nodes.insert();
-        *self.node_mut(id) = Node {
-            label: label.into(),
-            parent,
-            ..Node::default()
-        };
-        let mut children = self.node(parent).children;
-        let nodes = &self.nodes;
-        self.maps.insert(&mut children, label[0], id, |only| {
-            nodes.item(only)[0].label.as_slice()[0]
+    /// Makes a node of a topic that is an entry.
+    fn grow(&mut self, id: u32, at: usize) -> u32 {
+        let value = self.node(id).block.number(at);
+        let node = self.nodes.insert(Node {
+            block: Block::default(),
+            parent: id,
+            value,
         });
-        self.node_mut(parent).children = children;
-        id
+        self.node_mut(id).block.set_number(at, NODE | node);
+        self.moved.push((value, node));
+        node
     }
 
-    /// Puts a new node into the edge to `lower`, `at` bytes down; `lower` keeps its id.
-    fn split(&mut self, lower: u32, at: usize) -> u32 {
-        let upper = self.nodes.insert();
-        let node = self.node_mut(lower);
-        let parent = std::mem::replace(&mut node.parent, upper);
-        let (head, tail) = node.label.as_slice().split_at(at);
-        let (head, tail) = (Label::from(head), Label::from(tail));
-        node.label = tail;
-        *self.node_mut(upper) = Node {
-            label: head,
-            parent,
+    /// Puts entries that begin with `text` into a new node, which becomes the entry of that text. None are some, too:
+    /// then the text goes where they would be.
+    fn fold(&mut self, id: u32, entries: Range<usize>, text: &[u8]) -> u32 {
+        let node = self.nodes.insert(Node::default());
+        let all = &self.node(id).block;
+        let upper = all.replaced(entries.clone(), text, NODE | node);
+        let lower = Block::new(
+            all.entries()
+                .take(entries.end)
+                .skip(entries.start)
+                .map(|(longer, number)| (&longer[text.len()..], number)),
+        );
+        for number in lower.numbers() {
+            if number & NODE == 0 {
+                self.moved.push((number, node));
+            } else {
+                self.nodes.item_mut(number & !NODE).parent = node;
+            }
+        }
+        self.node_mut(id).block = upper;
+        *self.node_mut(node) = Node {
+            block: lower,
+            parent: id,
             value: 0,
-            children: Children::only(lower),
         };
-        self.replace_child(parent, upper);
-        upper
+        node
     }
 
-    /// Joins a node with its only child when the node is there for nothing else; the child keeps its id.
-    fn join_child(&mut self, upper: u32) {
-        let Some(lower) = self.node(upper).children.as_only() else {
-            return;
-        };
-        let head = self.node(upper).label.as_slice();
-        let tail = self.node(lower).label.as_slice();
-        if !self.is_idle(upper) || head.len() + tail.len() > LONGEST {
+    /// Gives entries to new nodes until none is crowded.
+    fn spread(&mut self, id: u32) {
+        let mut crowded = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next {
+            next = match excess(&self.node(id).block) {
+                Some((entries, len)) => {
+                    let text = self.node(id).block.text(entries.start)[..len].to_vec();
+                    let node = self.fold(id, entries, &text);
+                    crowded.push(node);
+                    Some(id)
+                }
+                None => crowded.pop(),
+            };
+        }
+    }
+
+    /// The place of a new topic once its node is not crowded.
+    fn settle(&mut self, place: Place, topic: &[u8]) -> Place {
+        let block = &self.node(place.node).block;
+        let alike = block.alike(place.at as usize);
+        if alike.len() > ALIKE {
+            let len = shared(block, &alike);
+            let text = block.text(alike.start)[..len].to_vec();
+            self.fold(place.node, alike, &text);
+        } else if excess(block).is_none() {
+            return place;
+        }
+        self.spread(place.node);
+        self.find(topic).expect("it was inserted")
+    }
+
+    /// Gives the only entry of a node to its parent, unless that would be too long there.
+    fn join(&mut self, id: u32) {
+        let Node { block, parent, .. } = self.node(id);
+        let (parent, at) = (*parent, self.place_of(id));
+        let above = &self.node(parent).block;
+        let text = [above.text(at), block.text(0)].concat();
+        if text.len() > LONGEST || above.size() + block.text(0).len() > LARGEST {
             return;
         }
-        let label = Label::joined(head, tail);
-        let parent = self.node(upper).parent;
-        let node = self.node_mut(lower);
-        (node.label, node.parent) = (label, parent);
-        self.replace_child(parent, lower);
-        self.nodes.remove(upper);
+        let number = block.number(0);
+        let above = &mut self.node_mut(parent).block;
+        above.remove(at);
+        above.insert(at, &text, number);
+        self.nodes.remove(id);
+        if number & NODE == 0 {
+            self.moved.push((number, parent));
+        } else {
+            self.node_mut(number & !NODE).parent = parent;
+        }
     }
 
-    /// Makes `child` the child of `parent` in place of the one that began with the same byte.
-    fn replace_child(&mut self, parent: u32, child: u32) {
-        let byte = self.first_byte(child);
-        let mut children = self.node(parent).children;
-        self.maps.replace(&mut children, byte, child);
-        self.node_mut(parent).children = children;
-    }
-
-    /// The child of the same parent with the next higher byte.
-    fn next_sibling(&self, id: u32) -> Option<u32> {
-        let siblings = &self.node(self.node(id).parent).children;
-        let from = self.first_byte(id).checked_add(1)?;
-        self.maps
-            .find_from(siblings, from)
-            .filter(|&next| next != id) // an only child
-    }
-
-    /// The node and those above it, the root left out.
-    fn ancestry(&self, id: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(id), |&id| Some(self.node(id).parent))
-            .take_while(|&id| id != ROOT)
-    }
-
-    /// Whether no topic ends here; the root always has its place.
-    fn is_idle(&self, id: u32) -> bool {
-        id != ROOT && self.node(id).value == 0
-    }
-
-    fn first_byte(&self, id: u32) -> u8 {
-        self.node(id).label.as_slice()[0]
+    /// Which of its parent's entries a node is.
+    fn place_of(&self, id: u32) -> usize {
+        let mut numbers = self.node(self.node(id).parent).block.numbers();
+        numbers
+            .position(|number| number == NODE | id)
+            .expect("a node is an entry of its parent")
     }
 
     fn node(&self, id: u32) -> &Node {
-        &self.nodes.item(id)[0]
+        self.nodes.item(id)
     }
 
     fn node_mut(&mut self, id: u32) -> &mut Node {
-        &mut self.nodes.item_mut(id)[0]
+        self.nodes.item_mut(id)
     }
+}
+
+fn value_of(number: u32) -> u32 {
+    if number & NODE == 0 { number } else { 0 }
+}
+
+/// What a crowded node should give away: some entries, and how many bytes of them stay.
+fn excess(block: &Block) -> Option<(Range<usize>, usize)> {
+    if block.len() <= CROWDED && block.size() <= LARGEST {
+        return None;
+    }
+    let is_large = block.size() > LARGEST;
+    let (mut most, mut group) = (0, 0..0);
+    let mut start = 0;
+    for end in 1..=block.len() {
+        if end < block.len() && block.first_byte(end) == block.first_byte(start) {
+            continue;
+        }
+        let gain = if is_large {
+            let bytes = |at| ENTRY + block.text(at).len();
+            (start..end).map(bytes).sum()
+        } else {
+            end - start
+        };
+        if gain > most {
+            (most, group) = (gain, start..end);
+        }
+        start = end;
+    }
+    if group.len() == 1 {
+        // Fewer there cannot be, as all begin with different bytes; but shorter they can.
+        let is_long = is_large && most > ENTRY + 1;
+        return is_long.then_some((group, 1));
+    }
+    let len = shared(block, &group);
+    Some((group, len))
+}
+
+/// How many bytes all of some texts have in common: as the texts are in order, what the outermost have.
+fn shared(block: &Block, group: &Range<usize>) -> usize {
+    let (first, last) = (block.text(group.start), block.text(group.end - 1));
+    first.iter().zip(last).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, HashMap};
 
-    /// Every node is there for a reason, knows its parent, and is counted.
-    fn check(tree: &Tree) {
-        let (mut pending, mut seen) = (vec![ROOT], 0);
-        while let Some(id) = pending.pop() {
-            let node = tree.node(id);
-            let children: BTreeSet<u32> = (0..=u8::MAX)
-                .filter_map(|byte| tree.maps.find(&node.children, byte))
-                .collect();
-            for &child in &children {
-                assert_eq!(tree.node(child).parent, id);
-            }
-            assert!(node.label.as_slice().len() <= LONGEST);
-            if tree.is_idle(id) {
-                assert!(!children.is_empty());
-                if let Some(only) = node.children.as_only() {
-                    let lengths = [id, only].map(|id| tree.node(id).label.as_slice().len());
-                    assert!(lengths[0] + lengths[1] > LONGEST, "{lengths:?}");
-                }
-            }
-            seen += 1;
-            pending.extend(children);
-        }
-        assert_eq!(seen, tree.nodes.len());
+    /// Topics with a value of each its own, and the nodes that they are known to be in.
+    struct Rig {
+        tree: Tree,
+        topics: BTreeMap<Vec<u8>, u32>,
+        nodes: HashMap<u32, u32>,
+        next: u32,
+        /// No node is there because its only entry would be too long elsewhere.
+        are_short: bool,
     }
 
-    /// Topics cut out of one long text anywhere, with one of three endings, in a scrambled order.
-    #[test]
-    fn no_node_outlives_its_reason() {
-        let text: Vec<u8> = (0..20_000_u32).map(|n| (n * n / 7) as u8).collect();
-        let mut random = 1_u64;
-        let mut next = |below: usize| {
-            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-            (random >> 33) as usize % below
-        };
-        let mut tree = Tree::new();
-        let mut topics: Vec<Vec<u8>> = Vec::new();
-        for round in 0..2000 {
-            let growing = round / 250 % 2 == 0;
-            if growing || topics.is_empty() {
-                let mut topic = text[..next(text.len())].to_vec();
-                topic.extend(&b"abc"[..next(3)]);
-                if tree.insert(&topic, 1).1 == 0 {
-                    topics.push(topic);
-                }
-            } else {
-                let topic = topics.swap_remove(next(topics.len()));
-                let id = tree.find(&topic).unwrap();
-                let mut spelled = Vec::new();
-                tree.topic(id, &mut spelled);
-                assert_eq!(spelled, topic);
-                tree.remove(id);
-            }
-            if !topics.is_empty() {
-                check(&tree);
+    impl Rig {
+        fn new(are_short: bool) -> Rig {
+            Rig {
+                tree: Tree::new(),
+                topics: BTreeMap::new(),
+                nodes: HashMap::new(),
+                next: 1,
+                are_short,
             }
         }
+
+        fn insert(&mut self, topic: Vec<u8>) {
+            let (place, old) = self.tree.insert(&topic, self.next);
+            assert_eq!(old, self.topics.get(&topic).copied().unwrap_or(0));
+            self.follow();
+            if old == 0 {
+                self.topics.insert(topic, self.next);
+                self.nodes.insert(self.next, place.node);
+                assert_eq!(self.tree.value(place), self.next);
+                self.next += 1;
+            }
+        }
+
+        fn remove(&mut self, topic: &[u8]) {
+            let place = self.tree.find(topic).unwrap();
+            self.tree.remove(place);
+            self.follow();
+            let value = self.topics.remove(topic).unwrap();
+            self.nodes.remove(&value);
+        }
+
+        fn follow(&mut self) {
+            for &(value, node) in self.tree.moved() {
+                self.nodes.insert(value, node);
+            }
+        }
+
+        /// Every node is there for a reason, within its limits, knows its parent, and is counted.
+        fn check(&self) {
+            let (mut pending, mut seen) = (vec![ROOT], 0);
+            while let Some(id) = pending.pop() {
+                let Node { block, value, .. } = self.tree.node(id);
+                assert!(excess(block).is_none());
+                if id != ROOT {
+                    assert!(block.len() > 0);
+                    assert!(!self.are_short || (block.len(), *value) != (1, 0));
+                }
+                for pair in 1..block.len() {
+                    let (text, next) = (block.text(pair - 1), block.text(pair));
+                    assert!(text < next && !next.starts_with(text) && next.len() <= LONGEST);
+                }
+                for number in block.numbers().filter(|number| number & NODE != 0) {
+                    assert_eq!(self.tree.node(number & !NODE).parent, id);
+                    pending.push(number & !NODE);
+                }
+                seen += 1;
+            }
+            assert_eq!(seen, self.tree.nodes.len());
+            let mut spelled = Vec::new();
+            for (topic, &value) in &self.topics {
+                let place = self.tree.find(topic).unwrap();
+                assert_eq!(self.tree.value(place), value);
+                assert_eq!(self.nodes[&value], place.node);
+                self.tree.spell(place.node, &mut spelled);
+                spelled.extend_from_slice(self.tree.tail(place));
+                assert_eq!(&spelled, topic);
+            }
+        }
+    }
+
+    /// A number below the given one.
+    fn random(seed: &mut u64, below: usize) -> usize {
+        *seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        (*seed >> 33) as usize % below
+    }
+
+    /// Grows and shrinks a tree of such topics again and again.
+    fn come_and_go(rounds: usize, are_short: bool, mut topic: impl FnMut(&mut u64) -> Vec<u8>) {
+        let mut rig = Rig::new(are_short);
+        let mut seed = 1;
+        for round in 0..rounds {
+            let growing = (round / (rounds / 6)).is_multiple_of(2);
+            if growing || rig.topics.is_empty() {
+                rig.insert(topic(&mut seed));
+            } else {
+                let at = random(&mut seed, rig.topics.len());
+                let topic = rig.topics.keys().nth(at).unwrap().clone();
+                rig.remove(&topic);
+            }
+            if round % 32 == 0 && !rig.topics.is_empty() {
+                rig.check();
+            }
+        }
+        while let Some(topic) = rig.topics.keys().next().cloned() {
+            rig.remove(&topic);
+        }
+        assert_eq!(rig.tree.nodes.len(), 0);
+    }
+
+    #[test]
+    fn parts_of_one_long_text_with_three_endings() {
+        let text: Vec<u8> = (0..20_000_u32).map(|n| (n * n / 7) as u8).collect();
+        come_and_go(900, false, |seed| {
+            let mut topic = text[..random(seed, text.len())].to_vec();
+            topic.extend(&b"abc"[..random(seed, 3)]);
+            topic
+        });
+    }
+
+    #[test]
+    fn numbers_of_few_digits() {
+        come_and_go(3000, true, |seed| {
+            format!("topic/{:04}/", random(seed, 2500)).into_bytes()
+        });
+        come_and_go(3000, true, |seed| {
+            random(seed, 1500).to_string().into_bytes()
+        });
+    }
+
+    #[test]
+    fn long_texts_of_all_first_bytes() {
+        come_and_go(900, false, |seed| {
+            let mut topic = vec![random(seed, 256) as u8; 1 + random(seed, 100)];
+            topic.resize(topic.len() + random(seed, 3000), 0);
+            topic
+        });
     }
 }
