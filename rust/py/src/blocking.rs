@@ -47,7 +47,7 @@ impl Slices {
             return deadline;
         }
         let end = Instant::now() + self.next;
-        self.next = (self.next * 2).min(self.longest);
+        self.next = (self.next * 4).min(self.longest);
         Some(deadline.map_or(end, |deadline| deadline.min(end)))
     }
 }

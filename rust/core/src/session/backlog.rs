@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that are worth the milliseconds that giving memory back costs.
 const LARGE: u64 = 8 << 20;
-/// How long no more than that must have waited.
-const AFTER: Duration = Duration::from_secs(1);
+/// How long no more than that must have waited. A burst that comes back sooner finds the memory still there.
+const AFTER: Duration = Duration::from_millis(100);
 
 /// Whether and when to give memory back.
 #[derive(Default)]
