@@ -91,8 +91,6 @@ def main() -> int:
         (arguments.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
         (arguments.out / "results.md").write_text(table)
         print(f"\nwritten: {arguments.out}/results.json and results.md")
-    if arguments.document:
-        arguments.document.write_text(report.splice(arguments.document.read_text(), table))
     missed = [row for row in rows if row.missed]
     # What a rival cannot do is a gap in the table; what pyzmq and we cannot is a fault of the bench or ours.
     failed = [row for row in rows if None in (row.medians[labels[0]], row.medians[row.ours])]
@@ -203,9 +201,6 @@ def parse() -> argparse.Namespace:
         "--smoke", action="store_true", help="does the harness work? the figures mean nothing"
     )
     parser.add_argument("--out", type=Path, help="folder for results.json and results.md")
-    parser.add_argument(
-        "--document", type=Path, help="put the table between this file's bench markers"
-    )
     arguments = parser.parse_args()
     if arguments.retries is None:
         arguments.retries = 0 if arguments.smoke or arguments.table == "issue" else 2

@@ -462,11 +462,7 @@ def main() -> int:
         "rows": report.as_json(bench.rows),
     }
     (out / "native.json").write_text(json.dumps(results, indent=1) + "\n")
-    table = report.markdown(results)
-    (out / "native.md").write_text(table)
-    if arguments.document:
-        text = arguments.document.read_text()
-        arguments.document.write_text(report.splice(text, table, "native"))
+    (out / "native.md").write_text(report.markdown(results))
     missed = [row for row in bench.rows if row.missed]
     elapsed = time.monotonic() - started
     print(f"\n{len(bench.rows)} rows in {elapsed:.0f} s, {len(missed)} below their target")
@@ -482,9 +478,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="just the tables whose heading holds this text")
     parser.add_argument("--profile", default="release", help="how cargo builds ours")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
-    parser.add_argument(
-        "--document", type=Path, help="put the tables between this file's native markers"
-    )
     return parser.parse_args()
 
 

@@ -209,6 +209,34 @@ def markdown(results: dict[str, Any]) -> str:
     return "\n".join(text) + "\n"
 
 
+def summary(results: dict[str, Any]) -> str:
+    """The rows with a target of their own, medians only, in one table."""
+    first = results["labels"][0]
+    head = ["", first, results["labels"][-1], "ratio", "wanted"]
+    machine = results["machine"]
+    what = ", ".join(
+        machine[name] if name == "date" else f"{name} {machine[name]}" for name in machine
+    )
+    text = [what, "", table_line(head), table_line(["---"] * len(head))]
+    for row in (Row(**row) for row in results["rows"]):
+        target = row.bound if row.bound is not None else row.targets.get(first)
+        if target in (None, NO_LESS, 1 / NO_LESS):
+            continue
+        sign = "≥" if row.higher_is_better else "≤"
+        figure = row.medians[row.ours] if row.bound is not None else row.ratio(first)
+        ratio = "" if row.bound is not None or figure is None else f"{figure:.2f}"
+        fulfilled = row.fulfils(figure, target)
+        cells = [f"{short_name(row)}, {row.unit}"]
+        cells += [short(row.medians.get(label), row.unit) for label in (first, row.ours)]
+        text.append(table_line([*cells, ratio, f"{sign} {target:.3g} {'✓' if fulfilled else '✗'}"]))
+    return "\n".join(text) + "\n"
+
+
+def short_name(row: Row) -> str:
+    """With the part of its group's name before the first comma, which says what the row is about."""
+    return f"{row.group.split(',')[0].split(':')[0]}: {row.name}"
+
+
 def table_line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 

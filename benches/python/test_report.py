@@ -70,3 +70,23 @@ def test_the_table_has_the_target_beside_what_was_measured():
 def test_names_of_cases_are_unique():
     names = [(case.group, case.name) for case in CASES]
     assert len(names) == len(set(names))
+
+
+def test_the_summary_has_what_has_a_target_of_its_own():
+    rows = [
+        row(300, targets={"pyzmq": 2.5}),
+        row(99),
+        Row("g", "bound", "KiB", {"pyzmq": 9.0, "zeroxide": 5.0}, bound=4, higher_is_better=False),
+    ]
+    text = report.summary(
+        {
+            "machine": {"date": "today", "Linux": "6"},
+            "labels": ["pyzmq", "zeroxide"],
+            "rows": report.as_json(rows),
+        }
+    )
+    assert text.splitlines()[0] == "today, Linux 6"
+    assert text.splitlines()[4:] == [
+        "| group: name, msgs/s | 100 | 300 | 3.00 | ≥ 2.5 ✓ |",
+        "| g: bound, KiB | 9 | 5 |  | ≤ 4 ✗ |",
+    ]
