@@ -140,6 +140,8 @@ def main() -> None:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
+        # What a batch read is looked up afterwards, of hundreds of them.
+        "spark.sql.streaming.minBatchesToRetain": "100000",
         **log_of.settings(),
         **dict(setting.split("=", 1) for setting in sys.argv[7:]),
     }
