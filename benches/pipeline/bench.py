@@ -276,13 +276,17 @@ def markdown(everything: dict[str, Any]) -> str:
     )
 
 
+def number(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
 def cells(row: dict[str, Any]) -> list[str]:
     """What was measured, and what was wanted."""
     shown = []
     for unit, middle in row["median"].items():
         values = [run[unit] for run in row["runs"]]
-        spread = f" ({min(values):.3g}-{max(values):.3g})" if len(values) > 1 else ""
-        shown.append(f"{middle:.3g}{spread} {unit}")
+        spread = f" ({number(min(values))}-{number(max(values))})" if len(values) > 1 else ""
+        shown.append(f"{number(middle)}{spread} {unit}")
     wanted = " or ".join(f"{bound:g} {unit}" for unit, bound in row["wanted"].items())
     mark = {True: " ✓", False: " ✗", None: ""}[row["reached"]]
     return [", ".join(shown), wanted + mark]

@@ -1,6 +1,6 @@
 """Puts what the benches wrote into the README and docs/benchmarks.md: `python benches/python/document.py [--results build/bench]`.
 
-The README gets the rows that have a target of their own, medians only; the page everything, and the pictures.
+The README gets the rows that have a target of their own, medians only, and the pipeline; the page everything, and the pictures.
 What was not run keeps what it had.
 """
 
@@ -36,7 +36,8 @@ def main() -> int:
         for picture in sorted(folder.glob("*.svg")):
             shutil.copy(picture, PICTURES)
     if (file := folder / "pipeline.md").is_file():
-        put(PAGE, "pipeline", file.read_text())
+        for document in (README, PAGE):
+            put(document, "pipeline", file.read_text())
     return 0
 
 
