@@ -37,7 +37,7 @@ SLOW = 25.0  # seconds that a count may be expected to take before it is left ou
 ABSENT = {
     "nanomsg": "NNG, its successor, stands for it (pynng)",
     "NSQ": "no Debian or PyPI package of nsqd, and the Go module proxy does not serve it",
-    "Kafka": "no Debian package; a download from the Apache mirrors would be needed",
+    "Kafka": "a log, and so it is beside the collector, in benches/pipeline",
     "ActiveMQ": "its server (Debian: activemq) wants a JVM, and a Python client would reach it over STOMP only",
     "Kestrel": "given up by its authors in 2015; no registry offers it",
     "ruby-nats": "NATS' former server in Ruby; nats-server took its place",
