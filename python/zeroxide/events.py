@@ -1,10 +1,10 @@
 """What happens to a socket's connections, as objects: `Socket.monitor_events`."""
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from . import _native
+from ._closing import Closing
 from .constants import Event
 from .error import Again
 
@@ -43,7 +43,7 @@ class SocketEvent:
     """How many events before this one were not kept, since 10,000 others had not been read."""
 
 
-class SocketEvents:
+class SocketEvents(Closing):
     """The events of a socket, to be iterated over, with ``for`` or ``async for``.
 
     The iteration ends when the socket or this is closed, and a ``for`` loop also when
@@ -111,17 +111,6 @@ class SocketEvents:
             if event is None:
                 raise StopAsyncIteration
             return event
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 async def readable(source: Any) -> None:

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from . import _native
+from ._closing import Closing
 from ._typing import ArrowData
 from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowledged, Refused
 
@@ -183,7 +184,7 @@ class _Base(_native.Producer):
         return f"<{type(self).__name__} {', '.join(self._endpoints)}{state}>"
 
 
-class Producer(_Base):
+class Producer(_Base, Closing):
     """Sends rows to a collector, or to several, and sees to it that each arrives once.
 
     Rows gather in batches: one goes when it has `batch_rows` rows or `batch_bytes`
@@ -312,17 +313,6 @@ class Producer(_Base):
                     threading.excepthook(
                         threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
                     )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _deliver(reference: "weakref.ref[Producer]") -> None:

@@ -14,6 +14,7 @@ import logging
 import secrets
 import time
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -71,9 +72,9 @@ class _Stager(Writer):
         self.options = options
         self.columns = [] if options.frame == "arrow" else check_loggable(schema)
 
+    @abstractmethod
     def transaction(self, task: Task) -> tuple[str, int]:
         """The query and the batch under which the log takes this task's rows once."""
-        raise NotImplementedError
 
     def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> Staged:
         """Stages all rows of one task, and returns when the collector has them."""

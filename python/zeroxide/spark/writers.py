@@ -4,6 +4,7 @@ Spark hands a writer record batches where it can. The streams of pyspark 4.0 kno
 which are made into batches here, so that nothing else needs to know.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
@@ -55,15 +56,15 @@ class Task:
         )
 
 
-class Writer:
+class Writer(ABC):
     """A writer of record batches."""
 
     def __init__(self, schema: StructType) -> None:
         self.schema = schema
 
+    @abstractmethod
     def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Writes all rows of one task."""
-        raise NotImplementedError
 
 
 class BatchWriter(Writer, DataSourceArrowWriter):
