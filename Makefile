@@ -45,7 +45,8 @@ faults:
 
 bench: bench-environment
 ifndef BENCH
-	cargo bench --bench queue --bench codec --bench routing --bench sockets
+	cargo bench -p zeroxide-benches
+	cargo bench --bench sockets
 endif
 	$(BENCH_PYTHON) benches/python/bench.py --out build/bench $(BENCH)
 	$(BENCH_PYTHON) benches/python/native.py --out build/bench $(BENCH)
