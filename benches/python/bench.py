@@ -74,7 +74,7 @@ def main() -> int:
         runs |= {label: [] for label in labels if label not in runs}
         runs_of[f"{case.group}: {case.name}"] = runs = {label: runs[label] for label in labels}
         for row in report.rows_of(case, runs):
-            print(report.line(row), flush=True)
+            progress.say(report.line(row))
             rows.append(row)
         progress.step()
     for share in OF_ITSELF:

@@ -110,13 +110,13 @@ def versions_of(name: str, system: System, server: Server | None) -> dict[str, s
 def measure(
     name: str, system: System, server: Server | None, settings: Settings, progress: Progress
 ) -> Results:
-    print(f"\n{name}", flush=True)
+    progress.say(f"\n{name}")
     repetitions = 1 if system.server else settings.repetitions
     results: Results = {"floods": {}, "sizes": {}}
     per_message = 0.0
     for count in settings.counts:
         if count * per_message > SLOW:
-            print(f"  {count:>9,} x 1 KiB would take over {SLOW:.0f} s")
+            progress.say(f"  {count:>9,} x 1 KiB would take over {SLOW:.0f} s")
             continue
         progress.show(f"{name}: {count:,} x 1 KiB")
         flood = median_of(name, server, {"size": 1024, "count": count}, repetitions)
@@ -124,11 +124,10 @@ def measure(
             continue
         results["floods"][count] = flood
         per_message = 1 / min(flood["rate"], flood["sender_rate"])
-        print(
+        progress.say(
             f"  {count:>9,} x 1 KiB: sent {report.short(flood['sender_rate'], 'msgs/s')}/s, received "
             f"{report.short(flood['rate'], 'msgs/s')}/s, mean {flood['mean_us']:.0f} us, "
             f"lost {count - flood['arrived']:,}, CPU {flood['cpu_us']:.3g} us",
-            flush=True,
         )
     for size, count in settings.sizes.items():
         fewer = count // 10 if system.server else count
@@ -137,13 +136,13 @@ def measure(
         if flood is not None:
             results["sizes"][size] = flood
             rate = report.short(flood["rate"], "msgs/s")
-            print(f"  {SIZES[size]:>9}: received {rate}/s", flush=True)
+            progress.say(f"  {SIZES[size]:>9}: received {rate}/s")
     task = {"size": 1024, "count": settings.sparse, "rate": 1000}
     progress.show(f"{name}: 1000 per second")
     if (sparse := median_of(name, server, task, 1)) is not None:
         results["sparse"] = sparse
         at = sparse["percentiles_us"]
-        print(
+        progress.say(
             f"  1000/s: p50 {at['0.5']:.0f} us, p99 {at['0.99']:.0f} us, p99.9 {at['0.999']:.0f} us"
         )
     return results

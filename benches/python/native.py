@@ -294,7 +294,7 @@ class Bench:
             bound=bound,
             noisy=noisy,
         )
-        print(report.line(row), flush=True)
+        self.progress.say(report.line(row))
         self.rows.append(row)
         return row
 

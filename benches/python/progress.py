@@ -22,5 +22,11 @@ class Progress:
         where = f"[{self.done + 1}/{self.steps}, {elapsed:.0f} s{about}]"
         print(f"\r\x1b[K{where} {name}", end="\r", file=sys.stderr, flush=True)
 
+    def say(self, text: str) -> None:
+        """A result, in place of the line."""
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(text, flush=True)
+
     def step(self) -> None:
         self.done += 1
