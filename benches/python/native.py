@@ -25,6 +25,7 @@ from pathlib import Path
 
 import report
 from cases import NO_LESS, SIZES
+from progress import Progress
 from report import Row
 from runner import machine_cpu, own_cpu
 
@@ -238,6 +239,13 @@ class Bench:
     def __init__(self, programs: dict[str, Program], settings: Settings, only: str) -> None:
         self.programs, self.settings, self.only = programs, settings, only.lower()
         self.rows: list[Row] = []
+        self.progress = Progress(len(self.tables))
+        self.table = ""
+
+    def run_all(self) -> None:
+        for table in self.tables:
+            table()
+            self.progress.step()
 
     def wants(self, group: str, name: str = "") -> bool:
         return self.only in f"{group} {name}".lower()
@@ -248,7 +256,9 @@ class Bench:
         """Every program in turn about, as often as asked for."""
         programs = {OURS: self.programs[OURS]} if ours_only else self.programs
         runs: report.Runs = {label: [] for label in programs}
-        for repetition in range(times or self.settings.repetitions):
+        times = times or self.settings.repetitions
+        for repetition in range(times):
+            self.progress.show(f"{self.table}: {repetition + 1} of {times}")
             labels = list(programs)
             for label in labels if repetition % 2 == 0 else reversed(labels):
                 before = (time.monotonic(), machine_cpu(), own_cpu())
@@ -294,11 +304,12 @@ class Bench:
             bound=bound,
             noisy=noisy,
         )
-        print(report.line(row), flush=True)
+        self.progress.say(report.line(row))
         self.rows.append(row)
         return row
 
     def heading(self, group: str) -> None:
+        self.table = group
         print(f"\n{group}", flush=True)
 
     def stream(
@@ -314,6 +325,17 @@ class Bench:
         )
 
     # ---- the tables
+
+    @property
+    def tables(self) -> tuple[Callable[[], None], ...]:
+        return (
+            self.streams,
+            self.round_trips,
+            self.calls,
+            self.within,
+            self.scaling,
+            self.giants,
+        )
 
     def streams(self) -> None:
         targets = {8: (2, 1.4), 64: (2, 1.4), 1024: (4, 1.5), 16384: (5, 1.7), 262144: (1.5, 1.2)}
@@ -477,15 +499,10 @@ def main() -> int:
     settings = QUICK if arguments.quick else FULL
     bench = Bench(programs, settings, arguments.only)
     started = time.monotonic()
-    for table in (
-        bench.streams,
-        bench.round_trips,
-        bench.calls,
-        bench.within,
-        bench.scaling,
-        bench.giants,
-    ):
-        table()
+    bench.run_all()
+    if not bench.rows:
+        print(f"no heading holds {arguments.only!r}")
+        return 0
     results = {
         "machine": report.machine([], versions),
         "settings": vars(settings),
