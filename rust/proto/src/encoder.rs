@@ -4,7 +4,7 @@
 //! buffer up to the cut, the body, the buffer up to the next cut, and so on.
 
 use crate::decoder::Framing;
-use crate::frame::Frame;
+use crate::frame::{Frame, INLINE_MAX};
 use crate::legacy;
 use crate::mechanisms::{Cipher, Content};
 use bytes::{Buf, Bytes};
@@ -97,6 +97,27 @@ impl Encoder {
         let more = frame.more();
         self.put(if more { MORE } else { 0 }, &[], frame);
         self.note_frame(more);
+    }
+
+    /// As [`put_data`](Self::put_data), if the frame is the usual one: small.
+    #[inline]
+    pub(crate) fn put_small(&mut self, frame: &Frame) -> bool {
+        if self.framing != Framing::V2 {
+            return false;
+        }
+        let Some(bytes) = frame.as_array() else {
+            return false;
+        };
+        let more = frame.more();
+        let flags = if more { MORE } else { 0 };
+        let end = self.buffer.len() + 2 + frame.len();
+        self.buffer.reserve(2 + INLINE_MAX);
+        self.buffer.extend_from_slice(&[flags, frame.len() as u8]);
+        self.buffer.extend_from_slice(bytes);
+        self.buffer.truncate(end);
+        self.backlog += 2 + frame.len();
+        self.note_frame(more);
+        true
     }
 
     #[inline]
