@@ -342,6 +342,37 @@ mod tests {
     }
 
     #[test]
+    fn small_frames_are_the_same_on_the_short_way() {
+        for more in [false, true] {
+            let (mut short, mut long) = (Encoder::new(Framing::V2), Encoder::new(Framing::V2));
+            for len in [0, 1, INLINE_MAX, INLINE_MAX + 1, 3] {
+                // What a frame holds beyond its body stays inside.
+                let mut frame =
+                    Frame::from_array(&[7; INLINE_MAX], len.min(INLINE_MAX) as u8, more);
+                if len > INLINE_MAX {
+                    frame = Frame::copy_from(&vec![7; len]);
+                    frame.set_more(more);
+                }
+                let small = short.put_small(&frame);
+                assert_eq!(small, len <= INLINE_MAX);
+                if !small {
+                    short.put_data(frame.clone());
+                }
+                long.put_data(frame);
+                assert_eq!(short.backlog(), long.backlog());
+                assert_eq!(short.in_message(), more);
+            }
+            assert_eq!(sent(&short), sent(&long));
+            let all = short.backlog();
+            short.transmitted(all);
+            assert_eq!(short.messages_sent(), if more { 0 } else { 5 });
+        }
+        for framing in [Framing::V1, Framing::Raw] {
+            assert!(!Encoder::new(framing).put_small(&Frame::new()));
+        }
+    }
+
+    #[test]
     fn lengths_beyond_255_take_the_long_form() {
         for (len, header) in [
             (255, &b"\0\xff"[..]),
