@@ -346,35 +346,36 @@ impl Pipe {
     ///
     /// # Errors
     /// Gives the message back when the pipe is full or the far end gone.
-    #[inline]
-    pub fn write(&mut self, message: Message) -> Result<(), Message> {
+    #[cfg(test)]
+    pub fn write(&mut self, mut message: Message) -> Result<(), Message> {
         if !self.check_write() {
             return Err(message);
         }
-        self.write_unchecked(message);
+        self.write_unchecked(&mut message);
         Ok(())
     }
 
     /// Writes a whole message the caller has just found room for with [`check_write`](Self::check_write), or one that
-    /// is exempt from the high-water mark (subscriptions, replies that must not block).
+    /// is exempt from the high-water mark (subscriptions, replies that must not block). What it leaves of the message is
+    /// to be dropped.
     #[inline]
-    pub fn write_unchecked(&mut self, message: Message) {
+    pub fn write_unchecked(&mut self, message: &mut Message) {
         if self.own().slot.is_some() {
             return self.replace_newest(message);
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
         self.publish_written();
-        message.for_each_frame(|frame| self.tx.push(frame));
+        message.take_frames(|frame| self.tx.push_taken(frame));
     }
 
     /// As [`write_unchecked`](Self::write_unchecked), where messages conflate.
     #[inline(never)]
-    fn replace_newest(&mut self, message: Message) {
+    fn replace_newest(&mut self, message: &mut Message) {
         self.written += 1;
         self.bytes_written += message.size() as u64;
         let Some(slot) = &self.own().slot else { return };
-        let replaced = lock(&slot.newest).replace(message);
+        let replaced = lock(&slot.newest).replace(std::mem::take(message));
         if replaced.is_some() {
             // Conflated away: the depth must not grow without bound.
             self.written -= 1;
@@ -391,7 +392,7 @@ impl Pipe {
     #[inline]
     pub fn write_copy(&mut self, message: &Message) {
         if self.own().slot.is_some() {
-            return self.write_unchecked(message.clone());
+            return self.write_unchecked(&mut message.clone());
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
@@ -410,7 +411,7 @@ impl Pipe {
         if self.own().slot.is_some() {
             // Conflating pipes carry single-part messages only; a part of a longer one replaces like a message.
             self.bytes_written -= frame.len() as u64;
-            return self.write_unchecked(Message::single(frame));
+            return self.write_unchecked(&mut Message::single(frame));
         }
         if frame.more() {
             self.open_frames += 1;
@@ -503,30 +504,41 @@ impl Pipe {
 
     /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
     /// the next.
-    #[inline]
     pub fn read(&mut self) -> Option<Message> {
-        if self.far().slot.is_some() {
-            return self.read_newest();
-        }
-        let head = self.rx.pop()?;
-        let message = if head.more() {
-            self.read_rest(head)
-        } else {
-            Message::single(head)
-        };
-        self.bytes_read += message.size() as u64;
-        self.count_read();
-        Some(message)
+        let mut message = Message::new();
+        self.read_to(&mut message).then_some(message)
     }
 
-    /// As [`read`](Self::read), where messages conflate.
-    #[inline(never)]
-    fn read_newest(&mut self) -> Option<Message> {
-        let slot = self.far().slot.as_ref()?;
-        let message = lock(&slot.newest).take()?;
+    /// As [`read`](Self::read), straight to where the message shall be, which is new. False when there is none.
+    #[inline]
+    pub fn read_to(&mut self, message: &mut Message) -> bool {
+        if self.far().slot.is_some() {
+            return self.read_newest(message);
+        }
+        if !self.rx.pop_to(message.head_mut()) {
+            return false;
+        }
+        if message.head().more() {
+            self.read_rest(message);
+        }
         self.bytes_read += message.size() as u64;
         self.count_read();
-        Some(message)
+        true
+    }
+
+    /// As [`read_to`](Self::read_to), where messages conflate.
+    #[inline(never)]
+    fn read_newest(&mut self, message: &mut Message) -> bool {
+        let Some(slot) = &self.far().slot else {
+            return false;
+        };
+        let Some(newest) = lock(&slot.newest).take() else {
+            return false;
+        };
+        *message = newest;
+        self.bytes_read += message.size() as u64;
+        self.count_read();
+        true
     }
 
     /// The next frame. Once the first frame of a message was read, the rest of it is there too.
@@ -544,9 +556,8 @@ impl Pipe {
     }
 
     #[inline(never)]
-    fn read_rest(&mut self, head: Frame) -> Message {
-        let mut more = head.more();
-        let mut message = Message::single(head);
+    fn read_rest(&mut self, message: &mut Message) {
+        let mut more = true;
         while more {
             // Writers flush at message ends only, so the rest is there; a missing frame would end the message early
             // rather than hang.
@@ -554,7 +565,6 @@ impl Pipe {
             more = frame.more();
             message.push(frame);
         }
-        message
     }
 
     #[inline]
