@@ -436,6 +436,87 @@ fn an_epoch_outlives_the_process_and_the_rows() {
 }
 
 #[test]
+fn what_has_no_rows_does_not_fill_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = LogConfig {
+        segment_bytes: 1 << 16,
+        max_producers: 100,
+        ..LogConfig::default()
+    };
+    let bytes = || -> u64 {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum()
+    };
+    let known = |log: &Log, epoch| {
+        assert_eq!(
+            (log.epoch("p"), log.last_seq("p")),
+            (Some(epoch), Some((epoch, 4)))
+        );
+        assert_eq!(log.published("q").unwrap().batch, epoch);
+        assert_eq!(log.next(), 5);
+        assert!(log.producers().0 <= 400, "the rest are forgotten");
+    };
+    let mut log = Log::open(folder.path(), config.clone()).unwrap();
+    let of = |epoch, first_seq| Origin {
+        producer: "p".into(),
+        epoch,
+        ..origin(first_seq)
+    };
+    log.append(&of(1, 0), &batch(0, 5)).unwrap();
+    log.seal().unwrap();
+    let active = folder.path().join("00000000000000000005.zlog");
+    let mut crashes = 0;
+    for epoch in 2..2000 {
+        let before = std::fs::read(&active).unwrap();
+        log.begin_epoch("p", epoch, epoch as i64).unwrap();
+        log.begin_epoch(&format!("p{epoch}"), 1, epoch as i64)
+            .unwrap();
+        log.append_published("q", epoch, 1, &[]).unwrap();
+        assert!(bytes() < 3 << 16, "{} at epoch {epoch}", bytes());
+        let after = std::fs::read(&active).unwrap();
+        if crashes < 3 && after.len() < before.len() {
+            // A crash between the snapshot and the segment, and one behind both.
+            crashes += 1;
+            for left in [before, after] {
+                let image = tempfile::tempdir().unwrap();
+                for name in ["00000000000000000000.zlog", "snapshot", "durable"] {
+                    std::fs::copy(folder.path().join(name), image.path().join(name)).unwrap();
+                }
+                std::fs::write(image.path().join(active.file_name().unwrap()), left).unwrap();
+                let log = Log::open(image.path(), config.clone()).unwrap();
+                assert!(log.epoch("p") >= Some(epoch - 1) && log.next() == 5);
+                assert_eq!(log.epoch(&format!("p{}", epoch - 1)), Some(1));
+                assert!(log.published("q").unwrap().batch >= epoch - 1);
+            }
+        }
+        if epoch % 500 == 0 {
+            // What comes behind is synced and read as before.
+            log.sync().unwrap();
+            assert_eq!(log.synced(), log.written());
+            known(&log, epoch);
+        }
+    }
+    known(&log, 1999);
+    assert_eq!(crashes, 3);
+    log.close().unwrap();
+    let mut log = Log::open(folder.path(), config).unwrap();
+    known(&log, 1999);
+    assert!(log.recovery().notes.is_empty() && log.recovery().dropped_bytes == 0);
+    log.append(&of(1999, 5), &batch(5, 3)).unwrap();
+    log.sync().unwrap();
+    let rows: usize = log
+        .reader()
+        .fetch(0, 8, 1 << 20)
+        .unwrap()
+        .iter()
+        .map(|frame| frame.batch.rows())
+        .sum();
+    assert_eq!(rows, 8);
+}
+
+#[test]
 fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();

@@ -9,7 +9,7 @@ use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::ring::Ring;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{PipeId, is_lapse};
 
 #[derive(Default)]
@@ -85,11 +85,11 @@ impl Pattern for Pub {
         self.publisher.forget(id, |_| {});
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         self.publisher.send(pipes, message)
     }
 
-    fn recv(&mut self, _: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<Option<PipeId>> {
         Err(Error::new(ErrorKind::NotSupported))
     }
 

@@ -12,10 +12,10 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
 #[derive(Default)]
@@ -35,6 +35,13 @@ pub(super) struct Rig {
     inbox: Arc<Inbox>,
     far: HashMap<PipeId, Pipe>,
     doomed: HashMap<PipeId, DoomReason>,
+}
+
+/// A message that was not sent, as the pattern left it.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) message: Message,
+    pub(super) error: Error,
 }
 
 /// The frames of a message as text; bytes that are none are escaped.
@@ -229,10 +236,10 @@ impl Rig {
         self.send_message(message(frames))
     }
 
-    pub(super) fn send_message(&mut self, message: Message) -> Result<(), Rejected> {
-        let result = self.pattern.send(&mut self.pipes, message);
+    pub(super) fn send_message(&mut self, mut message: Message) -> Result<(), Rejected> {
+        let result = self.pattern.send(&mut self.pipes, &mut message);
         self.finish_call();
-        result
+        result.map_err(|error| Rejected { message, error })
     }
 
     pub(super) fn recv(&mut self) -> Result<Text, ErrorKind> {
@@ -240,10 +247,16 @@ impl Rig {
     }
 
     pub(super) fn recv_from(&mut self) -> Result<(Text, Option<PipeId>), ErrorKind> {
-        let result = self.pattern.recv(&mut self.pipes);
+        let result = self.recv_message();
         self.finish_call();
-        match result {
-            Ok((message, from)) => Ok((text(&message), from)),
+        result.map(|(message, from)| (text(&message), from))
+    }
+
+    /// As [`recv_from`](Self::recv_from), before anything else happens.
+    pub(super) fn recv_message(&mut self) -> Result<(Message, Option<PipeId>), ErrorKind> {
+        let mut message = Message::new();
+        match self.pattern.recv(&mut self.pipes, &mut message) {
+            Ok(from) => Ok((message, from)),
             Err(error) => Err(error.kind()),
         }
     }
