@@ -303,11 +303,15 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.tell(MonitorEvent::new(kind, value, &self.endpoint));
+        if self.port.wants(kind) {
+            self.tell(MonitorEvent::new(kind, value, &self.endpoint));
+        }
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        if self.port.wants(kind) {
+            self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        }
     }
 
     fn tell(&self, event: MonitorEvent) {
@@ -451,14 +455,15 @@ impl EventHandler for Session {
 
     fn on_ready(&self, io: &mut Reactor, ready: Readiness) {
         let mut state = self.lock();
-        match &mut state.link {
-            Link::Up(up) => {
-                up.readable |= ready.is_readable();
-                up.writable |= ready.is_writable();
-                up.hung_up |= ready.is_hangup();
-            }
-            Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
-            _ => {}
+        if let Link::Connecting { .. } = state.link
+            && ready.is_writable()
+        {
+            self.connect_finished(&mut state, io);
+        }
+        if let Link::Up(up) = &mut state.link {
+            up.readable |= ready.is_readable();
+            up.writable |= ready.is_writable();
+            up.hung_up |= ready.is_hangup();
         }
         self.drive(&mut state, io);
     }

@@ -249,8 +249,12 @@ impl SocketPort for Core {
         self.unread.load(Ordering::Relaxed) >= UNREAD_MAX
     }
 
+    fn wants(&self, kind: EventKind) -> bool {
+        self.monitor_mask.load(Ordering::Acquire) & kind as u32 != 0
+    }
+
     fn emit(&self, event: MonitorEvent) {
-        if self.monitor_mask.load(Ordering::Acquire) & event.kind as u32 != 0 {
+        if self.wants(event.kind) {
             self.send_event(&event);
         }
     }
