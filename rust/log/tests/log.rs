@@ -1,5 +1,9 @@
 //! What goes in comes out: offsets, origins, restarts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
 use zeroxide_log::{
     Batch, BatchBuilder, Hold, Log, LogConfig, LogError, MAX_NAMES, ONLY_BATCH, Origin, Row,
 };
@@ -537,6 +541,38 @@ fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
     log.close().unwrap();
     let log = Log::open(folder.path(), LogConfig::default()).unwrap();
     assert_eq!((log.next(), log.recovery().dropped_bytes), (4, 0));
+}
+
+/// Memory that is counted for as long as somebody has it.
+struct Counted(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn two_batches_of_a_transaction_are_in_memory_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (here, mut most) = (Arc::new(AtomicUsize::new(0)), 0);
+    let mut bytes = Vec::new();
+    batch(0, 100).encode(&mut bytes);
+    let batches = (0..50).map(|_| {
+        let counted = Counted(bytes.clone(), here.clone());
+        most = most.max(here.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok::<_, LogError>(Batch::decode(Bytes::from_owner(counted)).unwrap())
+    });
+    let published = log.append_published_from("q", 1, 1, batches).unwrap();
+    assert_eq!(published.range, 0..5000);
+    assert_eq!((most, here.load(Ordering::Relaxed)), (2, 0));
 }
 
 #[test]
