@@ -606,6 +606,8 @@ fn bytes_are_weighed_row_by_row() {
         assert!((4000..=6500).contains(&(after(50, 100_000) - 50)));
         let large = after(10_000, 100_000) - 10_000;
         assert!((90..=101).contains(&large), "{large}");
+        let over_segments = after(10_000, 500_000) - 10_000;
+        assert!((450..=505).contains(&over_segments), "{over_segments}");
         assert_eq!(after(10_007, 1), 10_008, "at least one");
         assert_eq!(after(10_999, 0), 11_000);
         assert_eq!(after(11_000, 5), 11_000, "there is none");
@@ -629,7 +631,11 @@ fn bytes_are_weighed_row_by_row() {
     check(&log);
     log.close().unwrap();
     // From files that nobody has walked yet.
-    check(&Log::open(folder.path(), config).unwrap());
+    let mut log = Log::open(folder.path(), config).unwrap();
+    check(&log);
+    log.append(&Origin::plain(1), &batch(0, 1000)).unwrap();
+    let after = log.reader().offset_after(10_990, 30_000).unwrap();
+    assert_eq!(after, 11_000, "what is not on disk does not count");
 }
 
 #[test]
