@@ -56,7 +56,7 @@ pub use crate::options::{
 pub use crate::patterns::{Counters, DropReason};
 pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, poll};
 pub use crate::proxy::{Proxy, SideStats};
-pub use crate::signal::{Wakes, deferring_wakes};
+pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
 pub use crate::socket::{
     Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
     SocketStats, Wait,
