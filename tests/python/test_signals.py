@@ -176,8 +176,8 @@ def test_interrupt_main_while_others_wait_for_the_same(zmq, context):
         with pytest.raises(KeyboardInterrupt):
             interrupt_soon()
             call()
-    for socket, other in zip(sockets, others, strict=True):
-        socket.close()
+    for waited_for, other in zip(sockets, others, strict=True):
+        waited_for.close()
         with pytest.raises(zmq.ZMQError):
             other.result()
 
