@@ -10,11 +10,14 @@ use super::{Connection, Link, Session, State, engine_config};
 use crate::connecter::Setback;
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, Token};
 use crate::transports::{Opening, Socks, Stream, Target, Targets, Transport};
 
 /// How often it looks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
+
+/// How long an attempt that the peer has not answered keeps others waiting who connect to the same address.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How much of a conversation with a proxy is received at a time.
 const HEARD_MAX: usize = 512;
@@ -77,19 +80,41 @@ impl Session {
         }
     }
 
-    /// Tries the addresses of this round one after the other until one connects or hangs on.
+    /// Tries the addresses of this round one after the other until one connects, hangs on, or has to wait for its turn.
     pub(super) fn try_next(&self, state: &mut State, io: &mut Reactor) {
         loop {
-            let Some(connecter) = &mut state.connecter else {
+            let (Some(connecter), Some(token)) = (&mut state.connecter, state.token) else {
                 return;
             };
             let Some(target) = connecter.next_target() else {
                 return self.wait_for_next_round(state, io);
             };
-            match self.open(connecter.transport, &target, state, io) {
-                Ok(()) => return,
-                Err(error) => self.attempt_failed(state, &error),
+            let turn = match connecter.turn.take() {
+                Some(turn) => turn,
+                None => io.ask_for_turn(target.address(), token),
+            };
+            let come = io.has_come(&turn);
+            connecter.turn = Some(turn);
+            if !come {
+                connecter.put_back(target);
+                state.link = Link::Queued;
+                return;
             }
+            connecter.patience = io.now().checked_add(PATIENCE);
+            match self.open(connecter.transport, &target, token, state, io) {
+                Ok(()) => return,
+                Err(error) => self.attempt_failed(state, io, &error),
+            }
+        }
+    }
+
+    /// Lets the next one connect to the address.
+    pub(super) fn give_turn_back(&self, state: &mut State, io: &mut Reactor) {
+        if let Some(connecter) = &mut state.connecter
+            && let Some(turn) = connecter.turn.take()
+        {
+            connecter.patience = None;
+            io.give_turn_back(turn);
         }
     }
 
@@ -97,23 +122,31 @@ impl Session {
         &self,
         transport: &dyn Transport,
         target: &Target,
+        token: Token,
         state: &mut State,
         io: &mut Reactor,
     ) -> Result<()> {
-        let Some(token) = state.token else {
-            return Ok(());
-        };
         let Opening {
-            stream,
-            connected,
+            mut stream,
+            mut connected,
             proxy,
         } = transport.open(target, &self.options)?;
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
+        if !connected {
+            self.emit(EventKind::ConnectDelayed, 0);
+            // Within one machine the kernels have done with it by now.
+            match stream.is_connected() {
+                Ok(by_now) => connected = by_now,
+                Err(error) => {
+                    io.unwatch(stream.fd());
+                    return Err(error.into());
+                }
+            }
+        }
         if connected {
             self.connected(state, io, stream, proxy, deadline);
         } else {
-            self.emit(EventKind::ConnectDelayed, 0);
             state.link = Link::Connecting {
                 stream,
                 proxy,
@@ -126,7 +159,7 @@ impl Session {
     /// The connecting stream became writable: either it is up or it failed.
     pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
         let Link::Connecting {
-            stream,
+            mut stream,
             proxy,
             deadline,
         } = std::mem::replace(&mut state.link, Link::Idle)
@@ -140,13 +173,14 @@ impl Session {
     }
 
     fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {
-        self.attempt_failed(state, error);
+        self.attempt_failed(state, io, error);
         io.unwatch(stream.fd());
         drop(stream);
         self.try_next(state, io);
     }
 
-    fn attempt_failed(&self, state: &mut State, error: &Error) {
+    fn attempt_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
+        self.give_turn_back(state, io);
         self.emit_because(EventKind::Closed, error.errno() as u64, error);
         if let Some(connecter) = &mut state.connecter
             && error.kind() == error::ErrorKind::ConnectionRefused
@@ -165,7 +199,7 @@ impl Session {
         deadline: Option<Instant>,
     ) {
         let Some(proxy) = proxy else {
-            return self.up(state, io, stream, &[]);
+            return self.up(state, io, stream, None);
         };
         // The conversation is a part of the attempt, and a handshake as well.
         let limit = in_future(io, self.options.handshake_ivl);
@@ -194,21 +228,24 @@ impl Session {
             return;
         };
         match answer {
-            Ok(heard) => self.up(state, io, stream, &heard.unwrap_or_default()),
+            Ok(heard) => self.up(state, io, stream, heard),
             Err(error) => self.connect_failed(state, io, stream, &error),
         }
     }
 
-    /// The peer can be talked to, and has been `heard` saying this.
-    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: &[u8]) {
+    /// The peer can be talked to. Behind a proxy's answer it has been `heard` saying this, and may have said more.
+    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: Option<Vec<u8>>) {
         self.party().address = stream.peer_name();
         self.emit(EventKind::Connected, stream.id());
         let mut engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
-        if !heard.is_empty() {
+        if let Some(heard) = heard.as_ref().filter(|heard| !heard.is_empty()) {
             engine.input().extend_from_slice(heard);
             engine.handle_input(io.now());
         }
-        state.link = Link::Up(Box::new(Connection::new(engine, stream)));
+        let mut up = Connection::new(engine, stream);
+        // Otherwise an event tells of its first words.
+        up.readable = heard.is_some();
+        state.link = Link::Up(Box::new(up));
         self.traffic(state, io);
     }
 

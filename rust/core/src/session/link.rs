@@ -14,7 +14,8 @@ use crate::reactor::Reactor;
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How much unwanted input it throws away in one go.
+/// How much unwanted input it throws away in one go, at first and then.
+const SINK_MIN: usize = 64;
 const SINK_MAX: usize = 16 * 1024;
 /// How much of it in a turn of the I/O thread.
 const SINK_BUDGET: usize = 1 << 20;
@@ -33,10 +34,12 @@ impl Session {
         self.notice_close(state, io);
         self.check_revoked(state, io);
         self.check_lease(state, io.now());
+        self.check_patience(state, io);
         match &state.link {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
             Link::Waiting { until } if *until <= io.now() => self.start_round(state, io),
+            Link::Queued => self.try_next(state, io),
             Link::Connecting {
                 deadline: Some(deadline),
                 ..
@@ -79,6 +82,11 @@ impl Session {
             Some(reason) => Input::Closed(reason),
             None => self.input(state, io.now(), READ_BUDGET),
         };
+        if let Link::Up(up) = &state.link
+            && up.was_ready
+        {
+            self.give_turn_back(state, io);
+        }
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
             state.backlog.note(pipe.queued_bytes(), io.now());
@@ -90,6 +98,15 @@ impl Session {
         }
         if let Input::Closed(reason) = input {
             self.lost(state, io, &reason);
+        }
+    }
+
+    /// Others have waited long enough for this attempt.
+    fn check_patience(&self, state: &mut State, io: &mut Reactor) {
+        let connecter = state.connecter.as_ref();
+        let patience = connecter.and_then(|connecter| connecter.patience);
+        if patience.is_some_and(|until| until <= io.now()) {
+            self.give_turn_back(state, io);
         }
     }
 
@@ -167,7 +184,8 @@ impl Session {
         let mut heard = 0;
         let ended = loop {
             sink.clear();
-            sink.reserve(SINK_MAX);
+            // As a rule there is nothing, or the end.
+            sink.reserve(if heard == 0 { SINK_MIN } else { SINK_MAX });
             match stream.recv(&mut sink) {
                 Ok(0) => break true,
                 Ok(n) => heard += n,
@@ -203,8 +221,9 @@ impl Session {
             Link::Connecting { stream, .. }
             | Link::Asking { stream, .. }
             | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
-            Link::Idle | Link::Resolving | Link::Waiting { .. } => {}
+            Link::Idle | Link::Resolving | Link::Waiting { .. } | Link::Queued => {}
         }
+        self.give_turn_back(state, io);
     }
 
     /// The connection is over.
@@ -288,14 +307,18 @@ impl Session {
             Link::Waiting { until } => Some(*until),
             Link::Connecting { deadline, .. } | Link::Asking { deadline, .. } => *deadline,
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
-            Link::Idle | Link::Resolving => None,
+            Link::Idle | Link::Resolving | Link::Queued => None,
         };
         // Draining has taken the deadline over.
         let closing = match state.link {
             Link::Draining { .. } => None,
             _ => state.closing.flatten(),
         };
-        let times = [link, closing, state.backlog.poll_timeout()];
+        let patience = state
+            .connecter
+            .as_ref()
+            .and_then(|connecter| connecter.patience);
+        let times = [link, closing, patience, state.backlog.poll_timeout()];
         if let Some(at) = times.into_iter().flatten().min() {
             io.set_timer(token, at);
         }

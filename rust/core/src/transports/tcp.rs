@@ -4,7 +4,7 @@ mod address;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
@@ -17,6 +17,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
 use crate::resolver::{self, HostPort, Job};
 use crate::sys::stream::adopt;
+
+/// How many bytes the kernel may hold beyond those that are on their way. A backlog waits above, in messages that count
+/// against the high-water mark; in the kernel it would be megabytes, out of the caches before the peer reads them. What
+/// is on its way has no such limit, however long the way is. Half of it left is when the kernel asks for more.
+const UNSENT_MAX: u32 = 256 * 1024;
 
 /// See the module text.
 pub(super) struct Tcp;
@@ -96,7 +101,7 @@ impl Transport for Tcp {
                 _ => return Err(Error::from(error).about(target)),
             },
         };
-        let stream = Stream { fd: socket.into() };
+        let mut stream = Stream::from(OwnedFd::from(socket));
         if connected {
             stream.take_error()?;
         }
@@ -124,8 +129,8 @@ impl Listen for TcpListener {
         let Some((fd, peer)) = super::accept(self.fd())? else {
             return Ok(None);
         };
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         if !self.filters.is_empty() {
-            let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
             let admitted = peer
                 .is_some_and(|peer| self.filters.iter().any(|filter| filter.contains(peer.ip())));
             if !admitted {
@@ -136,7 +141,7 @@ impl Listen for TcpListener {
                 ));
             }
         }
-        Ok(Some(Stream { fd }))
+        Ok(Some(Stream { fd, peer }))
     }
 
     fn endpoint(&self) -> String {
@@ -302,8 +307,10 @@ fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
 fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     // Batches are made above; the kernel holding back the last small segment would only add delay.
     socket.set_tcp_nodelay(true)?;
-    if let Some(size) = options.sndbuf {
-        socket.set_send_buffer_size(size)?;
+    match options.sndbuf {
+        Some(size) => socket.set_send_buffer_size(size)?,
+        // A system that does not know this queues more, that is all.
+        None => drop(socket.set_tcp_notsent_lowat(UNSENT_MAX)),
     }
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;

@@ -63,7 +63,9 @@ fn connect(address: &str, options: &Options) -> Result<Stream> {
 
 fn try_target(target: &Target, options: &Options) -> Result<Stream> {
     let Opening {
-        stream, connected, ..
+        mut stream,
+        connected,
+        ..
     } = TCP.open(target, options)?;
     if !connected {
         until_ready(stream.fd());
@@ -319,6 +321,23 @@ fn options_reach_the_socket_on_both_sides() {
     let v6 = listen("[::1]:0", &options).unwrap();
     let near = connect(&address(&*v6), &options).unwrap();
     assert_eq!(SockRef::from(&near.fd).tclass_v6().unwrap(), 0x28);
+}
+
+#[test]
+fn the_kernel_holds_little_that_is_not_sent_unless_it_is_told_how_much() {
+    let mut options = options();
+    let plain = SockRef::from(&Socket::new(Domain::IPV4, Type::STREAM, None).unwrap())
+        .tcp_notsent_lowat()
+        .unwrap();
+    for (sndbuf, expected) in [(None, UNSENT_MAX), (Some(50_000), plain)] {
+        options.sndbuf = sndbuf;
+        let listener = listen("127.0.0.1:0", &options).unwrap();
+        let near = connect(&address(&*listener), &options).unwrap();
+        for stream in [near, accept(&*listener)] {
+            let unsent = SockRef::from(&stream.fd).tcp_notsent_lowat().unwrap();
+            assert_eq!(unsent, expected);
+        }
+    }
 }
 
 #[test]
