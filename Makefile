@@ -14,7 +14,7 @@ help:
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
-	@echo 'make bench     side by side with pyzmq, pyomq and libzmq; make bench-quick: the same, shorter'
+	@echo 'make bench     side by side with pyzmq, pyomq, libzmq and other systems (BENCH="--quick --only tcp" is a part of it)'
 	@echo 'make bench-pipeline  producers, a collector and Spark, and Kafka with Spark beside them (PIPELINE=--quick)'
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
@@ -44,16 +44,19 @@ faults:
 	$(VENV_PYTHON) -m pytest tests/spark/test_faults.py -v
 
 bench: bench-environment
-	cargo bench --bench queue --bench codec --bench routing --bench sockets
-	$(BENCH_PYTHON) benches/python/bench.py --out build/bench
-	$(BENCH_PYTHON) benches/python/native.py --out build/bench
-	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench
+ifndef BENCH
+	cargo bench -p zeroxide-benches
+	cargo bench --bench sockets
+endif
+	$(BENCH_PYTHON) benches/python/bench.py --out build/bench $(BENCH)
+	$(BENCH_PYTHON) benches/python/native.py --out build/bench $(BENCH)
+	$(BENCH_PYTHON) benches/python/dissect.py --out build/bench $(BENCH)
+ifndef BENCH
 	$(VENV_PYTHON) -m pytest benches/python --results build/bench/results.json
+endif
 
-bench-quick: bench-environment
-	$(BENCH_PYTHON) benches/python/bench.py --quick --out build/bench
-	$(BENCH_PYTHON) benches/python/native.py --quick --out build/bench
-	$(BENCH_PYTHON) benches/python/dissect.py --quick --out build/bench
+bench-quick:
+	$(MAKE) bench BENCH=--quick
 
 # Producer, collector and Spark together, on the disk that build/ is on; PIPELINE=--quick is shorter.
 bench-pipeline:

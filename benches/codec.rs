@@ -1,5 +1,5 @@
-//! The protocol without a network: what a message costs from one engine's `send` to the other's event, and what
-//! matching a topic costs. Copying the bytes from one engine to the other stands in for the kernel.
+//! The protocol without a network: what a message costs from one engine's `send` to the other's event. Copying the bytes
+//! from one engine to the other stands in for the kernel.
 
 use std::hint::black_box;
 use std::io::IoSlice;
@@ -9,20 +9,20 @@ use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::mechanisms::curve::{CURVE, KeyPair, SECRET_KEY, SERVER_KEY};
 use zeroxide_proto::socket_type::SocketType;
-use zeroxide_proto::subscription::SubscriberTable;
 use zeroxide_proto::{Engine, EngineConfig, Event, MechanismConfig};
 
 mod timing;
 
-use timing::measure;
+use timing::{Rows, measure};
 
 fn main() {
-    engines();
-    encrypted();
-    subscriptions();
+    timing::run("codec", |rows| {
+        engines(rows);
+        encrypted(rows);
+    });
 }
 
-fn engines() {
+fn engines(rows: &mut Rows<'_>) {
     for (size, count) in [
         (8, 1000),
         (64, 1000),
@@ -32,12 +32,12 @@ fn engines() {
     ] {
         let one = EngineConfig::new(SocketType::Push);
         let other = EngineConfig::new(SocketType::Pull);
-        engine_to_engine("engine to engine", one, other, size, count);
+        engine_to_engine(rows, "engine to engine", [one, other], size, count);
     }
 }
 
 /// What encryption costs is the difference to the rows above: sealed by one engine, opened by the other.
-fn encrypted() {
+fn encrypted(rows: &mut Rows<'_>) {
     let server = KeyPair::from_secret([1; 32]);
     let secret = (SECRET_KEY, Bytes::from(vec![1; 32]));
     let public = (SERVER_KEY, Bytes::copy_from_slice(&server.public));
@@ -55,14 +55,21 @@ fn encrypted() {
             as_server: true,
             ..EngineConfig::new(SocketType::Pull)
         };
-        engine_to_engine("engine to engine, CURVE", one, other, size, count);
+        engine_to_engine(rows, "engine to engine, CURVE", [one, other], size, count);
     }
 }
 
-fn engine_to_engine(name: &str, one: EngineConfig, other: EngineConfig, size: usize, count: usize) {
+fn engine_to_engine(
+    rows: &mut Rows<'_>,
+    name: &str,
+    ends: [EngineConfig; 2],
+    size: usize,
+    count: usize,
+) {
+    let [one, other] = ends;
     let (mut push, mut pull) = connected(one, other);
     let frame = Frame::from(vec![7; size]);
-    measure(&format!("{name}, {size} B"), count, || {
+    measure(rows, &format!("{name}, {size} B"), count, || {
         let mut sent = 0;
         let mut arrived = 0;
         while arrived < count {
@@ -117,21 +124,4 @@ fn frames(engine: &mut Engine) -> usize {
         }
     }
     count
-}
-
-fn subscriptions() {
-    for count in [1, 1000, 100_000] {
-        let mut table = SubscriberTable::new();
-        for topic in 0..count {
-            table.add(format!("topic {topic} ").as_bytes(), topic % 10);
-        }
-        let text = format!("topic {} and a message's body", count / 2);
-        measure(&format!("one topic of {count} matched"), 1000, || {
-            for _ in 0..1000 {
-                table.for_each_match(black_box(text.as_bytes()), |peer| {
-                    black_box(peer);
-                });
-            }
-        });
-    }
 }

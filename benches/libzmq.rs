@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::SockRef;
 use zeroxide::{Context, ContextOptions, Frame, Message, Socket, SocketType, Wait};
 
 const WARM_UP: Duration = Duration::from_millis(150);
@@ -60,6 +61,8 @@ fn main() -> Outcome {
         "count" => count(&task)?,
         "giant_bind" => giant_bind(&task)?,
         "giant_connect" => giant_connect(&task)?,
+        "raw_pull" => raw_pull(&task),
+        "raw_push" => raw_push(&task),
         "raw_rep" => raw_rep(),
         "raw_req" => raw_req(&task),
         _ => exit(2),
@@ -116,6 +119,31 @@ fn read_on(socket: Socket) -> Arc<AtomicU64> {
         }
     });
     counter
+}
+
+/// The same over a bare connection, one thread on each side and one buffer: what the kernel alone takes.
+fn raw_pull(task: &Task) {
+    let mut stream = raw_accepted();
+    let counter = Arc::new(AtomicU64::new(0));
+    let (shared, mut buffer) = (Arc::clone(&counter), vec![0; task.size]);
+    thread::spawn(move || {
+        let mut bytes = 0;
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            bytes += count;
+            shared.store((bytes / buffer.len()) as u64, Ordering::Relaxed);
+        }
+    });
+    measure(task, vec![counter]);
+}
+
+fn raw_push(task: &Task) {
+    let mut stream = raw_connected(task);
+    // As our own are set up, and quicker for it: a floor is what the kernel does at its best.
+    SockRef::from(&stream)
+        .set_tcp_notsent_lowat(256 * 1024)
+        .expect("a tcp connection");
+    let buffer = vec![0; task.size];
+    while stream.write_all(&buffer).is_ok() {}
 }
 
 /// Counts what the readers receive between the two lines.
@@ -238,12 +266,23 @@ fn rep(task: &Task) -> Outcome {
     }
 }
 
-/// The same over a bare connection: what the kernel alone takes.
-fn raw_rep() {
+fn raw_accepted() -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     println!("endpoints {}", listener.local_addr().expect("its address"));
-    let (mut stream, _) = listener.accept().expect("a connection");
+    let (stream, _) = listener.accept().expect("a connection");
     stream.set_nodelay(true).expect("a tcp connection");
+    stream
+}
+
+fn raw_connected(task: &Task) -> TcpStream {
+    let stream = TcpStream::connect(&task.endpoints[0]).expect("a connection");
+    stream.set_nodelay(true).expect("a tcp connection");
+    stream
+}
+
+/// The same over a bare connection: what the kernel alone takes.
+fn raw_rep() {
+    let mut stream = raw_accepted();
     let mut body = [0; 64];
     while let Ok(count @ 1..) = stream.read(&mut body) {
         stream.write_all(&body[..count]).expect("a peer");
@@ -251,8 +290,7 @@ fn raw_rep() {
 }
 
 fn raw_req(task: &Task) {
-    let mut stream = TcpStream::connect(&task.endpoints[0]).expect("a connection");
-    stream.set_nodelay(true).expect("a tcp connection");
+    let mut stream = raw_connected(task);
     let mut body = [0; 64];
     turns(task, || {
         stream.write_all(&body[..1]).expect("a peer");

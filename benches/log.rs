@@ -8,20 +8,21 @@ use zeroxide_log::{Batch, BatchBuilder, Log, LogConfig, Origin, Row, Stored};
 
 mod timing;
 
-use timing::measure;
+use timing::{Rows, measure};
 
 /// Rows of a batch, as a busy producer sends them.
 const ROWS: usize = 10_000;
 
 fn main() {
     for size in [64, 1024] {
-        let rows = if size == 64 { ROWS } else { ROWS / 10 };
-        println!("\n{size} B");
-        let batch = batch(rows, size);
-        building(rows, size);
-        the_wire(&batch);
-        appending(&batch);
-        fetching(&batch);
+        let count = if size == 64 { ROWS } else { ROWS / 10 };
+        let batch = batch(count, size);
+        timing::run(&format!("log, {size} B"), |rows| {
+            building(rows, count, size);
+            the_wire(rows, &batch);
+            appending(rows, &batch);
+            fetching(rows, &batch);
+        });
     }
 }
 
@@ -56,26 +57,26 @@ fn folder() -> TempDir {
     folder.expect("a folder")
 }
 
-fn building(rows: usize, size: usize) {
-    measure("rows into a batch", rows, || {
-        black_box(batch(rows, size));
+fn building(rows: &mut Rows<'_>, count: usize, size: usize) {
+    measure(rows, "rows into a batch", count, || {
+        black_box(batch(count, size));
     });
 }
 
-fn the_wire(batch: &Batch) {
+fn the_wire(rows: &mut Rows<'_>, batch: &Batch) {
     let mut bytes = Vec::new();
-    measure("encode", batch.rows(), || {
+    measure(rows, "encode", batch.rows(), || {
         bytes.clear();
         batch.encode(&mut bytes);
         black_box(&bytes);
     });
     let bytes = Bytes::from(bytes);
-    measure("decode and check", batch.rows(), || {
+    measure(rows, "decode and check", batch.rows(), || {
         black_box(Batch::decode(bytes.clone()).expect("a batch"));
     });
 }
 
-fn appending(batch: &Batch) {
+fn appending(rows: &mut Rows<'_>, batch: &Batch) {
     let folder = folder();
     let config = LogConfig {
         retention_bytes: Some(256 << 20),
@@ -83,7 +84,7 @@ fn appending(batch: &Batch) {
     };
     let mut log = Log::open(folder.path(), config).expect("a log");
     let mut seq = 0;
-    measure("append", batch.rows(), || {
+    measure(rows, "append", batch.rows(), || {
         log.append(&origin(seq), batch).expect("room");
         seq += batch.rows() as u64;
         if seq.is_multiple_of(1 << 20) {
@@ -93,7 +94,7 @@ fn appending(batch: &Batch) {
     });
 }
 
-fn fetching(batch: &Batch) {
+fn fetching(rows: &mut Rows<'_>, batch: &Batch) {
     let folder = folder();
     let mut log = Log::open(folder.path(), LogConfig::default()).expect("a log");
     let batches = (64 << 20) / batch.size() as u64;
@@ -102,26 +103,28 @@ fn fetching(batch: &Batch) {
             .expect("room");
     }
     log.sync().expect("a disk");
-    let (reader, rows) = (log.reader(), batches * batch.rows() as u64);
+    let (reader, count) = (log.reader(), batches * batch.rows() as u64);
     // What was fetched is let go of, as by a collector that has sent it.
     let each_fetch = |mut look: Box<dyn FnMut(Stored) + '_>| {
         let mut at = 0;
-        while at < rows {
-            let fetched = reader.fetch(at, rows, 4 << 20).expect("rows");
+        while at < count {
+            let fetched = reader.fetch(at, count, 4 << 20).expect("rows");
             at = fetched.last().expect("a frame").end;
             fetched.into_iter().for_each(&mut look);
         }
     };
     measure(
+        rows,
         "fetch: read, checksum, check",
-        usize::try_from(rows).expect("few"),
+        usize::try_from(count).expect("few"),
         || each_fetch(Box::new(|frame| drop(black_box(frame)))),
     );
     let mut frames = Vec::new();
     each_fetch(Box::new(|frame| frames.push(frame)));
     measure(
+        rows,
         "frame to all columns",
-        usize::try_from(rows).expect("few"),
+        usize::try_from(count).expect("few"),
         || {
             for frame in &frames {
                 black_box(frame.to_record_batch(0..u64::MAX, 0, false, false));
@@ -129,8 +132,9 @@ fn fetching(batch: &Batch) {
         },
     );
     measure(
+        rows,
         "received: checksum, check, all columns",
-        usize::try_from(rows).expect("few"),
+        usize::try_from(count).expect("few"),
         || {
             for frame in &frames {
                 let stored = Stored::parse(frame.bytes.clone()).expect("a frame");
@@ -139,8 +143,9 @@ fn fetching(batch: &Batch) {
         },
     );
     measure(
+        rows,
         "picked by topic",
-        usize::try_from(rows).expect("few"),
+        usize::try_from(count).expect("few"),
         || {
             for frame in &frames {
                 black_box(frame.pick(&["tick"]));

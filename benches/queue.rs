@@ -9,26 +9,28 @@ use zeroxide_queue::{mpsc, spsc};
 
 mod timing;
 
-use timing::measure;
+use timing::{Rows, measure};
 
 const ITEMS: usize = 100_000;
 
 fn main() {
-    within_a_thread();
-    across_threads();
-    mailbox();
+    timing::run("queue", |rows| {
+        within_a_thread(rows);
+        across_threads(rows);
+        mailbox(rows);
+    });
 }
 
-fn within_a_thread() {
+fn within_a_thread(rows: &mut Rows<'_>) {
     let (mut producer, mut consumer) = spsc::channel();
-    measure("spsc, one thread, flush each", 1000, || {
+    measure(rows, "spsc, one thread, flush each", 1000, || {
         for item in 0..1000_u64 {
             producer.push(item);
             let _ = producer.flush(); // nobody sleeps here
             black_box(consumer.pop());
         }
     });
-    measure("spsc, one thread, flush per 1000", 1000, || {
+    measure(rows, "spsc, one thread, flush per 1000", 1000, || {
         for item in 0..1000_u64 {
             producer.push(item);
         }
@@ -40,6 +42,7 @@ fn within_a_thread() {
     let (mut producer, mut consumer) = spsc::channel();
     let body = [7; 64];
     measure(
+        rows,
         "spsc of 64 B frames, one thread, flush per 1000",
         1000,
         || {
@@ -54,24 +57,30 @@ fn within_a_thread() {
     );
 }
 
-fn across_threads() {
+fn across_threads(rows: &mut Rows<'_>) {
     for batch in [1, 16, 256] {
         measure(
+            rows,
             &format!("spsc of 64 B frames, two threads, flush per {batch}"),
             ITEMS,
             || spsc_run(batch),
         );
     }
-    measure("std channel of 64 B frames, two threads", ITEMS, || {
-        let (sender, receiver) = std_channel::channel();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                (0..ITEMS)
-                    .for_each(|_| sender.send(Frame::copy_from(&[7; 64])).expect("a receiver"))
+    measure(
+        rows,
+        "std channel of 64 B frames, two threads",
+        ITEMS,
+        || {
+            let (sender, receiver) = std_channel::channel();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    (0..ITEMS)
+                        .for_each(|_| sender.send(Frame::copy_from(&[7; 64])).expect("a receiver"))
+                });
+                receiver.iter().for_each(|frame| drop(black_box(frame)));
             });
-            receiver.iter().for_each(|frame| drop(black_box(frame)));
-        });
-    });
+        },
+    );
 }
 
 /// The consumer spins: what is measured is the queue, not waking up.
@@ -95,9 +104,9 @@ fn spsc_run(batch: usize) {
     });
 }
 
-fn mailbox() {
+fn mailbox(rows: &mut Rows<'_>) {
     let queue = mpsc::Queue::new();
-    measure("mpsc, one thread, taken per 100", 100, || {
+    measure(rows, "mpsc, one thread, taken per 100", 100, || {
         for item in 0..100_u64 {
             let _ = queue.push(item);
         }

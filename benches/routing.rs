@@ -3,15 +3,24 @@
 
 use std::time::{Duration, Instant};
 
+use criterion::Throughput;
 use zeroxide::{Context, Frame, Message, Result, Socket, SocketType, Wait};
 
-const ROUNDS: usize = 7;
+mod timing;
+
+use timing::Rows;
+
 const EACH: usize = 200; // messages to one peer in a round, below the high-water mark
 
-fn main() -> Result<()> {
+fn main() {
+    timing::run("routing", |rows| all(rows).expect("sockets"));
+}
+
+fn all(rows: &mut Rows<'_>) -> Result<()> {
     for peers in [1, 10, 100, 1000] {
         let (push, pulls) = joined(SocketType::Push, SocketType::Pull, peers)?;
         sending(
+            rows,
             &format!("PUSH to {peers} PULL in turns"),
             &push,
             &pulls,
@@ -20,13 +29,19 @@ fn main() -> Result<()> {
         let (router, dealers) = joined(SocketType::Router, SocketType::Dealer, peers)?;
         let ids = introduced(&router, &dealers);
         sending(
+            rows,
             &format!("ROUTER to {peers} DEALER by id"),
             &router,
             &dealers,
             |turn| Message::from_frames([ids[turn % peers].clone(), frame()]),
         );
         let (pull, pushes) = joined(SocketType::Pull, SocketType::Push, peers)?;
-        receiving(&format!("PULL from {peers} PUSH, fairly"), &pull, &pushes);
+        receiving(
+            rows,
+            &format!("PULL from {peers} PUSH, fairly"),
+            &pull,
+            &pushes,
+        );
     }
     for subscribers in [1, 10, 100] {
         let (publisher, subs) = joined(SocketType::Pub, SocketType::Sub, subscribers)?;
@@ -34,6 +49,7 @@ fn main() -> Result<()> {
             sub.subscribe("")?;
         }
         sending(
+            rows,
             &format!("PUB to {subscribers} SUB, all of them"),
             &publisher,
             &subs,
@@ -84,8 +100,14 @@ fn empty(socket: &Socket) -> usize {
     std::iter::from_fn(|| socket.recv(Wait::Dont).ok()).count()
 }
 
-fn sending(name: &str, from: &Socket, to: &[Socket], message: impl Fn(usize) -> Message) {
-    rounds(name, EACH, || {
+fn sending(
+    rows: &mut Rows<'_>,
+    name: &str,
+    from: &Socket,
+    to: &[Socket],
+    message: impl Fn(usize) -> Message,
+) {
+    rounds(rows, name, EACH, || {
         let start = Instant::now();
         for turn in 0..EACH {
             send(from, message(turn));
@@ -98,9 +120,9 @@ fn sending(name: &str, from: &Socket, to: &[Socket], message: impl Fn(usize) -> 
     });
 }
 
-fn receiving(name: &str, at: &Socket, from: &[Socket]) {
+fn receiving(rows: &mut Rows<'_>, name: &str, at: &Socket, from: &[Socket]) {
     let each = EACH.div_ceil(from.len());
-    rounds(name, each * from.len(), || {
+    rounds(rows, name, each * from.len(), || {
         for socket in from {
             (0..each).for_each(|_| send(socket, body()));
         }
@@ -112,16 +134,10 @@ fn receiving(name: &str, at: &Socket, from: &[Socket]) {
     });
 }
 
-/// Prints the median and the least time of one message.
-fn rounds(name: &str, messages: usize, mut run: impl FnMut() -> Duration) {
-    run();
-    let mut times: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            let took: Duration = (0..20).map(|_| run()).sum();
-            took.as_nanos() as f64 / (20 * messages) as f64
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    let (least, median) = (times[0], times[ROUNDS / 2]);
-    println!("{name:<40} {median:>9.1} ns  (least {least:.1})");
+/// A row of what `run` says that it took.
+fn rounds(rows: &mut Rows<'_>, name: &str, messages: usize, mut run: impl FnMut() -> Duration) {
+    rows.throughput(Throughput::Elements(messages as u64));
+    rows.bench_function(name, |bencher| {
+        bencher.iter_custom(|times| (0..times).map(|_| run()).sum());
+    });
 }

@@ -252,7 +252,8 @@ def cargo_deny(runner: Runner) -> None:
 
 def bench_smoke(runner: Runner) -> None:
     """One tiny case of each kind, so that the harness does not rot between real runs."""
-    runner.sh(PYTHON, "-m", "pytest", "benches/python/test_report.py")
+    unit = ("test_bench.py", "test_dissect.py", "test_report.py")
+    runner.sh(PYTHON, "-m", "pytest", *(f"benches/python/{name}" for name in unit))
     runner.sh(PYTHON, "benches/python/bench.py", "--smoke")
 
 

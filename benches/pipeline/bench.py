@@ -30,7 +30,8 @@ from zeroxide.collector import Client
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from collecting import CHUNK_BYTES, CollectorLog, values
-from kafka_broker import KafkaLog, NotInstalled, install
+from java_programs import NotInstalled
+from kafka_broker import KafkaLog, install
 from report import machine, table_line
 
 Figures: TypeAlias = dict[str, float]

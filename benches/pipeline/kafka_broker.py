@@ -9,17 +9,14 @@ own load generator sends, in batches of 128 KiB where the default is 16.
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
-
-from zeroxide.spark import ensure_java
+from java_programs import fetch, free_port, java, serve, started
 
 BROKER_VERSION = "4.1.1"
 BROKER = ("kafka-tools", "kafka_2.13")
@@ -32,13 +29,12 @@ NEEDED = {
     ("org.apache.kafka", "kafka-clients"): ("3.9.2",),
     ("org.apache.commons", "commons-pool2"): ("2.13.1",),
 }
-SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 JARS = Path("build/kafka")
+CLASSES = JARS / "broker" / "*"
 
 TOPIC = "bench"
 PARTITIONS = 2
 HEAP = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-START_S = 60
 
 SERVER = """
 process.roles=broker,controller
@@ -54,10 +50,6 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
-
-
-class NotInstalled(Exception):
-    """There is no broker to be had; the text says why."""
 
 
 class KafkaLog:
@@ -79,22 +71,13 @@ class KafkaLog:
             broker=ports[0], controller=ports[1], logs=folder / "kafka", partitions=PARTITIONS
         )
         settings.write_text(text)
-        said = folder / "broker.log"
-        with said.open("wb") as output:
-            format_log = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
-            subprocess.run(
-                java(*format_log, "-c", settings), stdout=output, stderr=output, check=True
-            )
-            broker = subprocess.Popen(
-                java("kafka.Kafka", settings, options=HEAP), stdout=output, stderr=output
-            )
-        log = cls(f"127.0.0.1:{ports[0]}")
-        try:
-            await_port(ports[0], broker, said)
-            yield log
-        finally:
-            broker.terminate()
-            broker.wait()
+        format_log = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg"]
+        subprocess.run(
+            java(*format_log, "-c", settings, path=CLASSES), capture_output=True, check=True
+        )
+        broker = java("kafka.Kafka", settings, path=CLASSES, options=HEAP)
+        with started(broker, ports[0], folder / "broker.log"):
+            yield cls(f"127.0.0.1:{ports[0]}")
 
     @staticmethod
     def settings() -> dict[str, str]:
@@ -117,7 +100,7 @@ class KafkaLog:
         program = ["org.apache.kafka.tools.ProducerPerformance", "--topic", TOPIC]
         load = ["--num-records", rows, "--record-size", size, "--throughput", rate]
         properties = [f"bootstrap.servers={self.address}", "acks=all", "batch.size=131072"]
-        command = java(*program, *load, "--producer-props", *properties)
+        command = java(*program, *load, "--producer-props", *properties, path=CLASSES)
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         # Its own clock, which starts when it does: not that of its JVM.
         found = re.findall(r"([0-9.]+) records/sec", done.stdout)
@@ -128,52 +111,12 @@ class KafkaLog:
 def install() -> dict[str, str]:
     """Fetches what is not there yet; the versions. Raises `NotInstalled` where there is none to be had."""
     for name in BROKER:
-        fetch("broker", "org.apache.kafka", name, (BROKER_VERSION,))
+        fetch(JARS / "broker", "org.apache.kafka", name, (BROKER_VERSION,))
     for (organisation, name), versions in NEEDED.items():
-        fetch("source", organisation, name, versions, "-notransitive")
+        fetch(JARS / "source", organisation, name, versions, "-notransitive")
     (source,) = JARS.glob(f"source/{SOURCE}-*.jar")
     return {"Kafka": BROKER_VERSION, "its source": source.stem.removeprefix(f"{SOURCE}-")}
 
 
-def fetch(
-    folder: str, organisation: str, name: str, versions: tuple[str, ...], *options: str
-) -> None:
-    """The first of these versions that the registry has, and what it depends on."""
-    if any((JARS / folder).glob(f"{name}-*.jar")):
-        return
-    (ivy,) = SPARK_JARS.glob("ivy-*.jar")
-    into = JARS / folder / "[artifact]-[revision](-[classifier]).[ext]"
-    where = ["-cache", JARS / "cache", "-types", "jar", "bundle", "-retrieve", into]
-    for version in versions:
-        what = ["-dependency", organisation, name, version, "-confs", "default", *options]
-        command = java("org.apache.ivy.Main", *what, *where, path=ivy)
-        if subprocess.run(command, capture_output=True).returncode == 0:
-            return
-    raise NotInstalled(f"{organisation}:{name}:{versions[0]} cannot be fetched from a registry")
-
-
-def java(
-    *words: object, path: object = f"{JARS / 'broker'}/*", options: tuple[str, ...] = ()
-) -> list[str]:
-    program = str(ensure_java() / "bin" / "java")
-    return [program, *options, "-cp", str(path), *map(str, words)]
-
-
-def await_port(port: int, process: subprocess.Popen[bytes], said: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise NotInstalled(
-                    f"the broker does not start: {said.read_text()[-500:]}"
-                ) from None
-        time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+if __name__ == "__main__":
+    serve(KafkaLog.running, BROKER_VERSION)

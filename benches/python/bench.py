@@ -16,6 +16,7 @@ from pathlib import Path
 
 import report
 from cases import CASES, OF_ITSELF, Case
+from progress import Progress
 from report import Row, Runs
 from runner import RunFailed, run
 
@@ -60,11 +61,12 @@ def main() -> int:
     runs_of: dict[str, Runs] = {}
     started = time.monotonic()
     group = None
-    for number, case in enumerate(cases):
+    progress = Progress(len(cases))
+    for case in cases:
         if case.group != group:
             group = case.group
             print(f"\n{group}", flush=True)
-        progress(number, len(cases), time.monotonic() - started, case.name)
+        progress.show(case.name)
         mine = modules
         if not (case.issue or arguments.modules):  # the first rival is the one not to be worse than
             mine = {label: modules[label] for label in dict.fromkeys((labels[0], labels[-1]))}
@@ -72,8 +74,9 @@ def main() -> int:
         runs |= {label: [] for label in labels if label not in runs}
         runs_of[f"{case.group}: {case.name}"] = runs = {label: runs[label] for label in labels}
         for row in report.rows_of(case, runs):
-            print(report.line(row), flush=True)
+            progress.say(report.line(row))
             rows.append(row)
+        progress.step()
     for share in OF_ITSELF:
         if (shared := report.share_of(share, rows)) is not None:
             print(report.line(shared), flush=True)
@@ -99,14 +102,6 @@ def main() -> int:
         f"\n{len(rows)} rows in {elapsed:.0f} s, {len(missed)} below their target, {len(failed)} failed"
     )
     return 1 if failed else 0
-
-
-def progress(done: int, cases: int, elapsed: float, name: str) -> None:
-    """Where the run is; on a terminal in a line that the row takes the place of."""
-    if not sys.stderr.isatty():
-        return
-    left = f", about {elapsed / done * (cases - done) / 60:.0f} min left" if done > 2 else ""
-    print(f"\r\x1b[K[{done + 1}/{cases}, {elapsed:.0f} s{left}] {name}", end="\r", file=sys.stderr)
 
 
 def interleave(case: Case, modules: dict[str, str], settings: Settings, retries: int) -> Runs:

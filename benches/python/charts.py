@@ -12,7 +12,10 @@ INK, GRID, PALE = "#24292f", "#e5e7eb", "#6b7280"
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 
 # The same colour for the same system in every picture; distinct for colour-blind readers, too.
-COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#4d4d4d")
+COLOURS = (
+    *("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#4d4d4d"),
+    *("#8c564b", "#9aa614", "#17becf"),
+)
 
 Points = Sequence[tuple[float, float]]
 
@@ -96,7 +99,7 @@ def bar_chart(
 
 def along(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     """Where on a logarithmic axis a value is."""
-    span = math.log(high) - math.log(low)
+    span = math.log(high) - math.log(low) or 1.0
     return lambda value: start + (math.log(value) - math.log(low)) / span * (end - start)
 
 

@@ -9,45 +9,36 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
+import importlib.metadata
 import json
-import os
-import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import charts
 import report
 from cases import SIZES
+from parts import Cpu
+from progress import Progress
+from servers import Failed, Server, free_port, missing, served
 from systems import SYSTEMS, System
 
 PROGRAM = Path(__file__).with_name("systems.py")
-LIMIT_S = 40
-SLOW = 25.0  # seconds that a count may be expected to take before it is left out
+LIMIT_S = 180
+SLOW = 120.0  # seconds that a count may be expected to take before it is left out
 
 ABSENT = {
     "nanomsg": "NNG, its successor, stands for it (pynng)",
-    "NSQ": "no Debian or PyPI package of nsqd, and the Go module proxy does not serve it",
-    "Kafka": "a log, and so it is beside the collector, in benches/pipeline",
-    "ActiveMQ": "its server (Debian: activemq) wants a JVM, and a Python client would reach it over STOMP only",
     "Kestrel": "given up by its authors in 2015; no registry offers it",
     "ruby-nats": "NATS' former server in Ruby; nats-server took its place",
 }
 
 Results = dict[str, Any]
-
-
-class Failed(Exception):
-    """A process ended, or took too long, without saying what it should."""
 
 
 @dataclass(frozen=True)
@@ -73,167 +64,96 @@ def main() -> int:
     arguments = parse()
     settings = QUICK if arguments.quick else FULL
     results: dict[str, Results] = {}
+    versions: dict[str, str] = {}
     absent = dict(ABSENT)
-    for name, system in SYSTEMS.items():
-        if arguments.only.lower() not in name.lower():
-            continue
+    chosen = {n: system for n, system in SYSTEMS.items() if arguments.only.lower() in n.lower()}
+    progress = Progress(len(chosen))
+    for name, system in chosen.items():
+        progress.show(name)
         if reason := missing(system):
             absent[name] = reason
-            continue
-        try:
-            with served(name, system) as address:
-                results[name] = measure(name, system, address, settings)
-        except Failed as why:
-            absent[name] = f"did not start: {why}"
+        else:
+            try:
+                with served(name, system) as server:
+                    results[name] = measure(name, system, server, settings, progress)
+                    versions |= versions_of(name, system, server)
+            except Failed as why:
+                absent[name] = f"did not start: {why}"
+        progress.step()
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
+    if not results:
+        return 0
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    machine = report.machine([], {})
+    machine = report.machine([], versions)
     (out / "systems.json").write_text(
         json.dumps({"machine": machine, "absent": absent, "systems": results}, indent=1) + "\n"
     )
     (out / "systems.md").write_text(markdown(machine, results, absent, settings))
-    names = draw(results, out) if results else []
+    names = draw(results, out)
     print(f"written: {out}/systems.json, systems.md, {', '.join(names)}")
     return 0
-
-
-def missing(system: System) -> str | None:
-    if importlib.util.find_spec(system.module) is None:
-        return f"no Python module {system.module} here"
-    if system.server and program(system.server) is None:
-        return f"no {system.server} here (Debian: {system.package})"
-    return None
-
-
-def program(name: str) -> str | None:
-    beside = "/usr/lib/rabbitmq/bin"  # what Debian has on the PATH changes to another user first
-    return shutil.which(
-        name, path=f"{beside}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-    )
-
-
-# ---------------------------------------------------------------- servers
-
-
-@contextlib.contextmanager
-def served(name: str, system: System) -> Iterator[str | None]:
-    """The address of a server that was started for this; none for what needs no server."""
-    if not system.server:
-        yield None
-        return
-    path, port = program(system.server), free_port()
-    assert path is not None
-    with tempfile.TemporaryDirectory(prefix="zeroxide-bench-") as folder:
-        commands = {
-            "NATS": [path, "-a", "127.0.0.1", "-p", str(port)],
-            "Redis": [
-                *(path, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder),
-                # Slow subscribers would be disconnected otherwise.
-                *("--client-output-buffer-limit", "pubsub", "0", "0", "0"),
-            ],
-            "RabbitMQ": [path],
-        }
-        env = os.environ | rabbit_environment(folder, port)
-        log = open(Path(folder) / "log", "w+")  # noqa: SIM115  (lives as long as the server)
-        server = subprocess.Popen(
-            commands[name], env=env, stdout=log, stderr=log, start_new_session=True
-        )
-        try:
-            wait_for(port, server)
-            yield f"127.0.0.1:{port}"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(server.pid, 15)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(10)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(server.pid, 9)
-            if name == "RabbitMQ" and (epmd := shutil.which("epmd")):
-                # Erlang's name server goes into a session of its own; its port is ours alone.
-                subprocess.run([epmd, "-kill"], env=env, stdout=subprocess.DEVNULL)
-            log.close()
-
-
-def rabbit_environment(folder: str, port: int) -> dict[str, str]:
-    return {
-        "HOME": folder,  # for the cookie
-        "RABBITMQ_NODENAME": "zeroxide-bench@localhost",
-        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(free_port()),
-        "ERL_EPMD_PORT": str(free_port()),
-        "RABBITMQ_MNESIA_BASE": f"{folder}/mnesia",
-        "RABBITMQ_LOG_BASE": f"{folder}/logs",
-        "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
-        "RABBITMQ_PID_FILE": f"{folder}/pid",
-    }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if server.poll() is not None:
-            raise Failed(f"the server ended with {server.returncode}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.2)
-    raise Failed("no answer within a minute")
 
 
 # ---------------------------------------------------------------- measuring
 
 
-def measure(name: str, system: System, address: str | None, settings: Settings) -> Results:
-    print(f"\n{name}", flush=True)
+def versions_of(name: str, system: System, server: Server | None) -> dict[str, str]:
+    client = importlib.metadata.version(system.package)
+    if server is not None:
+        return {name: server.version, system.package: client}
+    libzmq = {"libzmq": import_module("zmq").zmq_version()} if name == "pyzmq" else {}
+    return {system.package: client} | libzmq
+
+
+def measure(
+    name: str, system: System, server: Server | None, settings: Settings, progress: Progress
+) -> Results:
+    progress.say(f"\n{name}")
     repetitions = 1 if system.server else settings.repetitions
     results: Results = {"floods": {}, "sizes": {}}
     per_message = 0.0
     for count in settings.counts:
         if count * per_message > SLOW:
-            print(f"  {count:>9,} x 1 KiB would take over {SLOW:.0f} s")
+            progress.say(f"  {count:>9,} x 1 KiB would take over {SLOW:.0f} s")
             continue
-        flood = median_of(name, address, {"size": 1024, "count": count}, repetitions)
+        progress.show(f"{name}: {count:,} x 1 KiB")
+        flood = median_of(name, server, {"size": 1024, "count": count}, repetitions)
         if flood is None:
             continue
         results["floods"][count] = flood
         per_message = 1 / min(flood["rate"], flood["sender_rate"])
-        print(
+        progress.say(
             f"  {count:>9,} x 1 KiB: sent {report.short(flood['sender_rate'], 'msgs/s')}/s, received "
-            f"{report.short(flood['rate'], 'msgs/s')}/s, mean {flood['mean_us']:.0f} us, lost {count - flood['arrived']:,}",
-            flush=True,
+            f"{report.short(flood['rate'], 'msgs/s')}/s, mean {flood['mean_us']:.0f} us, "
+            f"lost {count - flood['arrived']:,}, CPU {flood['cpu_us']:.3g} us",
         )
     for size, count in settings.sizes.items():
         fewer = count // 10 if system.server else count
-        flood = median_of(name, address, {"size": size, "count": fewer}, repetitions)
+        progress.show(f"{name}: {fewer:,} x {SIZES[size]}")
+        flood = median_of(name, server, {"size": size, "count": fewer}, repetitions)
         if flood is not None:
             results["sizes"][size] = flood
             rate = report.short(flood["rate"], "msgs/s")
-            print(f"  {SIZES[size]:>9}: received {rate}/s", flush=True)
+            progress.say(f"  {SIZES[size]:>9}: received {rate}/s")
     task = {"size": 1024, "count": settings.sparse, "rate": 1000}
-    if (sparse := median_of(name, address, task, 1)) is not None:
+    progress.show(f"{name}: 1000 per second")
+    if (sparse := median_of(name, server, task, 1)) is not None:
         results["sparse"] = sparse
         at = sparse["percentiles_us"]
-        print(
+        progress.say(
             f"  1000/s: p50 {at['0.5']:.0f} us, p99 {at['0.99']:.0f} us, p99.9 {at['0.999']:.0f} us"
         )
     return results
 
 
-def median_of(name: str, address: str | None, task: Results, repetitions: int) -> Results | None:
+def median_of(name: str, server: Server | None, task: Results, repetitions: int) -> Results | None:
     """The run whose received rate is in the middle."""
     runs = []
     for _ in range(repetitions):
         try:
-            runs.append(run(name, address or f"127.0.0.1:{free_port()}", task))
+            runs.append(run(name, server, task))
         except (Failed, OSError) as why:
             print(f"  {task}: {why}", file=sys.stderr)
     arrived = [one for one in runs if one.get("rate")]
@@ -243,9 +163,14 @@ def median_of(name: str, address: str | None, task: Results, repetitions: int) -
     return next(one for one in arrived if one["rate"] == middle)
 
 
-def run(name: str, address: str, task: Results) -> Results:
+def run(name: str, server: Server | None, task: Results) -> Results:
+    address = server.address if server else f"127.0.0.1:{free_port()}"
     publisher = start(name, "pub", address, task)
     subscriber = start(name, "sub", address, task)
+    sending = Cpu(publisher.pid)
+
+    def cpu_ns() -> int:
+        return sending.of_peer() + (server.cpu_ns() if server else 0)
 
     def give_up() -> None:
         publisher.kill()
@@ -256,10 +181,15 @@ def run(name: str, address: str, task: Results) -> Results:
     watchdog.start()
     try:
         hear(subscriber)
+        before = cpu_ns()
         tell(publisher)
         sent = hear(publisher)
         result: Results = hear(subscriber)["result"]
+        used = cpu_ns() - before
         tell(publisher)
+        if result["arrived"]:
+            # The receiver counts its own: it goes on to sort what it has measured.
+            result["cpu_us"] = result.pop("receiver_cpu_us") + used / 1e3 / result["arrived"]
         return result | sent
     finally:
         watchdog.cancel()
@@ -383,10 +313,11 @@ def markdown(
     what = ", ".join(f"{name} {version}" for name, version in machine.items() if name != "date")
     lines = [
         f"{machine['date']}: {what}. One publisher and one subscriber over tcp, 1 KiB, as fast as they can; libraries: the "
-        f"middle one of {settings.repetitions} runs; servers: one run.",
+        f"middle one of {settings.repetitions} runs; servers: one run. CPU: user and system time of both sides, and of the "
+        "server, per message that arrived.",
         "",
-        "| system | messages | sent/s | received/s | lost | mean us | p50 us at 1000/s | p99 us at 1000/s |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| system | messages | sent/s | received/s | lost | mean us | CPU us | p50 us at 1000/s | p99 us at 1000/s |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, result in results.items():
         at = result.get("sparse", {}).get("percentiles_us", {})
@@ -398,6 +329,7 @@ def markdown(
                 report.short(flood["rate"], "msgs/s"),
                 f"{count - flood['arrived']:,}",
                 f"{flood['mean_us']:.0f}",
+                report.short(flood["cpu_us"], "us"),
                 report.short(at.get("0.5"), "us"),
                 report.short(at.get("0.99"), "us"),
             ]

@@ -19,19 +19,33 @@ ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / "build" / "bench-venv"
 PYTHON = VENV / "bin" / "python"
 NEEDED = ("pyzmq==27.3.0", "uvloop")
-RIVALS = ("pyomq", "pynng", "eclipse-zenoh", "nats-py", "redis", "pika")
+RIVALS = (
+    "pyomq",
+    "pynng",
+    "eclipse-zenoh",
+    "nats-py",
+    "redis",
+    "pika",
+    "confluent-kafka",
+    "stomp.py",
+)
+FROM_SOURCE = ("pynsq",)  # pure Python, of which there are no wheels
+NSQ = ROOT / "benches" / "nsq"
+NSQD = VENV / "bin" / "nsqd"
 NEWEST_FIRST = ("3.13", "3.12")
 
 
 def main() -> int:
     python = next(filter(None, map(working, candidates())), sys.executable)
-    stamp, wanted = VENV / "made-of", f"{python} {NEEDED} {RIVALS}"
+    stamp, wanted = VENV / "made-of", f"{python} {NEEDED} {RIVALS} {FROM_SOURCE}"
     if not stamp.is_file() or stamp.read_text() != wanted:
         subprocess.run([python, "-m", "venv", "--clear", VENV], check=True)
         pip("install", *NEEDED, check=True)
-        for rival in RIVALS:
-            if pip("install", "--only-binary=:all:", rival) != 0:
+        for rival in (*RIVALS, *FROM_SOURCE):
+            source = [f"--no-binary={rival}"] if rival in FROM_SOURCE else []
+            if pip("install", "--only-binary=:all:", *source, rival) != 0:
                 print(f"left out: {rival}, which cannot be installed for {python}", file=sys.stderr)
+        build_nsqd()
         stamp.write_text(wanted)
     wheels = sorted((ROOT / "dist").glob("zeroxide-*.whl"))
     if not wheels:
@@ -42,6 +56,16 @@ def main() -> int:
         installed.write_text(digest)
     print(PYTHON)
     return 0
+
+
+def build_nsqd() -> None:
+    """No distribution has NSQ's server, but its module can be built; go.sum says what with."""
+    if (go := shutil.which("go")) is None:
+        print("left out: nsqd, for want of go (Debian: golang-go)", file=sys.stderr)
+        return
+    command = [go, "build", "-o", str(NSQD), "github.com/nsqio/nsq/apps/nsqd"]
+    if subprocess.run(command, cwd=NSQ).returncode != 0:
+        print("left out: nsqd, which does not build", file=sys.stderr)
 
 
 def candidates() -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import report
 from cases import NO_LESS, SIZES
+from progress import Progress
 from report import Row
 from runner import machine_cpu, own_cpu
 
@@ -35,6 +37,7 @@ GIANT = 1 << 30
 
 THROUGHPUT = "Rust beside libzmq's C: PUSH/PULL over tcp, messages per second"
 CPU = "Rust beside libzmq's C: CPU of both processes per message"
+FLOOR = "Rust beside libzmq's C: bytes over tcp, beside a bare connection's"
 TURNS = "Rust beside libzmq's C: round trips of 1 B over tcp, one way"
 CALLS = "Rust beside libzmq's C: system calls of one process per round trip"
 INPROC = "Rust beside libzmq's C: PUSH/PULL inproc, messages per second"
@@ -117,12 +120,12 @@ QUICK = Settings(repetitions=3, seconds=0.4, giant=GIANT // 4, trips=500)
 
 
 def throughput(
-    program: Program, settings: Settings, size: int, threads: int, sockets: int
+    program: Program, settings: Settings, size: int, threads: int, sockets: int, raw: str = ""
 ) -> Figures:
     with_all = (size, settings.seconds, threads, sockets)
-    reader = program.start("pull", *with_all)
+    reader = program.start(f"{raw}pull", *with_all)
     try:
-        writer = program.start("push", *with_all, *reader.hear("endpoints"))
+        writer = program.start(f"{raw}push", *with_all, *reader.hear("endpoints"))
         try:
             reader.hear("begin")
             before = reader.cpu_ns() + writer.cpu_ns()
@@ -224,10 +227,25 @@ def beside_giant(program: Program, settings: Settings) -> Figures:
 # ---------------------------------------------------------------- side by side
 
 
+def scaled(runs: report.Runs, key: str, factor: float) -> report.Runs:
+    """A figure of the runs in another unit, and nothing else of them."""
+    return {
+        label: [{"x": run[key] * factor, "foreign": run["foreign"]} for run in done]
+        for label, done in runs.items()
+    }
+
+
 class Bench:
     def __init__(self, programs: dict[str, Program], settings: Settings, only: str) -> None:
         self.programs, self.settings, self.only = programs, settings, only.lower()
         self.rows: list[Row] = []
+        self.progress = Progress(len(self.tables))
+        self.table = ""
+
+    def run_all(self) -> None:
+        for table in self.tables:
+            table()
+            self.progress.step()
 
     def wants(self, group: str, name: str = "") -> bool:
         return self.only in f"{group} {name}".lower()
@@ -238,7 +256,9 @@ class Bench:
         """Every program in turn about, as often as asked for."""
         programs = {OURS: self.programs[OURS]} if ours_only else self.programs
         runs: report.Runs = {label: [] for label in programs}
-        for repetition in range(times or self.settings.repetitions):
+        times = times or self.settings.repetitions
+        for repetition in range(times):
+            self.progress.show(f"{self.table}: {repetition + 1} of {times}")
             labels = list(programs)
             for label in labels if repetition % 2 == 0 else reversed(labels):
                 before = (time.monotonic(), machine_cpu(), own_cpu())
@@ -284,19 +304,38 @@ class Bench:
             bound=bound,
             noisy=noisy,
         )
-        print(report.line(row), flush=True)
+        self.progress.say(report.line(row))
         self.rows.append(row)
         return row
 
     def heading(self, group: str) -> None:
+        self.table = group
         print(f"\n{group}", flush=True)
 
-    def stream(self, size: int, threads: int, sockets: int) -> Callable[[Program], Figures]:
+    def stream(
+        self, size: int, threads: int, sockets: int, raw: str = ""
+    ) -> Callable[[Program], Figures]:
         return partial(
-            throughput, settings=self.settings, size=size, threads=threads, sockets=sockets
+            throughput,
+            settings=self.settings,
+            size=size,
+            threads=threads,
+            sockets=sockets,
+            raw=raw,
         )
 
     # ---- the tables
+
+    @property
+    def tables(self) -> tuple[Callable[[], None], ...]:
+        return (
+            self.streams,
+            self.round_trips,
+            self.calls,
+            self.within,
+            self.scaling,
+            self.giants,
+        )
 
     def streams(self) -> None:
         targets = {8: (2, 1.4), 64: (2, 1.4), 1024: (4, 1.5), 16384: (5, 1.7), 262144: (1.5, 1.2)}
@@ -311,6 +350,26 @@ class Bench:
         self.heading(CPU)
         for size, wanted in cpu_targets.items():
             self.row(CPU, SIZES[size], "us", "cpu_us", kept[size], targets=wanted, less=True)
+        self.floor({size: kept[size] for size in (1024, 16384, 262144)})
+
+    def floor(self, streams: dict[int, report.Runs]) -> None:
+        """How near the streams come to what the kernel takes when a thread on each side does nothing but write or read."""
+        self.heading(FLOOR)
+        rates, cpus = [1.0], [math.inf]
+        for size in (65536, 262144):
+            bare = self.run(self.stream(size, 1, 1, raw="raw_"), ours_only=True)
+            name = f"bare connection, {SIZES[size]} at a time"
+            row = self.row(FLOOR, name, "MB/s", "x", scaled(bare, "rate", size / 1e6))
+            rates.append(row.medians[OURS] or 0.0)
+            cpu = scaled(bare, "cpu_us", (1 << 20) / size)
+            row = self.row(FLOOR, f"{name}, CPU per MiB", "us", "x", cpu, less=True)
+            cpus.append(row.medians[OURS] or math.inf)
+        for size, runs in streams.items():
+            name = f"{SIZES[size]}, over the better one's"
+            of_rate = scaled(runs, "rate", size / 1e6 / max(rates))
+            self.row(FLOOR, f"{name} rate", "x", "x", of_rate)
+            of_cpu = scaled(runs, "cpu_us", (1 << 20) / size / min(cpus))
+            self.row(FLOOR, f"{name} CPU", "x", "x", of_cpu, less=True)
 
     def round_trips(self) -> None:
         if not self.wants(TURNS):
@@ -325,16 +384,10 @@ class Bench:
                 wanted = (target,) if key == "p50" else ()
                 self.row(TURNS, f"{place}, {key}", "us", key, runs, targets=wanted, less=True)
             bare = self.row(TURNS, f"{place}, p50, bare connection", "us", "p50", raw, less=True)
-            multiple = self.multiple(runs, bare.medians[OURS])
+            multiple = scaled(runs, "p50", 1 / (bare.medians[OURS] or 1.0))
             bound = 1.4 if cores else None
             name = f"{place}, p50 over the bare connection's"
-            self.row(TURNS, name, "x", "p50", multiple, bound=bound, less=True)
-
-    def multiple(self, runs: report.Runs, bare: float | None) -> report.Runs:
-        return {
-            label: [{"p50": run["p50"] / (bare or 1), "foreign": run["foreign"]} for run in done]
-            for label, done in runs.items()
-        }
+            self.row(TURNS, name, "x", "x", multiple, bound=bound, less=True)
 
     def calls(self) -> None:
         if not self.wants(CALLS):
@@ -446,15 +499,10 @@ def main() -> int:
     settings = QUICK if arguments.quick else FULL
     bench = Bench(programs, settings, arguments.only)
     started = time.monotonic()
-    for table in (
-        bench.streams,
-        bench.round_trips,
-        bench.calls,
-        bench.within,
-        bench.scaling,
-        bench.giants,
-    ):
-        table()
+    bench.run_all()
+    if not bench.rows:
+        print(f"no heading holds {arguments.only!r}")
+        return 0
     results = {
         "machine": report.machine([], versions),
         "settings": vars(settings),

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import select
 import struct
 import sys
+import threading
 import time
+import uuid
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any
 
 from parts import say
 
 PROBE = b"probe"
+TOPIC = "bench"
+NSQ_TOPIC = f"{TOPIC}#ephemeral"
 STAMP = struct.Struct("<q")
 SILENCE_S = 1.5  # so long after the last message, the rest is lost
 
@@ -35,8 +41,9 @@ class System:
     publish: Callable[[str, Messages], None]
     receive: Callable[[str, OnMessage], None]
     module: str  # that Python needs
-    server: str = ""  # a program that has to run
-    package: str = ""  # of Debian, where the server is
+    package: str  # of the Python package index, where the module is
+    server: str = ""  # a program that has to run; X.py starts a broker of benches/pipeline
+    origin: str = ""  # where the server is to be had
 
 
 # ---------------------------------------------------------------- brokerless
@@ -205,19 +212,151 @@ def rabbit_receive(address: str, on_message: OnMessage) -> None:
             return
 
 
+def nsq_publish(address: str, messages: Messages) -> None:
+    nsq: Any = import_module("nsq")
+
+    async def main() -> None:
+        writer = nsq.Writer([address])
+        held: list[bytes] = []
+        while not writer.conns:
+            await asyncio.sleep(0.01)
+
+        async def let_go() -> None:
+            done = asyncio.get_running_loop().create_future()
+            writer.mpub(NSQ_TOPIC, held, lambda _, answer: done.set_result(answer))
+            await done
+            held.clear()
+
+        for message in messages:
+            if message is not None:
+                held.append(message)
+            if held and (message is None or len(held) == 100):
+                await let_go()
+
+    asyncio.run(main())
+
+
+def nsq_receive(address: str, on_message: OnMessage) -> None:
+    nsq: Any = import_module("nsq")
+
+    async def main() -> None:
+        over, last = asyncio.Event(), math.inf
+
+        def take(message: Any) -> bool:
+            nonlocal last
+            last = time.monotonic()
+            if on_message(message.body):
+                over.set()
+            return True
+
+        nsq.Reader(
+            NSQ_TOPIC,
+            "bench#ephemeral",
+            message_handler=take,
+            nsqd_tcp_addresses=[address],
+            max_in_flight=2500,
+            output_buffer_timeout=1,
+        )
+        while not over.is_set() and time.monotonic() - last < SILENCE_S:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+
+
+def kafka_publish(address: str, messages: Messages) -> None:
+    kafka: Any = import_module("confluent_kafka")
+    # Batches as large as in benches/pipeline, and none waits longer for more than a message at 1000/s for the next.
+    options = {"batch.size": 131072, "linger.ms": 1, "queue.buffering.max.kbytes": 2_000_000}
+    options |= {"queue.buffering.max.messages": 2_000_000}
+    producer = kafka.Producer({"bootstrap.servers": address, **options})
+    for message in messages:
+        if message is None:
+            producer.poll(0)
+        else:
+            producer.produce(TOPIC, message)
+    producer.flush()
+
+
+def kafka_receive(address: str, on_message: OnMessage) -> None:
+    kafka: Any = import_module("confluent_kafka")
+    # A group of its own sees what is published from now on.
+    options = {"group.id": str(uuid.uuid4()), "auto.offset.reset": "latest"}
+    consumer = kafka.Consumer({"bootstrap.servers": address, **options})
+    consumer.subscribe([TOPIC])
+    last = math.inf
+    while time.monotonic() - last < SILENCE_S:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            last = time.monotonic()
+            if on_message(message.value()):
+                return
+
+
+def stomp_connection(address: str, listener: Any = None) -> Any:
+    stomp: Any = import_module("stomp")
+    host, _, port = address.partition(":")
+    connection = stomp.Connection([(host, int(port))], auto_decode=False)
+    if listener is not None:
+        connection.set_listener("", listener)
+    connection.connect(wait=True)
+    # Else a message waits for the acknowledgement of the one before, 40 ms.
+    connection.transport.socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+    return connection
+
+
+def stomp_publish(address: str, messages: Messages) -> None:
+    connection = stomp_connection(address)
+    for message in messages:
+        if message is not None:
+            connection.send("/topic/bench", message)
+
+
+def stomp_receive(address: str, on_message: OnMessage) -> None:
+    stomp: Any = import_module("stomp")
+    over, last = threading.Event(), math.inf
+
+    class Listener(stomp.ConnectionListener):  # type: ignore[misc]
+        def on_message(self, frame: Any) -> None:
+            nonlocal last
+            last = time.monotonic()
+            if on_message(frame.body):
+                over.set()
+
+    connection = stomp_connection(address, Listener())
+    connection.subscribe("/topic/bench", id=1)
+    while not over.wait(0.1) and time.monotonic() - last < SILENCE_S:
+        pass
+
+
 SYSTEMS = {
     "zeroxide": System(
-        partial(zmq_publish, "zeroxide"), partial(zmq_receive, "zeroxide"), "zeroxide"
+        partial(zmq_publish, "zeroxide"), partial(zmq_receive, "zeroxide"), "zeroxide", "zeroxide"
     ),
-    "pyzmq": System(partial(zmq_publish, "zmq"), partial(zmq_receive, "zmq"), "zmq"),
-    "pyomq": System(partial(zmq_publish, "pyomq"), partial(zmq_receive, "pyomq"), "pyomq"),
-    "pynng": System(nng_publish, nng_receive, "pynng"),
-    "zenoh": System(zenoh_publish, zenoh_receive, "zenoh"),
-    "NATS": System(nats_publish, nats_receive, "nats", "nats-server", "nats-server"),
-    "Redis": System(redis_publish, redis_receive, "redis", "redis-server", "redis-server"),
+    "pyzmq": System(partial(zmq_publish, "zmq"), partial(zmq_receive, "zmq"), "zmq", "pyzmq"),
+    "pyomq": System(partial(zmq_publish, "pyomq"), partial(zmq_receive, "pyomq"), "pyomq", "pyomq"),
+    "pynng": System(nng_publish, nng_receive, "pynng", "pynng"),
+    "zenoh": System(zenoh_publish, zenoh_receive, "zenoh", "eclipse-zenoh"),
+    "NATS": System(
+        nats_publish, nats_receive, "nats", "nats-py", "nats-server", "Debian: nats-server"
+    ),
+    "Redis": System(
+        redis_publish, redis_receive, "redis", "redis", "redis-server", "Debian: redis-server"
+    ),
     "RabbitMQ": System(
-        rabbit_publish, rabbit_receive, "pika", "rabbitmq-server", "rabbitmq-server"
+        rabbit_publish, rabbit_receive, "pika", "pika", "rabbitmq-server", "Debian: rabbitmq-server"
     ),
+    "NSQ": System(
+        nsq_publish,
+        nsq_receive,
+        "nsq",
+        "pynsq",
+        "nsqd",
+        "built from its Go module: see benches/nsq",
+    ),
+    "Kafka": System(
+        kafka_publish, kafka_receive, "confluent_kafka", "confluent-kafka", "kafka_broker.py"
+    ),
+    "ActiveMQ": System(stomp_publish, stomp_receive, "stomp", "stomp.py", "activemq_broker.py"),
 }
 
 
@@ -249,14 +388,15 @@ def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, An
     """What is done with each message, and what is to be said of all in the end."""
     count, size = int(task["count"]), int(task["size"])
     clock, stamped = time.perf_counter_ns, STAMP.unpack_from
-    times, first, last, ready = array("q"), 0, 0, False
+    times, first, last, ready, cpu = array("q"), 0, 0, False, 0
     add = times.append
 
     def on_message(body: bytes) -> bool:
-        nonlocal first, last, ready
+        nonlocal first, last, ready, cpu
         if len(body) != size:
             if not ready:
                 ready = True
+                cpu = time.process_time_ns()
                 say(ready=True)
             return False
         last = clock()
@@ -265,6 +405,7 @@ def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, An
         return len(times) == count
 
     def result() -> dict[str, Any]:
+        used = time.process_time_ns() - cpu
         if not times:
             return {"arrived": 0}
         ordered = sorted(times)
@@ -278,6 +419,7 @@ def incoming(task: dict[str, Any]) -> tuple[OnMessage, Callable[[], dict[str, An
             "rate": (len(times) - 1) / max(1, last - first) * 1e9,
             "mean_us": sum(ordered) / len(ordered) / 1e3,
             "percentiles_us": at,
+            "receiver_cpu_us": used / len(times) / 1e3,
         }
 
     return on_message, result

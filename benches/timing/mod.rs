@@ -1,28 +1,29 @@
-//! What the benches share: run something for a while, several times over, and print the nanoseconds of one.
+//! What the benches share: Criterion, set to take somewhat more than a second for a row.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const ROUNDS: usize = 7;
-const ROUND: Duration = Duration::from_millis(100);
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput};
 
-/// Prints the median and the least time that one of the `each` items of a `call` took.
-pub fn measure(name: &str, each: usize, mut call: impl FnMut()) {
-    call();
-    let mut rounds: Vec<f64> = (0..ROUNDS).map(|_| round(each, &mut call)).collect();
-    rounds.sort_by(f64::total_cmp);
-    let (least, median) = (rounds[0], rounds[ROUNDS / 2]);
-    println!(
-        "{name:<52} {median:>9.1} ns  (least {least:.1})  {:>8.2} M/s",
-        1e3 / median
-    );
+/// The rows of one bench.
+pub type Rows<'a> = BenchmarkGroup<'a, WallTime>;
+
+/// Runs a bench; arguments behind `--` pick rows by their names, and more: `--help`.
+pub fn run(name: &str, bench: impl FnOnce(&mut Rows<'_>)) {
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .configure_from_args();
+    let mut rows = criterion.benchmark_group(name);
+    bench(&mut rows);
+    rows.finish();
+    criterion.final_summary();
 }
 
-/// Calls until the time is up; nanoseconds per item.
-fn round(each: usize, call: &mut impl FnMut()) -> f64 {
-    let (start, mut items) = (Instant::now(), 0);
-    while start.elapsed() < ROUND {
-        call();
-        items += each;
-    }
-    start.elapsed().as_nanos() as f64 / items as f64
+/// A row: the time that a call takes, and how many of its `each` items a second holds.
+#[allow(dead_code, reason = "routing takes the times of its rows itself")]
+pub fn measure(rows: &mut Rows<'_>, name: &str, each: usize, mut call: impl FnMut()) {
+    rows.throughput(Throughput::Elements(each as u64));
+    rows.bench_function(name, |bencher| bencher.iter(&mut call));
 }

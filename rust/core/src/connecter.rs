@@ -1,9 +1,10 @@
 //! Where a connecting session tries next, and when: the addresses of its endpoint and the backoff between rounds.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::options::Options;
+use crate::reactor::Turn;
 use crate::transports::{Target, Transport};
 
 /// See the module text.
@@ -11,6 +12,10 @@ pub(crate) struct Connecter {
     pub(crate) transport: &'static dyn Transport,
     pub(crate) address: String,
     targets: VecDeque<Target>,
+    /// From when it is asked for until the peer has shaken hands, the attempt has failed, or `patience` is over.
+    pub(crate) turn: Option<Turn>,
+    /// Until when others wait for the attempt that is under way.
+    pub(crate) patience: Option<Instant>,
     backoff: Backoff,
     /// RECONNECT_STOP
     stop: i32,
@@ -41,6 +46,8 @@ impl Connecter {
             transport,
             address: address.to_owned(),
             targets: VecDeque::new(),
+            turn: None,
+            patience: None,
             backoff,
             stop: options.reconnect_stop,
             stopped: false,
@@ -67,9 +74,14 @@ impl Connecter {
         self.targets.pop_front()
     }
 
+    /// An address that was not tried: it is the next one again.
+    pub(crate) fn put_back(&mut self, target: Target) {
+        self.targets.push_front(target);
+    }
+
     /// A connection was made: the next round starts without delay piled up.
     pub(crate) fn succeeded(&mut self) {
-        self.targets.clear();
+        self.targets = VecDeque::new();
         self.backoff.reset();
     }
 

@@ -3,7 +3,7 @@
 //! A pipe joins a socket to a session, or two sockets over inproc. Each direction is one lock-free queue of frames;
 //! whole messages only become visible with their last frame, so a reader never sees a torn one. The high-water mark
 //! counts whole messages, and their bytes if asked to. The writer that meets it stays ineligible until the reader has
-//! read down to the low-water mark, which is half of it.
+//! read down to the low-water mark, which is half of it, or [`ROOM_BYTES`] of large messages.
 //!
 //! A pipe does not know who owns its ends. When a sleeping reader must look again, room came back, or an end closed,
 //! the owner of the far end is told through [`PipeOwner`]; what it does with that (a command, an eventfd, a direct
@@ -49,6 +49,10 @@ pub enum PipeEvent {
     /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
 }
+
+/// So many bytes are room enough for a writer that waits, however far the low-water mark is. Half of a thousand large
+/// messages would be memory that the allocator gives back to the system, and asks for again.
+const ROOM_BYTES: u64 = 1 << 20;
 
 /// The kind of the mark between two connections. Commands end in the engine, so a pipe has no other use for it.
 const LAPSE: Kind = Kind::Command;
@@ -101,6 +105,8 @@ pub struct Pipe {
     far_read: u64,
     /// Set when a write met the high-water mark; cleared at the low-water mark.
     full: bool,
+    /// The far reader's bytes when the pipe became full.
+    full_at: u64,
     /// Frames pushed of a message whose last frame has not come yet.
     open_frames: usize,
     /// The owner of this end knows that the peer is there.
@@ -219,6 +225,7 @@ impl Pipe {
             bytes_checked: 0,
             far_read: 0,
             full: false,
+            full_at: 0,
             open_frames: 0,
             met: false,
             peer_name: None,
@@ -314,14 +321,20 @@ impl Pipe {
 
     #[cold]
     fn wait_for_room(&mut self) -> bool {
-        self.full = true;
+        if !self.full {
+            self.full = true;
+            self.full_at = self.far().counts.bytes_read.load(Ordering::Relaxed);
+        }
         self.own().wants_room.arm();
         // The reader publishes its count, fences, then looks at the bell; we arm (which fences), then look at the
         // count: one of the two sees the other. So it is with the limit, which may just have been raised.
         fence(Ordering::SeqCst);
         self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let hwm = self.own().limit.messages();
-        if hwm == 0 || self.written - self.far_read <= hwm - hwm.div_ceil(2) {
+        let queued = self.written - self.far_read;
+        let is_low = queued <= hwm - hwm.div_ceil(2);
+        let bytes = self.far().counts.bytes_read.load(Ordering::Relaxed) - self.full_at;
+        if hwm == 0 || is_low || (queued < hwm && bytes >= ROOM_BYTES) {
             self.own().wants_room.disarm();
             self.full = false;
             return true;
@@ -555,6 +568,7 @@ impl Pipe {
         let (messages, bytes) = (limit.messages(), limit.bytes());
         if (messages != 0 && self.read - self.read_checked >= messages.div_ceil(2))
             || (bytes != 0 && self.bytes_read - self.bytes_checked >= bytes.div_ceil(2))
+            || self.bytes_read - self.bytes_checked >= ROOM_BYTES
         {
             self.publish_read();
         }

@@ -4,6 +4,8 @@
 //! is readable and writable until a call would block, so there is no system call to change interest, and a peer that
 //! hangs up while nobody wants its bytes costs nothing.
 
+mod attempts;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
@@ -12,7 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
+use socket2::SockAddr;
 
+use self::attempts::Attempts;
+pub(crate) use self::attempts::Turn;
 use crate::error::Result;
 use crate::sys::epoll::{Epoll, Readiness};
 
@@ -52,6 +57,7 @@ pub(crate) struct Reactor {
     /// Those that were replaced by an earlier one, or whose handler is gone, are still in it for a while.
     timers: BinaryHeap<Reverse<(Instant, Token)>>,
     deferred: Vec<Token>,
+    attempts: Attempts,
     /// When memory shall go back to the system.
     tidy_at: Option<Instant>,
     now: Instant,
@@ -72,6 +78,7 @@ impl Reactor {
             handlers: Slab::new(),
             timers: BinaryHeap::new(),
             deferred: Vec::new(),
+            attempts: Attempts::default(),
             tidy_at: None,
             now: Instant::now(),
         }
@@ -155,6 +162,22 @@ impl Reactor {
 
     pub(crate) fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
+    }
+
+    /// Asks for a turn to connect to `address`. The handler's `on_wake` is called when it comes, unless it has come already.
+    pub(crate) fn ask_for_turn(&mut self, address: &SockAddr, token: Token) -> Turn {
+        self.attempts.ask(address, token)
+    }
+
+    /// Whether that turn has come.
+    pub(crate) fn has_come(&self, turn: &Turn) -> bool {
+        self.attempts.has_come(turn)
+    }
+
+    /// The connection is made, or will not be.
+    pub(crate) fn give_turn_back(&mut self, turn: Turn) {
+        let next = self.attempts.give_back(turn);
+        self.deferred.extend(next);
     }
 
     /// Memory that is not needed any more goes back to the system when all handlers had their turn, or later: that takes

@@ -13,6 +13,7 @@
 //! | `Idle` | start; on the connecting side the first round of addresses |
 //! | `Resolving` | the resolver's answer |
 //! | `Waiting` | the delay between two rounds |
+//! | `Queued` | its turn among those who connect to the address: `Connecting` |
 //! | `Connecting` | the stream became writable, failed or took too long; the next address, or `Waiting` |
 //! | `Asking` | the proxy's answer: it has connected, or, as above, failed or took too long |
 //! | `Up` | end of stream, an error, a time-out: `Waiting` on the connecting side, the end on the other; the socket's close, once everything went out: `Draining` |
@@ -103,6 +104,7 @@ enum Link {
     Waiting {
         until: Instant,
     },
+    Queued,
     Connecting {
         stream: Stream,
         proxy: Option<Box<Socks>>,

@@ -103,8 +103,9 @@ impl InForce {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pipe, PipeConfig};
+    use super::super::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner, ROOM_BYTES};
     use super::*;
+    use std::sync::Arc;
     use zeroxide_proto::message::Message;
 
     fn limit(messages: usize, bytes: usize) -> Option<Limit> {
@@ -182,6 +183,29 @@ mod tests {
         read(&mut far, 10);
         assert!(!far.check_read());
         assert_eq!(fill(&mut near, 10), 10);
+    }
+
+    #[test]
+    fn a_full_pipe_opens_again_when_many_bytes_were_read() {
+        struct Told(AtomicUsize);
+        impl PipeOwner for Told {
+            fn on_pipe(&self, _: PipeId, event: PipeEvent) {
+                let room = usize::from(event == PipeEvent::Writable);
+                self.0.fetch_add(room, Ordering::Relaxed);
+            }
+        }
+        let size = ROOM_BYTES as usize / 4;
+        let (mut near, mut far) = pair(limit(100, 0), None);
+        let owner = Arc::new(Told(AtomicUsize::new(0)));
+        near.set_owner(owner.clone(), PipeId(0));
+        assert_eq!(fill(&mut near, size), 100);
+        for round in 1..30 {
+            read(&mut far, 3);
+            assert_eq!(fill(&mut near, size), 0);
+            read(&mut far, 1);
+            assert_eq!(owner.0.load(Ordering::Relaxed), round);
+            assert_eq!(fill(&mut near, size), 4);
+        }
     }
 
     #[test]

@@ -10,11 +10,14 @@ use super::{Connection, Link, Session, State, engine_config};
 use crate::connecter::Setback;
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, Token};
 use crate::transports::{Opening, Socks, Stream, Target, Targets, Transport};
 
 /// How often it looks whether the socket has received what earlier connections left.
 const BACKLOG_STEP: Duration = Duration::from_millis(100);
+
+/// How long an attempt that the peer has not answered keeps others waiting who connect to the same address.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How much of a conversation with a proxy is received at a time.
 const HEARD_MAX: usize = 512;
@@ -77,19 +80,41 @@ impl Session {
         }
     }
 
-    /// Tries the addresses of this round one after the other until one connects or hangs on.
+    /// Tries the addresses of this round one after the other until one connects, hangs on, or has to wait for its turn.
     pub(super) fn try_next(&self, state: &mut State, io: &mut Reactor) {
         loop {
-            let Some(connecter) = &mut state.connecter else {
+            let (Some(connecter), Some(token)) = (&mut state.connecter, state.token) else {
                 return;
             };
             let Some(target) = connecter.next_target() else {
                 return self.wait_for_next_round(state, io);
             };
-            match self.open(connecter.transport, &target, state, io) {
-                Ok(()) => return,
-                Err(error) => self.attempt_failed(state, &error),
+            let turn = match connecter.turn.take() {
+                Some(turn) => turn,
+                None => io.ask_for_turn(target.address(), token),
+            };
+            let come = io.has_come(&turn);
+            connecter.turn = Some(turn);
+            if !come {
+                connecter.put_back(target);
+                state.link = Link::Queued;
+                return;
             }
+            connecter.patience = io.now().checked_add(PATIENCE);
+            match self.open(connecter.transport, &target, token, state, io) {
+                Ok(()) => return,
+                Err(error) => self.attempt_failed(state, io, &error),
+            }
+        }
+    }
+
+    /// Lets the next one connect to the address.
+    pub(super) fn give_turn_back(&self, state: &mut State, io: &mut Reactor) {
+        if let Some(connecter) = &mut state.connecter
+            && let Some(turn) = connecter.turn.take()
+        {
+            connecter.patience = None;
+            io.give_turn_back(turn);
         }
     }
 
@@ -97,12 +122,10 @@ impl Session {
         &self,
         transport: &dyn Transport,
         target: &Target,
+        token: Token,
         state: &mut State,
         io: &mut Reactor,
     ) -> Result<()> {
-        let Some(token) = state.token else {
-            return Ok(());
-        };
         let Opening {
             stream,
             connected,
@@ -140,13 +163,14 @@ impl Session {
     }
 
     fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {
-        self.attempt_failed(state, error);
+        self.attempt_failed(state, io, error);
         io.unwatch(stream.fd());
         drop(stream);
         self.try_next(state, io);
     }
 
-    fn attempt_failed(&self, state: &mut State, error: &Error) {
+    fn attempt_failed(&self, state: &mut State, io: &mut Reactor, error: &Error) {
+        self.give_turn_back(state, io);
         self.emit_because(EventKind::Closed, error.errno() as u64, error);
         if let Some(connecter) = &mut state.connecter
             && error.kind() == error::ErrorKind::ConnectionRefused

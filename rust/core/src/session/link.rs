@@ -33,10 +33,12 @@ impl Session {
         self.notice_close(state, io);
         self.check_revoked(state, io);
         self.check_lease(state, io.now());
+        self.check_patience(state, io);
         match &state.link {
             Link::Idle => self.start_round(state, io),
             Link::Resolving => self.take_resolved(state, io),
             Link::Waiting { until } if *until <= io.now() => self.start_round(state, io),
+            Link::Queued => self.try_next(state, io),
             Link::Connecting {
                 deadline: Some(deadline),
                 ..
@@ -79,6 +81,11 @@ impl Session {
             Some(reason) => Input::Closed(reason),
             None => self.input(state, io.now(), READ_BUDGET),
         };
+        if let Link::Up(up) = &state.link
+            && up.was_ready
+        {
+            self.give_turn_back(state, io);
+        }
         let output = self.output(state, io.now());
         if let Some(pipe) = &state.pipe {
             state.backlog.note(pipe.queued_bytes(), io.now());
@@ -90,6 +97,15 @@ impl Session {
         }
         if let Input::Closed(reason) = input {
             self.lost(state, io, &reason);
+        }
+    }
+
+    /// Others have waited long enough for this attempt.
+    fn check_patience(&self, state: &mut State, io: &mut Reactor) {
+        let connecter = state.connecter.as_ref();
+        let patience = connecter.and_then(|connecter| connecter.patience);
+        if patience.is_some_and(|until| until <= io.now()) {
+            self.give_turn_back(state, io);
         }
     }
 
@@ -203,8 +219,9 @@ impl Session {
             Link::Connecting { stream, .. }
             | Link::Asking { stream, .. }
             | Link::Draining { stream, .. } => io.unwatch(stream.fd()),
-            Link::Idle | Link::Resolving | Link::Waiting { .. } => {}
+            Link::Idle | Link::Resolving | Link::Waiting { .. } | Link::Queued => {}
         }
+        self.give_turn_back(state, io);
     }
 
     /// The connection is over.
@@ -288,14 +305,18 @@ impl Session {
             Link::Waiting { until } => Some(*until),
             Link::Connecting { deadline, .. } | Link::Asking { deadline, .. } => *deadline,
             Link::Draining { .. } => Some(io.now() + DRAIN_STEP),
-            Link::Idle | Link::Resolving => None,
+            Link::Idle | Link::Resolving | Link::Queued => None,
         };
         // Draining has taken the deadline over.
         let closing = match state.link {
             Link::Draining { .. } => None,
             _ => state.closing.flatten(),
         };
-        let times = [link, closing, state.backlog.poll_timeout()];
+        let patience = state
+            .connecter
+            .as_ref()
+            .and_then(|connecter| connecter.patience);
+        let times = [link, closing, patience, state.backlog.poll_timeout()];
         if let Some(at) = times.into_iter().flatten().min() {
             io.set_timer(token, at);
         }

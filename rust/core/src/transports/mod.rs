@@ -215,6 +215,13 @@ impl Stream {
     }
 }
 
+impl Target {
+    /// Whom to connect to first: the proxy, if there is one.
+    pub(crate) fn address(&self) -> &SockAddr {
+        &self.address
+    }
+}
+
 impl From<OwnedFd> for Stream {
     fn from(fd: OwnedFd) -> Stream {
         Stream { fd }

@@ -1,0 +1,32 @@
+"""Where a long run is, on a terminal: one line that the next result takes the place of."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+
+class Progress:
+    """Counts steps of about the same length, and expects the rest to take as long as those that are over."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.done, self.started = steps, 0, time.monotonic()
+
+    def show(self, name: str) -> None:
+        """What is being run now; more than once for a step that has parts."""
+        if not sys.stderr.isatty():
+            return
+        elapsed = time.monotonic() - self.started
+        left = elapsed / self.done * (self.steps - self.done) if self.done > 2 else None
+        about = f", about {left / 60:.0f} min left" if left is not None else ""
+        where = f"[{self.done + 1}/{self.steps}, {elapsed:.0f} s{about}]"
+        print(f"\r\x1b[K{where} {name}", end="\r", file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A result, in place of the line."""
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(text, flush=True)
+
+    def step(self) -> None:
+        self.done += 1
