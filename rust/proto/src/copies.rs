@@ -14,14 +14,14 @@ use bytes::BytesMut;
 use crate::frame::{Frame, INLINE_MAX};
 
 /// Longer bodies have a block of their own.
-const SHARED_MAX: usize = 8 * 1024;
+const SHARED_MAX: usize = 4 * 1024;
 /// A block has room for at least so many bodies like the one it is made for.
-const SHARERS: usize = 8;
+const SHARERS: usize = 4;
 const BLOCK_MIN: usize = 4 * 1024;
-const BLOCK_MAX: usize = 64 * 1024;
+const BLOCK_MAX: usize = 16 * 1024;
 /// How many blocks are kept for filling them again, as many bytes as a thousand messages of 1 KiB that wait, and another
 /// thousand.
-const SPENT_MAX: usize = 32;
+const SPENT_MAX: usize = 128;
 
 const _: () = assert!(SHARERS * SHARED_MAX <= BLOCK_MAX);
 
@@ -97,7 +97,7 @@ impl Copies {
         };
         let size = self.size.max(least);
         self.block = old
-            .filter(|old| (least..=4 * size).contains(&old.size))
+            .filter(|old| (least..=2 * size).contains(&old.size))
             .unwrap_or_else(|| Block::new(size));
     }
 }
