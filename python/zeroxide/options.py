@@ -207,4 +207,8 @@ class OptionAttributes(_native.Socket):
 
 def is_declared(cls: type, key: str) -> bool:
     """Whether the class has `key`, so that setting it is not setting an option."""
-    return any(key in base.__dict__ or key in _annotations(base) for base in cls.__mro__)
+    # In a loop, and annotations last: every assignment to a socket's attribute passes here.
+    for base in cls.__mro__:
+        if key in base.__dict__:
+            return True
+    return any(key in _annotations(base) for base in cls.__mro__)

@@ -117,14 +117,14 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         shadow: "Socket[Any] | int | None" = None,
         copy_threshold: int | None = None,
     ) -> None:
+        # What is no option need not go through `__setattr__`, which takes microseconds.
+        attributes = self.__dict__
         if isinstance(ctx_or_socket, Socket):
             shadow, ctx_or_socket = ctx_or_socket, None
         if shadow:
             original = _find(shadow)
-            self._shadow = True
-            self._shadow_obj = original
-            self.context = original.context
             self._share(original)
+            attributes.update(_shadow=True, _shadow_obj=original, context=original.context)
             if copy_threshold is not None:
                 self.copy_threshold = copy_threshold
         else:
@@ -132,11 +132,11 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
                 raise TypeError("context must be specified")
             if socket_type < 0:
                 raise TypeError("socket_type must be specified")
-            self.context = ctx_or_socket
+            attributes["context"] = ctx_or_socket
             self._open(ctx_or_socket, socket_type, copy_threshold)
             _sockets[self.underlying] = self
             ctx_or_socket._add_socket(self)
-        self.type = SocketType(self.get(TYPE))
+        attributes["type"] = SocketType(self.get(TYPE))
 
     # ---- life -----------------------------------------------------------------------
 

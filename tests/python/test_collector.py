@@ -320,3 +320,33 @@ def test_interrupted_while_the_disk_is_slow(directory):
             collector.append([b"b"], timeout=0.05)
     with collectors.Collector(directory / "log") as collector:
         assert values_of(collector) == [b"a", b"b"], "an orderly end writes what was waiting"
+
+
+def test_a_fetch_that_another_thread_waits_for_can_be_interrupted(directory):
+    with collectors.Collector(directory / "log") as collector:
+        collector.append([b"a"])
+        collector.append([b"b"])
+        endpoint = collector.endpoint
+    # Nobody is there now.
+    fetching = collectors.Client(endpoint, timeout=PATIENCE).fetch_tables(0, 2, max_bytes=1)
+    first = Background(lambda: next(fetching))
+
+    class Woken(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Woken
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for _ in range(3):
+            with pytest.raises(Woken):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                next(fetching)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert first.is_alive(), "it has its turn for as long as it waits"
+    with collectors.Collector(directory / "log", bind=endpoint):
+        both = [first.result(), next(fetching)]
+    assert sorted(pa.record_batch(table)["value"][0].as_py() for table in both) == [b"a", b"b"]

@@ -87,6 +87,26 @@ def test_pub_waits_for_its_subscribers(bound, receive):
     assert messages == [[b"yes", b"v"]] * 5_000
 
 
+def test_pub_counts_peers_and_not_what_they_subscribe_to(bound, receive):
+    (one, first), (other, second) = bound(zmq.SUB), bound(zmq.SUB)
+    for topic in (b"a", b"b", b"c"):
+        one.subscribe(topic)
+    both = {"socket": "pub", "waitPeers": "2", "topic": "a"}
+    for timeout_ms in (500, 5_000, 50_000):  # a busy machine may need longer to connect
+        impatient = writer(f"{first},{second}", flushTimeoutMs=str(timeout_ms), **both)
+        with pytest.raises(TimeoutError, match="of 2 peers") as error:
+            impatient.write(iter([batch(value=["v"])]))
+        if "1 of 2 peers" in str(error.value):
+            break
+    assert "1 of 2 peers" in str(error.value)
+    other.subscribe(b"")
+    got = receive(one, 1), receive(other, 1)
+    writer(f"{first},{second}", **both).write(iter([batch(value=["v"])]))
+    for messages, done in got:
+        done.join()
+        assert messages == [[b"a", b"v"]]
+
+
 def test_bound_pub(context, receive, tmp_path):
     endpoint = f"ipc://{tmp_path}/answer"
     sub = context.socket(zmq.SUB)

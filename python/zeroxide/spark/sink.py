@@ -162,13 +162,9 @@ class SocketStreamWriter(_Sender, StreamWriter):
 def _socket(options: WriteOptions) -> tuple[int, list[tuple[int, int | bytes]]]:
     settings: list[tuple[int, int | bytes]] = [(int(zmq.SNDTIMEO), options.flush_timeout_ms)]
     if options.socket == "pub":
-        # XPUB is a PUB that hears of its subscribers, so that they can be waited for. It
-        # waits for one that is slow as long as a flush would, and does not drop for it.
-        return int(zmq.XPUB), [
-            *settings,
-            (int(zmq.XPUB_VERBOSE), 1),
-            (int(zmq.XPUB_NODROP), 1),
-        ]
+        # It waits for a subscriber that is slow as long as a flush would, and does not drop
+        # for it.
+        return int(zmq.PUB), [*settings, (int(zmq.XPUB_NODROP), 1)]
     # Nothing is queued for a peer that is not there, which may never come.
     kind = zmq.DEALER if options.socket == "dealer" else zmq.PUSH
     return int(kind), [*settings, (int(zmq.IMMEDIATE), 1)]
@@ -176,12 +172,12 @@ def _socket(options: WriteOptions) -> tuple[int, list[tuple[int, int | bytes]]]:
 
 def _wait_for_peers(socket: zmq.Socket, options: WriteOptions) -> None:
     deadline = time.monotonic() + options.flush_timeout_ms / 1000
-    subscriptions = 0
     while True:
-        there = sum(peer["connected"] for peer in socket.stats()["peers"])
-        if options.socket == "pub":
-            subscriptions += _new_subscriptions(socket)
-            there = min(there, subscriptions)
+        # A publisher receives nothing from its peers but what they subscribe to.
+        there = sum(
+            peer["connected"] and (options.socket != "pub" or peer["received"] > 0)
+            for peer in socket.stats()["peers"]
+        )
         if there >= options.wait_peers:
             return
         if time.monotonic() >= deadline:
@@ -191,14 +187,6 @@ def _wait_for_peers(socket: zmq.Socket, options: WriteOptions) -> None:
                 " (option 'flushTimeoutMs'); nothing was sent"
             )
         time.sleep(LOOK_S)
-
-
-def _new_subscriptions(socket: zmq.Socket) -> int:
-    try:
-        messages = socket.recv_batch(flags=zmq.DONTWAIT, multipart=True)
-    except zmq.Again:
-        return 0
-    return sum(message[0][:1] == b"\x01" for message in messages)
 
 
 def _send(socket: zmq.Socket, messages: Outgoing, options: WriteOptions, sent: Sent) -> None:

@@ -51,7 +51,8 @@ impl IoHandle {
 pub(crate) fn spawn(settings: ThreadSettings) -> Result<(IoHandle, JoinHandle<()>)> {
     let mailbox = Arc::new(Mailbox::new()?);
     let epoll = Arc::new(Epoll::new()?);
-    epoll.add(mailbox.descriptor(), MAILBOX)?;
+    // Emptying it makes room in it, which is no news.
+    epoll.add_for(mailbox.descriptor(), MAILBOX, Interest::Input)?;
     let handle = IoHandle {
         mailbox: mailbox.clone(),
         epoll: epoll.clone(),

@@ -212,12 +212,7 @@ impl Listener {
             }
             match listen.accept() {
                 Ok(Some(stream)) => {
-                    let party = Party {
-                        address: stream.peer_name(),
-                        peer: None,
-                    };
-                    let event = MonitorEvent::new(EventKind::Accepted, stream.id(), &self.endpoint);
-                    self.port.emit(event.about(&party));
+                    self.accepted(&stream);
                     match self.serve(stream) {
                         Ok(session) => joining.push_back(Arc::downgrade(&session)),
                         Err(error) => self.failed(&error),
@@ -235,6 +230,18 @@ impl Listener {
             }
         }
         io.defer(token);
+    }
+
+    fn accepted(&self, stream: &Stream) {
+        if !self.port.wants(EventKind::Accepted) {
+            return;
+        }
+        let party = Party {
+            address: stream.peer_name(),
+            peer: None,
+        };
+        let event = MonitorEvent::new(EventKind::Accepted, stream.id(), &self.endpoint);
+        self.port.emit(event.about(&party));
     }
 
     fn serve(&self, stream: Stream) -> Result<Arc<Session>> {
@@ -430,6 +437,10 @@ mod tests {
 
         fn is_backlogged(&self) -> bool {
             false
+        }
+
+        fn wants(&self, _: EventKind) -> bool {
+            true
         }
 
         fn emit(&self, event: MonitorEvent) {

@@ -14,6 +14,7 @@ mod ends;
 mod ledger;
 mod limit;
 mod line;
+mod runs;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -48,6 +49,10 @@ pub enum PipeEvent {
     Disconnected,
     /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
+    /// The far end gathers messages until this end's owner has come to [`Pipe::ask`] for them.
+    Gathering,
+    /// The far end has asked for what is being gathered.
+    Asked,
 }
 
 /// So many bytes are room enough for a writer that waits, however far the low-water mark is. Half of a thousand large
@@ -145,6 +150,9 @@ struct End {
     torn: AtomicU64,
     /// Outbound slot of a conflating direction.
     slot: Option<Slot>,
+    /// The far end takes runs, and whether it was told of one being gathered.
+    takes_runs: AtomicBool,
+    gathering: AtomicBool,
 }
 
 /// What an end has done so far; nobody else stores here. On cache lines of its own, because the end stores for each
@@ -187,6 +195,8 @@ impl End {
                 newest: Mutex::new(None),
                 bell: Doorbell::new(),
             }),
+            takes_runs: AtomicBool::new(false),
+            gathering: AtomicBool::new(false),
         }
     }
 
@@ -346,35 +356,36 @@ impl Pipe {
     ///
     /// # Errors
     /// Gives the message back when the pipe is full or the far end gone.
-    #[inline]
-    pub fn write(&mut self, message: Message) -> Result<(), Message> {
+    #[cfg(test)]
+    pub fn write(&mut self, mut message: Message) -> Result<(), Message> {
         if !self.check_write() {
             return Err(message);
         }
-        self.write_unchecked(message);
+        self.write_unchecked(&mut message);
         Ok(())
     }
 
     /// Writes a whole message the caller has just found room for with [`check_write`](Self::check_write), or one that
-    /// is exempt from the high-water mark (subscriptions, replies that must not block).
+    /// is exempt from the high-water mark (subscriptions, replies that must not block). What it leaves of the message is
+    /// to be dropped.
     #[inline]
-    pub fn write_unchecked(&mut self, message: Message) {
+    pub fn write_unchecked(&mut self, message: &mut Message) {
         if self.own().slot.is_some() {
             return self.replace_newest(message);
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
         self.publish_written();
-        message.for_each_frame(|frame| self.tx.push(frame));
+        message.take_frames(|frame| self.tx.push_taken(frame));
     }
 
     /// As [`write_unchecked`](Self::write_unchecked), where messages conflate.
     #[inline(never)]
-    fn replace_newest(&mut self, message: Message) {
+    fn replace_newest(&mut self, message: &mut Message) {
         self.written += 1;
         self.bytes_written += message.size() as u64;
         let Some(slot) = &self.own().slot else { return };
-        let replaced = lock(&slot.newest).replace(message);
+        let replaced = lock(&slot.newest).replace(std::mem::take(message));
         if replaced.is_some() {
             // Conflated away: the depth must not grow without bound.
             self.written -= 1;
@@ -391,7 +402,7 @@ impl Pipe {
     #[inline]
     pub fn write_copy(&mut self, message: &Message) {
         if self.own().slot.is_some() {
-            return self.write_unchecked(message.clone());
+            return self.write_unchecked(&mut message.clone());
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
@@ -410,7 +421,7 @@ impl Pipe {
         if self.own().slot.is_some() {
             // Conflating pipes carry single-part messages only; a part of a longer one replaces like a message.
             self.bytes_written -= frame.len() as u64;
-            return self.write_unchecked(Message::single(frame));
+            return self.write_unchecked(&mut Message::single(frame));
         }
         if frame.more() {
             self.open_frames += 1;
@@ -446,10 +457,10 @@ impl Pipe {
         had
     }
 
-    /// Publishes what was written and wakes the far reader if it sleeps. A message that is not complete yet stays
-    /// invisible, and does not hold up those before it.
+    /// Publishes what was written and wakes the far reader if it sleeps; true if it did. A message that is not complete
+    /// yet stays invisible, and does not hold up those before it.
     #[inline]
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self) -> bool {
         let asleep = match &self.own().slot {
             Some(slot) => slot.bell.ring(),
             None => self.tx.flush_but(self.open_frames),
@@ -457,6 +468,7 @@ impl Pipe {
         if asleep {
             self.far().notify(PipeEvent::Readable);
         }
+        asleep
     }
 
     /// Leaves a mark behind what was written for the connection that has ended: what follows is another one's. Only for
@@ -503,30 +515,41 @@ impl Pipe {
 
     /// The next whole message. `None` means nothing is published; call [`check_read`](Self::check_read) to be told of
     /// the next.
-    #[inline]
     pub fn read(&mut self) -> Option<Message> {
-        if self.far().slot.is_some() {
-            return self.read_newest();
-        }
-        let head = self.rx.pop()?;
-        let message = if head.more() {
-            self.read_rest(head)
-        } else {
-            Message::single(head)
-        };
-        self.bytes_read += message.size() as u64;
-        self.count_read();
-        Some(message)
+        let mut message = Message::new();
+        self.read_to(&mut message).then_some(message)
     }
 
-    /// As [`read`](Self::read), where messages conflate.
-    #[inline(never)]
-    fn read_newest(&mut self) -> Option<Message> {
-        let slot = self.far().slot.as_ref()?;
-        let message = lock(&slot.newest).take()?;
+    /// As [`read`](Self::read), straight to where the message shall be, which is new. False when there is none.
+    #[inline]
+    pub fn read_to(&mut self, message: &mut Message) -> bool {
+        if self.far().slot.is_some() {
+            return self.read_newest(message);
+        }
+        if !self.rx.pop_to(message.head_mut()) {
+            return false;
+        }
+        if message.head().more() {
+            self.read_rest(message);
+        }
         self.bytes_read += message.size() as u64;
-        self.count_read();
-        Some(message)
+        self.count_read(1);
+        true
+    }
+
+    /// As [`read_to`](Self::read_to), where messages conflate.
+    #[inline(never)]
+    fn read_newest(&mut self, message: &mut Message) -> bool {
+        let Some(slot) = &self.far().slot else {
+            return false;
+        };
+        let Some(newest) = lock(&slot.newest).take() else {
+            return false;
+        };
+        *message = newest;
+        self.bytes_read += message.size() as u64;
+        self.count_read(1);
+        true
     }
 
     /// The next frame. Once the first frame of a message was read, the rest of it is there too.
@@ -536,17 +559,20 @@ impl Pipe {
             return self.read().and_then(|message| message.into_iter().next());
         }
         let frame = self.rx.pop()?;
+        if frame.kind() == Kind::Run {
+            self.count_run(frame.load());
+            return Some(frame);
+        }
         self.bytes_read += frame.len() as u64;
         if !frame.more() {
-            self.count_read();
+            self.count_read(1);
         }
         Some(frame)
     }
 
     #[inline(never)]
-    fn read_rest(&mut self, head: Frame) -> Message {
-        let mut more = head.more();
-        let mut message = Message::single(head);
+    fn read_rest(&mut self, message: &mut Message) {
+        let mut more = true;
         while more {
             // Writers flush at message ends only, so the rest is there; a missing frame would end the message early
             // rather than hang.
@@ -554,12 +580,11 @@ impl Pipe {
             more = frame.more();
             message.push(frame);
         }
-        message
     }
 
     #[inline]
-    fn count_read(&mut self) {
-        self.read += 1;
+    fn count_read(&mut self, messages: u64) {
+        self.read += messages;
         // Whether or not there is a limit of bytes: one that is set later counts what waits then.
         let counts = &self.own().counts;
         counts.bytes_read.store(self.bytes_read, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! What a connection may ask of the socket it serves.
 
-use crate::monitor::MonitorEvent;
+use crate::monitor::{EventKind, MonitorEvent};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 
@@ -26,6 +26,9 @@ pub(crate) trait SocketPort: Send + Sync {
 
     /// So much waits to be received from peers that are gone that no more peers should be let in.
     fn is_backlogged(&self) -> bool;
+
+    /// Whether a monitor wants to be told of such events.
+    fn wants(&self, kind: EventKind) -> bool;
 
     /// Something worth telling a monitor happened.
     fn emit(&self, event: MonitorEvent);

@@ -288,6 +288,7 @@ impl Session {
 
     fn adopt(&self, state: &mut State, pipe: Pipe) {
         if let Some(me) = self.me.upgrade() {
+            pipe.take_runs();
             pipe.set_owner(me, PipeId(0));
         }
         state.pipe = Some(pipe);
@@ -302,11 +303,15 @@ impl Session {
     }
 
     fn emit(&self, kind: EventKind, value: u64) {
-        self.tell(MonitorEvent::new(kind, value, &self.endpoint));
+        if self.port.wants(kind) {
+            self.tell(MonitorEvent::new(kind, value, &self.endpoint));
+        }
     }
 
     fn emit_because(&self, kind: EventKind, value: u64, reason: impl ToString) {
-        self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        if self.port.wants(kind) {
+            self.tell(MonitorEvent::new(kind, value, &self.endpoint).because(reason));
+        }
     }
 
     fn tell(&self, event: MonitorEvent) {
@@ -423,8 +428,8 @@ impl PipeOwner for Session {
                     self.wake();
                 }
             }
-            PipeEvent::Writable | PipeEvent::Closed => self.wake(),
-            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent => {}
+            PipeEvent::Writable | PipeEvent::Closed | PipeEvent::Gathering => self.wake(),
+            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent | PipeEvent::Asked => {}
         }
     }
 }
@@ -450,14 +455,15 @@ impl EventHandler for Session {
 
     fn on_ready(&self, io: &mut Reactor, ready: Readiness) {
         let mut state = self.lock();
-        match &mut state.link {
-            Link::Up(up) => {
-                up.readable |= ready.is_readable();
-                up.writable |= ready.is_writable();
-                up.hung_up |= ready.is_hangup();
-            }
-            Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
-            _ => {}
+        if let Link::Connecting { .. } = state.link
+            && ready.is_writable()
+        {
+            self.connect_finished(&mut state, io);
+        }
+        if let Link::Up(up) = &mut state.link {
+            up.readable |= ready.is_readable();
+            up.writable |= ready.is_writable();
+            up.hung_up |= ready.is_hangup();
         }
         self.drive(&mut state, io);
     }
@@ -466,6 +472,9 @@ impl EventHandler for Session {
         // A swap, and not only a store: what was done before a wake-up that found one posted already is visible now.
         self.wake_posted.swap(false, Ordering::AcqRel);
         let mut state = self.lock();
+        if let Some(pipe) = &state.pipe {
+            pipe.ask();
+        }
         self.drive(&mut state, io);
     }
 

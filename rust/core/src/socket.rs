@@ -38,7 +38,6 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::Rejected;
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::calls::Source;
@@ -78,14 +77,6 @@ pub struct SendError {
     pub message: Message,
     /// Why.
     pub error: Error,
-}
-
-impl From<Rejected> for SendError {
-    #[cold]
-    fn from(rejected: Rejected) -> SendError {
-        let Rejected { message, error } = rejected;
-        SendError { message, error }
-    }
 }
 
 impl From<SendError> for Error {
@@ -188,21 +179,21 @@ impl Socket {
     /// The message comes back with the reason: `Again` when no peer can take it in time, `Interrupted` when a signal
     /// handler ran (call again), `Terminated`, `NotSocket` after close, `NotSupported` and `Fsm` by the pattern's rules,
     /// `HostUnreachable` for an unknown routing id where that is an error.
-    pub fn send(&self, message: Message, wait: Wait) -> std::result::Result<(), SendError> {
+    pub fn send(&self, mut message: Message, wait: Wait) -> std::result::Result<(), SendError> {
         let core = self.core();
         let ticket = core.signal.ticket();
-        let mut state = match core.lock_open() {
-            Ok(state) => state,
-            Err(error) => return Err(SendError { message, error }),
-        };
-        match core.send_now(&mut state, message) {
+        let mut state = core.lock();
+        if let Err(error) = core.check_open() {
+            return Err(SendError { message, error });
+        }
+        match core.send_now(&mut state, &mut message) {
             Ok(()) => Ok(()),
-            Err(rejected) if rejected.error.kind() == ErrorKind::Again && wait != Wait::Dont => {
+            Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {
                 let deadline = limit(wait, state.options.sndtimeo);
                 drop(state);
-                self.send_waiting(rejected.message, ticket, deadline)
+                self.send_waiting(message, ticket, deadline)
             }
-            Err(rejected) => Err(rejected.into()),
+            Err(error) => Err(SendError { message, error }),
         }
     }
 
@@ -224,12 +215,10 @@ impl Socket {
                 Ok(state) => state,
                 Err(error) => return Err(SendError { message, error }),
             };
-            match core.send_now(&mut state, message) {
+            match core.send_now(&mut state, &mut message) {
                 Ok(()) => return Ok(()),
-                Err(rejected) if rejected.error.kind() == ErrorKind::Again => {
-                    message = rejected.message;
-                }
-                Err(rejected) => return Err(rejected.into()),
+                Err(error) if error.kind() == ErrorKind::Again => {}
+                Err(error) => return Err(SendError { message, error }),
             }
         }
     }
@@ -258,14 +247,16 @@ impl Socket {
         finish: impl FnOnce(&mut State, Message, Source) -> T,
     ) -> Result<T> {
         let core = self.core();
+        let mut message = Message::new();
         let mut deadline = None;
         loop {
             let ticket = core.signal.ticket();
             let outlook;
             {
-                let mut state = core.lock_open()?;
-                match core.recv_now(&mut state) {
-                    Ok((message, source)) => return Ok(finish(&mut state, message, source)),
+                let mut state = core.lock();
+                core.check_open()?;
+                match core.recv_now(&mut state, &mut message) {
+                    Ok(source) => return Ok(finish(&mut state, message, source)),
                     Err(error) if error.kind() != ErrorKind::Again => return Err(error),
                     Err(_) if wait == Wait::Dont && core.take_in(&state) => continue,
                     Err(error) if wait == Wait::Dont => return Err(error),
@@ -282,7 +273,7 @@ impl Socket {
 
     /// Sends without waiting for a peer or for another thread.
     #[inline]
-    pub fn try_send(&self, message: Message) -> Attempt<(), Message> {
+    pub fn try_send(&self, mut message: Message) -> Attempt<(), Message> {
         let core = self.core();
         let Some(mut state) = core.try_lock() else {
             return Attempt::Contended(message);
@@ -290,12 +281,10 @@ impl Socket {
         if let Err(error) = core.check_open() {
             return Attempt::Failed(error);
         }
-        match core.send_now(&mut state, message) {
+        match core.send_now(&mut state, &mut message) {
             Ok(()) => Attempt::Done(()),
-            Err(Rejected { message, error }) if error.kind() == ErrorKind::Again => {
-                Attempt::WouldBlock(message)
-            }
-            Err(Rejected { error, .. }) => Attempt::Failed(error),
+            Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(message),
+            Err(error) => Attempt::Failed(error),
         }
     }
 
@@ -341,8 +330,9 @@ impl Socket {
         if let Err(error) = core.check_open() {
             return Attempt::Failed(error);
         }
-        match core.recv_now(&mut state) {
-            Ok((message, source)) => Attempt::Done(finish(&mut state, message, source)),
+        let mut message = Message::new();
+        match core.recv_now(&mut state, &mut message) {
+            Ok(source) => Attempt::Done(finish(&mut state, message, source)),
             Err(error) if error.kind() == ErrorKind::Again => Attempt::WouldBlock(()),
             Err(error) => Attempt::Failed(error),
         }
@@ -381,7 +371,7 @@ impl Socket {
             };
             next = match failed {
                 None => None,
-                Some(Rejected { message, error })
+                Some(SendError { message, error })
                     if error.kind() == ErrorKind::Again && wait != Wait::Dont =>
                 {
                     match self.send(message, wait) {
@@ -390,9 +380,7 @@ impl Socket {
                     }
                     messages.next()
                 }
-                Some(Rejected { message, error }) => {
-                    return (sent, Some(SendError { message, error }));
-                }
+                Some(failed) => return (sent, Some(failed)),
             };
         }
         (sent, None)

@@ -90,7 +90,7 @@ pub(crate) fn ask(
         version: (3, 1),
         ..PeerInfo::default()
     }));
-    near.write_unchecked(question.into_message(&request_id));
+    near.write_unchecked(&mut question.into_message(&request_id));
     near.flush();
     near.set_owner(asker, pipe_id);
     // Puts the reader to sleep, so that it is woken.

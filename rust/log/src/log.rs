@@ -29,6 +29,9 @@ pub use retention::{Hold, Trimmed};
 /// one is refused; but for queries whose one batch is [`ONLY_BATCH`](crate::ONLY_BATCH), of which the oldest makes room.
 pub const MAX_NAMES: usize = 10_000;
 
+/// A segment without rows is not emptied before it has this many bytes, however small segments are: it takes syncs.
+const EMPTIED_FROM: u64 = 1 << 16;
+
 /// How a log is kept.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
@@ -418,11 +421,16 @@ impl Log {
     /// Begins a new segment if the active one is full.
     fn make_room(&mut self) -> Result<(), LogError> {
         self.shared.state().check()?;
-        // A segment without rows has the name that the next one would have.
-        if self.position >= self.segment_bytes() && self.next() > self.sealed_end() {
-            self.roll()?;
+        if self.position < self.segment_bytes() {
+            return Ok(());
         }
-        Ok(())
+        if self.next() > self.sealed_end() {
+            self.roll()
+        } else if self.position >= self.segment_bytes().max(EMPTIED_FROM) {
+            self.empty()
+        } else {
+            Ok(())
+        }
     }
 
     /// Small enough that retention by bytes has segments to choose from.
@@ -453,6 +461,32 @@ impl Log {
         self.has_unsaved = true;
         // Without it the next start walks more frames, and trimming waits for it: no reason not to append.
         let _ = self.save_sealed();
+        Ok(())
+    }
+
+    /// Takes the frames out of an active segment that has no rows: it has the name that the next one would have, and no
+    /// retention would ever come to it. What they said is in the snapshot before they go.
+    fn empty(&mut self) -> Result<(), LogError> {
+        self.shared.sync()?;
+        self.forgotten += self.book.forget(self.config.max_producers);
+        if self.write_snapshot(self.next(), self.book.clone()).is_err() {
+            return Ok(()); // they stay until it can be written: no reason not to append
+        }
+        self.sealed = self.book.clone();
+        let Some(full) = self.shared.state().segments.back().cloned() else {
+            return Ok(());
+        };
+        let emptied = full.emptied();
+        self.position = emptied.bytes();
+        let shortened = self.active.set_len(self.position);
+        if let Err(error) = shortened.and_then(|()| self.active.sync_all()) {
+            return Err(self.shared.fail("empty", error));
+        }
+        let mut state = self.shared.state();
+        state.segments.pop_back();
+        state.segments.push_back(Arc::new(emptied));
+        state.written.position = self.position;
+        state.synced = state.written;
         Ok(())
     }
 

@@ -207,6 +207,11 @@ impl Segment {
         }
     }
 
+    /// The same without its frames.
+    pub fn emptied(&self) -> Segment {
+        Segment::new(self.first, self.path.clone(), self.start)
+    }
+
     /// A sealed one, which nobody has walked yet.
     pub fn sealed(
         first: u64,

@@ -30,6 +30,9 @@ pub enum Kind {
     Join = 4,
     /// A dish leaves a group; the body is the group alone.
     Leave = 5,
+    /// Whole messages as they go over the wire, one behind the other: see [`Run`](crate::run::Run). Only on the way to an
+    /// engine.
+    Run = 6,
 }
 
 /// One part of a message: a body, the `more` flag and a [`Kind`].
@@ -62,8 +65,19 @@ struct Inline {
 #[derive(Clone)]
 struct Shared {
     bytes: Bytes,
+    /// Of a run.
+    load: Load,
     kind: Kind,
     more: bool,
+}
+
+/// What a frame carries: whole messages and the bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Whole messages.
+    pub messages: u32,
+    /// Bytes of their bodies.
+    pub bytes: u32,
 }
 
 const _: () = assert!(size_of::<Option<Frame>>() == 72);
@@ -84,19 +98,18 @@ impl Frame {
     /// A data frame with a copy of `body`.
     #[inline]
     pub fn copy_from(body: &[u8]) -> Frame {
-        match Frame::inline(body) {
-            Some(frame) => frame,
-            None => Frame::shared(Bytes::copy_from_slice(body)),
-        }
+        let mut frame = Frame::new();
+        frame.fill(body);
+        frame
     }
 
     /// A data frame around `body`: shares it when it is large, copies it inline when it is small.
     #[inline]
     pub fn from_bytes(body: Bytes) -> Frame {
-        match Frame::inline(&body) {
-            Some(frame) => frame,
-            None => Frame::shared(body),
+        if body.len() > INLINE_MAX {
+            return Frame::shared(body);
         }
+        Frame::copy_from(&body)
     }
 
     /// A frame of the given kind with a copy of `body`.
@@ -122,14 +135,19 @@ impl Frame {
         }
     }
 
-    #[inline]
-    fn inline(body: &[u8]) -> Option<Frame> {
-        if body.len() > INLINE_MAX {
-            return None;
+    /// Puts a copy of `body` into a new frame.
+    ///
+    /// Never inlined, so that the frame is written where it is to lie: in the middle of others' code it would be taken to
+    /// pieces, which have to meet again before it moves on.
+    #[inline(never)]
+    pub(crate) fn fill(&mut self, body: &[u8]) {
+        match &mut self.body {
+            Body::Inline(inline) if body.len() <= INLINE_MAX => {
+                inline.bytes[..body.len()].copy_from_slice(body);
+                inline.len = body.len() as u8;
+            }
+            _ => *self = Frame::shared(Bytes::copy_from_slice(body)),
         }
-        let mut bytes = [0; INLINE_MAX];
-        bytes[..body.len()].copy_from_slice(body);
-        Some(Frame::from_array(&bytes, body.len() as u8, false))
     }
 
     /// A data frame around `bytes`, however few they are: whoever owns them is told when the frame is gone.
@@ -138,9 +156,30 @@ impl Frame {
         Frame {
             body: Body::Shared(Shared {
                 bytes,
+                load: Load::default(),
                 kind: Kind::Data,
                 more: false,
             }),
+        }
+    }
+
+    /// The frame of a run.
+    pub(crate) fn run(bytes: Bytes, load: Load) -> Frame {
+        Frame {
+            body: Body::Shared(Shared {
+                bytes,
+                load,
+                kind: Kind::Run,
+                more: false,
+            }),
+        }
+    }
+
+    /// What a frame of [`Kind::Run`] carries; nothing for all others.
+    pub fn load(&self) -> Load {
+        match &self.body {
+            Body::Inline(_) => Load::default(),
+            Body::Shared(shared) => shared.load,
         }
     }
 
@@ -281,6 +320,7 @@ impl fmt::Debug for Frame {
 }
 
 impl From<&[u8]> for Frame {
+    #[inline]
     fn from(body: &[u8]) -> Frame {
         Frame::copy_from(body)
     }
@@ -300,10 +340,10 @@ impl From<&str> for Frame {
 
 impl From<Vec<u8>> for Frame {
     fn from(body: Vec<u8>) -> Frame {
-        match Frame::inline(&body) {
-            Some(frame) => frame,
-            None => Frame::shared(Bytes::from(body)),
+        if body.len() > INLINE_MAX {
+            return Frame::shared(Bytes::from(body));
         }
+        Frame::copy_from(&body)
     }
 }
 

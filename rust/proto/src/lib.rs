@@ -28,6 +28,7 @@ mod legacy;
 pub mod mechanisms;
 pub mod message;
 mod read_buffer;
+pub mod run;
 pub mod socket_type;
 pub mod subscription;
 pub mod z85;

@@ -33,7 +33,7 @@ impl Message {
     /// A message of one frame.
     #[inline]
     pub fn single(mut frame: Frame) -> Message {
-        frame.set_more(false);
+        settle_more(&mut frame, false);
         Message {
             head: frame,
             rest: None,
@@ -92,7 +92,7 @@ impl Message {
     pub fn size(&self) -> usize {
         match &self.rest {
             None => self.head.len(),
-            Some(rest) => self.head.len() + rest.iter().map(Frame::len).sum::<usize>(),
+            Some(rest) => self.head.len() + size_of_rest(rest),
         }
     }
 
@@ -124,18 +124,14 @@ impl Message {
         self.head
     }
 
-    /// Gives the frames away in order; `more` is set on all but the last, whatever happened to the flags.
+    /// Has the frames taken in order, out of their places: a small body is copied once, straight to where it goes. `more` is
+    /// set on all but the last, whatever happened to the flags. What stays behind is one frame, empty if it was taken.
     #[inline]
-    pub fn for_each_frame(self, mut take: impl FnMut(Frame)) {
-        let Message { mut head, rest } = self;
-        head.set_more(rest.is_some());
-        take(head);
-        let Some(rest) = rest else { return };
-        let mut left = rest.len();
-        for mut frame in *rest {
-            left -= 1;
-            frame.set_more(left > 0);
-            take(frame);
+    pub fn take_frames(&mut self, mut take: impl FnMut(&mut Frame)) {
+        settle_more(&mut self.head, self.rest.is_some());
+        take(&mut self.head);
+        if let Some(rest) = self.rest.take() {
+            take_rest(*rest, take);
         }
     }
 
@@ -169,6 +165,31 @@ impl Message {
     }
 }
 
+// The frames behind the first have functions of their own: what is done for most messages stays short.
+
+#[inline(never)]
+fn size_of_rest(rest: &VecDeque<Frame>) -> usize {
+    rest.iter().map(Frame::len).sum()
+}
+
+#[inline(never)]
+fn take_rest(mut rest: VecDeque<Frame>, mut take: impl FnMut(&mut Frame)) {
+    let mut left = rest.len();
+    for frame in &mut rest {
+        left -= 1;
+        frame.set_more(left > 0);
+        take(frame);
+    }
+}
+
+/// Sets the flag unless it is right. A byte that was written just now makes who copies the frame wait for it.
+#[inline]
+fn settle_more(frame: &mut Frame, more: bool) {
+    if frame.more() != more {
+        frame.set_more(more);
+    }
+}
+
 impl PartialEq for Message {
     fn eq(&self, other: &Message) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
@@ -197,14 +218,18 @@ impl<F: Into<Frame>> FromIterator<F> for Message {
 }
 
 impl From<Frame> for Message {
+    #[inline]
     fn from(frame: Frame) -> Message {
         Message::single(frame)
     }
 }
 
 impl From<&[u8]> for Message {
+    #[inline]
     fn from(body: &[u8]) -> Message {
-        Message::single(Frame::from(body))
+        let mut message = Message::new();
+        message.head.fill(body);
+        message
     }
 }
 
@@ -333,7 +358,9 @@ mod tests {
         assert_eq!(bodies(&message), [b"a", b"b", b"c", b"d"]);
         assert_eq!(flags(&message), [true, true, true, false]);
         let mut taken = Vec::new();
-        message.clone().for_each_frame(|frame| taken.push(frame));
+        let mut given = message.clone();
+        given.take_frames(|frame| taken.push(std::mem::take(frame)));
+        assert_eq!(given, Message::new());
         assert!(message.iter().eq(&taken));
         assert_eq!(message.len(), 4);
         assert_eq!(message.size(), 4);

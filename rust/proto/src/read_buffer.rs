@@ -77,10 +77,11 @@ impl ReadBuffer {
                 self.block = self.empty_block(room);
             }
         } else {
-            // Growing copies what is there. So use up the space before, unless it is next to nothing.
+            // Growing copies what is there. So use up the space before, unless one of the two is next to nothing: equal
+            // messages may leave the same piece of one behind after each read, for ever.
             let missing = self.partial.saturating_sub(have);
             let enough = if missing > 0 { missing } else { room }.min(WORTH_A_READ);
-            if capacity - have < enough {
+            if capacity - have < enough || (capacity < room - room / GROWTH && have <= room / 2) {
                 self.block.reserve_exact(room);
             }
         }
@@ -326,6 +327,21 @@ mod tests {
         assert_eq!(sizes, [512, 2048, 8192, 32768, 65536]);
         assert_eq!(ReadBuffer::new(100).input().capacity(), 100);
         assert!(ReadBuffer::new(0).input().capacity() > 0);
+    }
+
+    #[test]
+    fn reads_grow_although_each_leaves_a_piece_of_a_message() {
+        let mut buffer = ReadBuffer::new(BATCH);
+        let mut sizes = Vec::new();
+        for _ in 0..6 {
+            sizes.push(read(&mut buffer, usize::MAX));
+            let whole = buffer.bytes().len() / 66 * 66;
+            buffer.note_message(66);
+            buffer.skip(whole);
+            buffer.wait_for(66);
+        }
+        assert_eq!(sizes[0], 512);
+        assert!(sizes[5] >= BATCH, "{sizes:?}");
     }
 
     #[test]

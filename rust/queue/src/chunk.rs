@@ -155,6 +155,27 @@ impl<T> Chunk<T> {
         });
     }
 
+    /// As [`put`](Self::put), out of a place that holds the default afterwards.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put).
+    #[inline(always)]
+    pub(crate) unsafe fn put_taken(chunk: *mut Self, slot: usize, value: &mut T)
+    where
+        T: Default,
+    {
+        let left = T::default();
+        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        let cell = unsafe { &*Self::cell(chunk, slot) };
+        cell.with_mut(|place| {
+            // SAFETY: as in `put`; and nothing between the copy and the write, which makes the copy the only one, can panic.
+            unsafe {
+                place.cast::<T>().copy_from_nonoverlapping(value, 1);
+                ptr::write(value, left);
+            }
+        });
+    }
+
     /// Moves the value out of a slot, which is empty then.
     ///
     /// # Safety
@@ -167,6 +188,25 @@ impl<T> Chunk<T> {
         // SAFETY: there is an item, and the caller has the slot to itself and treats it as empty
         // from now on.
         cell.with(|place| unsafe { place.read().assume_init() })
+    }
+
+    /// As [`take`](Self::take), to a place whose value is dropped.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take).
+    #[inline(always)]
+    pub(crate) unsafe fn take_to(chunk: *mut Self, slot: usize, value: &mut T) {
+        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        let cell = unsafe { &*Self::cell(chunk, slot) };
+        cell.with(|place| {
+            // SAFETY: as in `take`. What was there is ours once the copy has taken its place.
+            let old = unsafe {
+                let old = ptr::read(value);
+                ptr::copy_nonoverlapping(place.cast::<T>(), value, 1);
+                old
+            };
+            drop(old);
+        });
     }
 
     /// Where the value of a slot lies.

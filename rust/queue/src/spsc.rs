@@ -114,6 +114,21 @@ impl<T> Producer<T> {
         self.written += 1;
     }
 
+    /// As [`push`](Self::push), of a value that others have put together: it is copied once, from its place to its slot, and
+    /// leaves the default behind.
+    #[inline]
+    pub fn push_taken(&mut self, value: &mut T)
+    where
+        T: Default,
+    {
+        if self.written == self.tail.end {
+            self.enter_next_chunk();
+        }
+        // SAFETY: as in `push`.
+        unsafe { Chunk::put_taken(self.tail.chunk, self.tail.slot(self.written), value) };
+        self.written += 1;
+    }
+
     /// Makes everything pushed so far visible to the consumer, all at once.
     ///
     /// `true`: the consumer was asleep, and the caller must wake it now. From here on it counts as
@@ -178,6 +193,12 @@ impl<T> Producer<T> {
         // Acquire: a caller that sees the consumer gone also sees what it did before it went.
         let side = &self.shared.producer_side;
         side.consumer_gone.load(Ordering::Acquire)
+    }
+
+    /// Whether the consumer slept when last heard of, to guess from.
+    #[inline]
+    pub fn is_consumer_asleep(&self) -> bool {
+        self.shared.producer_side.doorbell.is_armed()
     }
 
     /// How many values are published and not read. For statistics: the consumer tells how far it is
@@ -280,6 +301,21 @@ impl<T> Consumer<T> {
         let value = unsafe { Chunk::take(self.head.chunk, self.head.slot(self.popped)) };
         self.popped += 1;
         Some(value)
+    }
+
+    /// As [`pop`](Self::pop), straight to its place, in lieu of what is there. False when nothing is published.
+    #[inline]
+    pub fn pop_to(&mut self, value: &mut T) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        if self.popped == self.head.end {
+            self.enter_next_chunk();
+        }
+        // SAFETY: as in `pop`.
+        unsafe { Chunk::take_to(self.head.chunk, self.head.slot(self.popped), value) };
+        self.popped += 1;
+        true
     }
 
     /// The value that [`pop`](Self::pop) would return, left where it is.

@@ -92,7 +92,13 @@ impl Pair {
         match step {
             Step::Push(amount) => {
                 for _ in 0..*amount {
-                    producer.push((self.next, self.living.clone()));
+                    let mut value = (self.next, self.living.clone());
+                    if self.next.is_multiple_of(2) {
+                        producer.push(value);
+                    } else {
+                        producer.push_taken(&mut value);
+                        assert_eq!(value.0, 0);
+                    }
                     if self.closed {
                         self.undeliverable += 1;
                     } else {
@@ -148,8 +154,14 @@ impl Pair {
         };
         match step {
             Step::Pop(amount) => {
-                for _ in 0..*amount {
-                    let value = consumer.pop().map(|(number, _)| number);
+                // One of these is in lieu of another each time, and both have to be gone in the end.
+                let mut place = (0, self.living.clone());
+                for turn in 0..*amount {
+                    let value = if turn % 2 == 0 {
+                        consumer.pop().map(|(number, _)| number)
+                    } else {
+                        consumer.pop_to(&mut place).then_some(place.0)
+                    };
                     assert_eq!(value, self.published.pop_front());
                 }
             }

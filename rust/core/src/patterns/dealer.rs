@@ -8,7 +8,7 @@ use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::PipeSet;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Pattern for Dealer {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
             // Without room for it there are messages in front of it that tell the router the same.
-            let _ = pipes.write(id, Message::new());
+            pipes.write(id, &mut Message::new());
         }
     }
 
@@ -49,13 +49,13 @@ impl Pattern for Dealer {
         self.inbound.remove(id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
-        self.outbound.send(pipes, message).map_err(Rejected::again)
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        self.outbound.send(pipes, message)
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
-        match self.inbound.recv(pipes) {
-            Some((message, id)) => Ok((message, Some(id))),
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+        match self.inbound.recv_to(pipes, message) {
+            Some(id) => Ok(Some(id)),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }

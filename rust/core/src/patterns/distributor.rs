@@ -146,20 +146,23 @@ impl Distributor {
 
     /// Gives the message to every marked pipe, and takes the marks off.
     #[inline]
-    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: Message) {
+    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.round = self.round.wrapping_add(1);
+        if pipes.gather(&self.marked, message) {
+            return self.marked.clear();
+        }
         let Some(last) = self.marked.pop() else {
             return;
         };
         if !self.marked.is_empty() {
             let mut marked = std::mem::take(&mut self.marked);
             for id in marked.drain(..) {
-                self.write(id, pipes, |pipes| pipes.write_copy(id, &message));
+                self.write(id, pipes, |pipes| pipes.write_copy(id, message));
             }
             // Its capacity serves the next message.
             self.marked = marked;
         }
-        self.write(last, pipes, |pipes| pipes.write(last, message).is_ok());
+        self.write(last, pipes, |pipes| pipes.write(last, message));
     }
 
     #[inline]
@@ -223,17 +226,17 @@ mod tests {
             distributor.mark(id);
         }
         assert_eq!(distributor.marked(), 2);
-        distributor.send(&mut set, Message::from("x"));
-        distributor.send(&mut set, Message::from("to nobody"));
+        distributor.send(&mut set, &mut Message::from("x"));
+        distributor.send(&mut set, &mut Message::from("to nobody"));
         assert_eq!(received(&mut set, &mut far), [1, 0, 1]);
         distributor.mark(ids[0]);
         distributor.invert();
-        distributor.send(&mut set, Message::from("x"));
+        distributor.send(&mut set, &mut Message::from("x"));
         assert_eq!(received(&mut set, &mut far), [0, 1, 1]);
         distributor.mark_all();
         distributor.unmark();
         distributor.mark(ids[1]);
-        distributor.send(&mut set, Message::from("x"));
+        distributor.send(&mut set, &mut Message::from("x"));
         assert_eq!(received(&mut set, &mut far), [0, 1, 0]);
     }
 
@@ -246,11 +249,11 @@ mod tests {
         distributor.remove(ids[3]);
         distributor.mark(ids[0]);
         distributor.mark(ids[2]);
-        distributor.send(&mut set, Message::from("x"));
+        distributor.send(&mut set, &mut Message::from("x"));
         assert_eq!(received(&mut set, &mut far), [0, 1, 1, 0]);
         distributor.insert(ids[0]);
         distributor.mark_all();
-        distributor.send(&mut set, Message::from("x"));
+        distributor.send(&mut set, &mut Message::from("x"));
         assert_eq!(received(&mut set, &mut far), [1, 1, 1, 0]);
     }
 
@@ -258,7 +261,7 @@ mod tests {
     fn a_large_body_is_shared_not_copied() {
         let (mut set, _, mut far, mut distributor) = pipes(2);
         distributor.mark_all();
-        distributor.send(&mut set, Message::from(vec![7; 1000]));
+        distributor.send(&mut set, &mut Message::from(vec![7; 1000]));
         set.flush();
         let bodies: Vec<_> = far.iter_mut().map(|pipe| pipe.read().unwrap()).collect();
         assert_eq!(bodies[0].head().as_ptr(), bodies[1].head().as_ptr());
@@ -277,9 +280,9 @@ mod tests {
             far.push(end);
         }
         let parts = || Message::from_frames(["a".into(), vec![7; 1000].into(), "c".into()]);
-        for message in [Message::from("older"), parts()] {
+        for mut message in [Message::from("older"), parts()] {
             distributor.mark_all();
-            distributor.send(&mut set, message);
+            distributor.send(&mut set, &mut message);
         }
         set.flush();
         for pipe in &mut far[..2] {

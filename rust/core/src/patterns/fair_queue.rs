@@ -35,13 +35,20 @@ impl FairQueue {
     }
 
     /// The next message and where it came from.
-    #[inline]
     pub(super) fn recv(&mut self, pipes: &mut PipeSet) -> Option<(Message, PipeId)> {
+        let mut message = Message::new();
+        let id = self.recv_to(pipes, &mut message)?;
+        Some((message, id))
+    }
+
+    /// As [`recv`](Self::recv), straight to where the message shall be, which is new.
+    #[inline]
+    pub(super) fn recv_to(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
         loop {
             let id = self.active.front()?;
-            if let Some(message) = pipes.read(id) {
+            if pipes.read_to(id, message) {
                 self.active.rotate();
-                return Some((message, id));
+                return Some(id);
             }
             self.look_again(pipes, id);
         }

@@ -2,6 +2,7 @@
 
 use zeroxide_proto::message::Message;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
@@ -25,11 +26,14 @@ impl LoadBalancer {
         self.open.remove(id);
     }
 
-    /// Writes the message to the next pipe with room, or gives it back when there is none.
+    /// Writes the message to the next pipe with room.
+    ///
+    /// # Errors
+    /// `Again` when there is none; the message is as it was then.
     #[inline]
-    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: Message) -> Result<(), Message> {
+    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Some(id) = self.next(pipes) else {
-            return Err(message);
+            return Err(Error::new(ErrorKind::Again));
         };
         pipes.write_checked(id, message);
         self.took();

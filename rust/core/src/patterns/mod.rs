@@ -39,8 +39,6 @@ mod subscribe;
 mod xpub;
 mod xsub;
 
-use std::result;
-
 use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -50,33 +48,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
-
-/// A message that could not be sent, given back with the reason.
-#[derive(Debug)]
-pub struct Rejected {
-    /// The message as it was handed in.
-    pub message: Message,
-    /// Why; [`ErrorKind::Again`] means that it would have to wait.
-    pub error: Error,
-}
-
-impl Rejected {
-    /// The message must wait for room or for a peer.
-    pub fn again(message: Message) -> Rejected {
-        Rejected {
-            message,
-            error: Error::new(ErrorKind::Again),
-        }
-    }
-
-    /// The message is refused for `kind`.
-    pub fn new(message: Message, kind: ErrorKind) -> Rejected {
-        Rejected {
-            message,
-            error: Error::new(kind),
-        }
-    }
-}
 
 /// What a message that was received and given back means for sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,17 +89,17 @@ pub trait Pattern: Send {
     /// The pipe is removed right after this call.
     fn detach(&mut self, pipes: &mut PipeSet, id: PipeId);
 
-    /// Sends a whole message or gives it back. The socket flushes afterwards.
+    /// Sends a whole message, and leaves of it what is to be dropped. The socket flushes afterwards.
     ///
     /// # Errors
-    /// `Again` when it must wait; the pattern's own (`Fsm`, `HostUnreachable`, ...) otherwise.
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> result::Result<(), Rejected>;
+    /// `Again` when it must wait; the pattern's own (`Fsm`, `HostUnreachable`, ...) otherwise. The message is as it was then.
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()>;
 
-    /// The next whole message and the pipe it came from.
+    /// Puts the next whole message into `message`, which is new, and says which pipe it came from.
     ///
     /// # Errors
     /// `Again` when nothing is there; the pattern's own otherwise.
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)>;
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>>;
 
     /// Whether [`send`](Self::send) would not answer `Again` (what POLLOUT says).
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool;

@@ -171,7 +171,7 @@ mod tests {
     fn a_raw_router_that_ends_a_connection_hears_no_more_of_it() {
         let mut rig = raw_router();
         let id = rig.accept("");
-        let (name, _) = rig.pattern.recv(&mut rig.pipes).unwrap();
+        let (name, _) = rig.recv_message().unwrap();
         let name = name.head().clone();
         rig.send_message(message([&name[..], b"last words"]))
             .unwrap();

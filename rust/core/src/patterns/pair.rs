@@ -5,7 +5,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::{DoomReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -63,23 +63,21 @@ impl Pattern for Pair {
         self.previous = self.previous.filter(|previous| *previous != id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         match self.current {
-            Some(id) => pipes.write(id, message).map_err(Rejected::again),
-            None => Err(Rejected::again(message)),
+            Some(id) if pipes.write(id, message) => Ok(()),
+            _ => Err(Error::new(ErrorKind::Again)),
         }
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         for id in [self.previous, self.current].into_iter().flatten() {
-            if let Some(message) = pipes.read(id) {
-                return Ok((message, Some(id)));
+            if pipes.read_to(id, message) {
+                return Ok(Some(id));
             }
             // Puts the reader to sleep, or sees what was published since.
-            if pipes.check_read(id)
-                && let Some(message) = pipes.read(id)
-            {
-                return Ok((message, Some(id)));
+            if pipes.check_read(id) && pipes.read_to(id, message) {
+                return Ok(Some(id));
             }
         }
         Err(Error::new(ErrorKind::Again))

@@ -1,11 +1,15 @@
 //! The pipes of one socket, with the counters that say where each message went.
 
+mod gathering;
+
 use std::fmt;
+use std::mem;
 use std::ops::ControlFlow;
 
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
+use self::gathering::{AUDIENCE_MIN, Gathering};
 use crate::pipe::{Pipe, PipeId};
 
 /// Why a message did not arrive where it was sent.
@@ -180,6 +184,9 @@ pub struct PipeSet {
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
+    /// Most of those that were written to last had not read yet what came before.
+    behind: bool,
+    gathering: Option<Box<Gathering>>,
 }
 
 impl PipeSet {
@@ -304,26 +311,20 @@ impl PipeSet {
         }
     }
 
-    /// Writes a whole message to `id`. It is flushed when the socket's call ends.
-    ///
-    /// # Errors
-    /// Gives the message back when the pipe is full or gone.
+    /// Writes a whole message to `id`, and leaves of it what is to be dropped. It is flushed when the socket's call ends.
+    /// False when the pipe is full or gone; the message is as it was then.
     #[inline]
-    pub fn write(&mut self, id: PipeId, message: Message) -> Result<(), Message> {
-        let Some(entry) = self.entry(id) else {
-            return Err(message);
-        };
-        entry.pipe.write(message)?;
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty.push(id);
+    pub fn write(&mut self, id: PipeId, message: &mut Message) -> bool {
+        let fits = self.check_write(id);
+        if fits {
+            self.write_checked(id, message);
         }
-        Ok(())
+        fits
     }
 
     /// As [`write`](Self::write), where [`check_write`](Self::check_write) has just said that there is room.
     #[inline]
-    pub fn write_checked(&mut self, id: PipeId, message: Message) {
+    pub fn write_checked(&mut self, id: PipeId, message: &mut Message) {
         let Some(entry) = self.entry(id) else { return };
         entry.pipe.write_unchecked(message);
         if !entry.dirty {
@@ -349,48 +350,50 @@ impl PipeSet {
         true
     }
 
-    /// Writes `envelope` and then `message` as one message, without building it first. For pipes that do not conflate.
-    ///
-    /// # Errors
-    /// Gives the message back when the pipe is full or gone; nothing of the envelope is written then.
+    /// Writes `envelope` and then `message` as one message, without building it first, as [`write`](Self::write) does. For
+    /// pipes that do not conflate.
     #[inline]
     pub fn write_behind(
         &mut self,
         id: PipeId,
         envelope: impl IntoIterator<Item = Frame>,
-        message: Message,
-    ) -> Result<(), Message> {
+        message: &mut Message,
+    ) -> bool {
         let Some(entry) = self.entry(id) else {
-            return Err(message);
+            return false;
         };
         if !entry.pipe.check_write() {
-            return Err(message);
+            return false;
         }
         for mut frame in envelope {
             frame.set_more(true);
             entry.pipe.write_frame(frame);
         }
-        for frame in message {
-            entry.pipe.write_frame(frame);
-        }
+        message.take_frames(|frame| entry.pipe.write_frame(mem::take(frame)));
         if !entry.dirty {
             entry.dirty = true;
             self.dirty.push(id);
         }
-        Ok(())
+        true
     }
 
     /// Writes a message that is exempt from the high-water mark, as subscriptions are.
-    pub fn write_exempt(&mut self, id: PipeId, message: Message) {
+    pub fn write_exempt(&mut self, id: PipeId, mut message: Message) {
+        self.publish_gathered();
         if self.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
-            self.write_checked(id, message);
+            self.write_checked(id, &mut message);
         }
     }
 
     /// Reads the next whole message from `id`; `None` when there is none now. See [`check_read`](Self::check_read).
-    #[inline]
     pub fn read(&mut self, id: PipeId) -> Option<Message> {
         self.get(id)?.read()
+    }
+
+    /// As [`read`](Self::read), straight to where the message shall be, which is new. False when there is none.
+    #[inline]
+    pub fn read_to(&mut self, id: PipeId, message: &mut Message) -> bool {
+        self.get(id).is_some_and(|pipe| pipe.read_to(message))
     }
 
     /// Reads and drops everything that has been written to `id` by now, counting the application's messages among it.
@@ -405,15 +408,27 @@ impl PipeSet {
         }
     }
 
-    /// Publishes everything written since the last flush.
+    /// Publishes everything written since the last flush, at the end of a call. What is being gathered may stay until the
+    /// end of the next one, or until somebody asks for it.
     #[inline]
     pub fn flush(&mut self) {
+        if !self.dirty.is_empty() {
+            self.flush_dirty();
+        }
+        if self.gathering.is_some() {
+            self.tend_gathering();
+        }
+    }
+
+    fn flush_dirty(&mut self) {
+        let (flushed, mut asleep) = (self.dirty.len(), 0);
         while let Some(id) = self.dirty.pop() {
             if let Some(entry) = self.entry(id) {
                 entry.dirty = false;
-                entry.pipe.flush();
+                asleep += usize::from(entry.pipe.flush());
             }
         }
+        self.behind = flushed >= AUDIENCE_MIN && asleep * 2 < flushed;
     }
 
     /// Asks the socket to drop this pipe: the connection behind it is closed. Nothing more is read from it.

@@ -1,13 +1,10 @@
 //! What PUB and XPUB have in common: who wants what, and giving it to them.
 
-use std::result;
-
 use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_SUBSCRIPTIONS, PatternOption};
-use crate::patterns::Rejected;
 use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
@@ -58,7 +55,7 @@ impl Publisher {
 
     pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if let Some(welcome) = &self.welcome
-            && pipes.write(id, welcome.clone()).is_err()
+            && !pipes.write(id, &mut welcome.clone())
         {
             pipes.count_drop(Some(id), DropReason::HighWater);
         }
@@ -86,11 +83,7 @@ impl Publisher {
     }
 
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        pipes: &mut PipeSet,
-        message: Message,
-    ) -> result::Result<(), Rejected> {
+    pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Publisher {
             subscribers,
             outbound,
@@ -105,9 +98,13 @@ impl Publisher {
             pipes.count_drop(None, DropReason::NoSubscriber);
             return Ok(());
         }
-        if self.nodrop && !self.outbound.marked_have_room(pipes) {
-            self.outbound.unmark();
-            return Err(Rejected::again(message));
+        if self.nodrop {
+            // What is not in the pipes yet takes room, too.
+            pipes.publish_gathered();
+            if !self.outbound.marked_have_room(pipes) {
+                self.outbound.unmark();
+                return Err(Error::new(ErrorKind::Again));
+            }
         }
         self.outbound.send(pipes, message);
         Ok(())

@@ -6,7 +6,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::PipeSet;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -35,13 +35,13 @@ impl Pattern for Pull {
         self.inbound.remove(id);
     }
 
-    fn send(&mut self, _: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
-        Err(Rejected::new(message, ErrorKind::NotSupported))
+    fn send(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<()> {
+        Err(Error::new(ErrorKind::NotSupported))
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
-        match self.inbound.recv(pipes) {
-            Some((message, id)) => Ok((message, Some(id))),
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+        match self.inbound.recv_to(pipes, message) {
+            Some(id) => Ok(Some(id)),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }

@@ -6,7 +6,7 @@ use zeroxide_proto::socket_type::SocketType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -38,11 +38,11 @@ impl Pattern for Push {
         self.outbound.remove(id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
-        self.outbound.send(pipes, message).map_err(Rejected::again)
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        self.outbound.send(pipes, message)
     }
 
-    fn recv(&mut self, _: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<Option<PipeId>> {
         Err(Error::new(ErrorKind::NotSupported))
     }
 

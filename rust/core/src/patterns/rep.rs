@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected, Turns};
+use crate::patterns::{Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
 /// An envelope of more frames than this does not keep its room for the next one.
@@ -71,7 +71,7 @@ impl Pattern for Rep {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
             // Without room for it there are replies in front of it that tell the peer the same.
-            let _ = pipes.write(id, Message::new());
+            pipes.write(id, &mut Message::new());
         }
     }
 
@@ -89,16 +89,13 @@ impl Pattern for Rep {
         self.inbound.remove(id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Turn::Reply(to) = self.turn else {
-            return Err(Rejected::new(message, ErrorKind::Fsm));
+            return Err(Error::new(ErrorKind::Fsm));
         };
         self.turn = Turn::Receive;
         // A peer that is gone or does not read must not keep the others waiting.
-        if pipes
-            .write_behind(to, self.envelope.drain(..), message)
-            .is_err()
-        {
+        if !pipes.write_behind(to, self.envelope.drain(..), message) {
             let gone = pipes.get(to).is_none_or(|pipe| pipe.is_far_closed());
             let reason = if gone {
                 DropReason::PeerGone
@@ -110,13 +107,14 @@ impl Pattern for Rep {
         Ok(())
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         self.look(pipes);
         match std::mem::take(&mut self.turn) {
             Turn::Receive => Err(Error::new(ErrorKind::Again)),
             Turn::Received(request, from) => {
                 self.turn = Turn::Reply(from);
-                Ok((request, Some(from)))
+                *message = request;
+                Ok(Some(from))
             }
             Turn::Reply(to) => {
                 self.turn = Turn::Reply(to);

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
-use crate::patterns::{Pattern, PatternSpec, Rejected, Turns};
+use crate::patterns::{Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
 struct Req {
@@ -99,7 +99,7 @@ impl Pattern for Req {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
             // Without room for it there are requests in front of it that tell the router the same.
-            let _ = pipes.write(id, Message::new());
+            pipes.write(id, &mut Message::new());
         }
     }
 
@@ -124,12 +124,12 @@ impl Pattern for Req {
         self.outbound.remove(id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if !self.may_send() {
-            return Err(Rejected::new(message, ErrorKind::Fsm));
+            return Err(Error::new(ErrorKind::Fsm));
         }
         let Some(to) = self.outbound.next(pipes) else {
-            return Err(Rejected::again(message));
+            return Err(Error::new(ErrorKind::Again));
         };
         if let Some(abandoned) = self.waiting.take() {
             pipes.count_drop(Some(abandoned.from), DropReason::Stale);
@@ -138,9 +138,9 @@ impl Pattern for Req {
         let number = self.correlate.then(|| self.next_number.to_ne_bytes());
         let envelope = number.map(|number| Frame::copy_from(&number));
         let envelope = envelope.into_iter().chain([Frame::new()]);
-        pipes
-            .write_behind(to, envelope, message)
-            .map_err(Rejected::again)?;
+        if !pipes.write_behind(to, envelope, message) {
+            return Err(Error::new(ErrorKind::Again));
+        }
         self.outbound.took();
         self.next_number = self.next_number.wrapping_add(1);
         self.waiting = Some(Waiting {
@@ -151,7 +151,7 @@ impl Pattern for Req {
         Ok(())
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         let Some(waiting) = &mut self.waiting else {
             return Err(Error::new(ErrorKind::Fsm));
         };
@@ -160,7 +160,8 @@ impl Pattern for Req {
         match waiting.reply.take() {
             Some(reply) => {
                 self.waiting = None;
-                Ok((reply, Some(from)))
+                *message = reply;
+                Ok(Some(from))
             }
             None => Err(Error::new(ErrorKind::Again)),
         }

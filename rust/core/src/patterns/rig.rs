@@ -12,10 +12,10 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::options::PatternOption;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner};
 
 #[derive(Default)]
@@ -35,6 +35,13 @@ pub(super) struct Rig {
     inbox: Arc<Inbox>,
     far: HashMap<PipeId, Pipe>,
     doomed: HashMap<PipeId, DoomReason>,
+}
+
+/// A message that was not sent, as the pattern left it.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) message: Message,
+    pub(super) error: Error,
 }
 
 /// The frames of a message as text; bytes that are none are escaped.
@@ -179,6 +186,27 @@ impl Rig {
         if far.check_read() { far.read() } else { None }
     }
 
+    /// The far end is a connection, which takes runs.
+    pub(super) fn far_takes_runs(&mut self, id: PipeId) {
+        self.far[&id].take_runs();
+    }
+
+    /// The far end comes to ask for what is being gathered, if it was told.
+    pub(super) fn far_asks(&mut self, id: PipeId) {
+        self.far[&id].ask();
+        self.settle();
+    }
+
+    /// What arrived at a far end, by the number of messages in each frame, and how many messages wait there.
+    pub(super) fn far_loads(&mut self, id: PipeId) -> (Vec<u32>, u64) {
+        let far = self.far.get_mut(&id).unwrap();
+        let queued = far.queued_in();
+        let frames = std::iter::from_fn(|| far.read_frame());
+        let loads = frames.map(|frame| frame.load().messages.max(1)).collect();
+        assert_eq!(far.queued_in(), 0);
+        (loads, queued)
+    }
+
     /// Whether the far end is still there.
     pub(super) fn has_far(&self, id: PipeId) -> bool {
         self.far.contains_key(&id)
@@ -208,10 +236,10 @@ impl Rig {
         self.send_message(message(frames))
     }
 
-    pub(super) fn send_message(&mut self, message: Message) -> Result<(), Rejected> {
-        let result = self.pattern.send(&mut self.pipes, message);
+    pub(super) fn send_message(&mut self, mut message: Message) -> Result<(), Rejected> {
+        let result = self.pattern.send(&mut self.pipes, &mut message);
         self.finish_call();
-        result
+        result.map_err(|error| Rejected { message, error })
     }
 
     pub(super) fn recv(&mut self) -> Result<Text, ErrorKind> {
@@ -219,10 +247,16 @@ impl Rig {
     }
 
     pub(super) fn recv_from(&mut self) -> Result<(Text, Option<PipeId>), ErrorKind> {
-        let result = self.pattern.recv(&mut self.pipes);
+        let result = self.recv_message();
         self.finish_call();
-        match result {
-            Ok((message, from)) => Ok((text(&message), from)),
+        result.map(|(message, from)| (text(&message), from))
+    }
+
+    /// As [`recv_from`](Self::recv_from), before anything else happens.
+    pub(super) fn recv_message(&mut self) -> Result<(Message, Option<PipeId>), ErrorKind> {
+        let mut message = Message::new();
+        match self.pattern.recv(&mut self.pipes, &mut message) {
+            Ok(from) => Ok((message, from)),
             Err(error) => Err(error.kind()),
         }
     }
@@ -270,7 +304,8 @@ impl Rig {
                 PipeEvent::Closed => self.pattern.far_closed(&mut self.pipes, id),
                 PipeEvent::Ready => self.pattern.ready(&mut self.pipes, id),
                 PipeEvent::Disconnected => self.pattern.disconnected(&mut self.pipes, id),
-                PipeEvent::Sent => {}
+                PipeEvent::Sent | PipeEvent::Gathering => {}
+                PipeEvent::Asked => self.pipes.publish_gathered(),
             }
             self.finish_call();
         }

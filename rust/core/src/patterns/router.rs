@@ -12,7 +12,7 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet};
 use crate::patterns::router_table::{self, Given, RouterTable};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 struct Router {
@@ -114,14 +114,9 @@ impl Router {
     }
 
     /// The message cannot be delivered because its addressee is not there.
-    fn unroutable(
-        &self,
-        pipes: &mut PipeSet,
-        message: Message,
-    ) -> std::result::Result<(), Rejected> {
+    fn unroutable(&self, pipes: &mut PipeSet, message: &Message) -> Result<()> {
         if self.mandatory {
-            let error = Router::nobody(message.head());
-            return Err(Rejected { message, error });
+            return Err(Router::nobody(message.head()));
         }
         pipes.count_drop(None, DropReason::Unroutable);
         Ok(())
@@ -166,7 +161,7 @@ impl Pattern for Router {
         }
         if self.probe_router {
             // Without room for it there are messages in front of it that tell the peer the same.
-            let _ = pipes.write(id, Message::new());
+            pipes.write(id, &mut Message::new());
         }
     }
 
@@ -206,11 +201,7 @@ impl Pattern for Router {
         self.open.remove(id);
     }
 
-    fn send(
-        &mut self,
-        pipes: &mut PipeSet,
-        mut message: Message,
-    ) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Some(id) = self.table.route(message.head()) else {
             return self.unroutable(pipes, message);
         };
@@ -219,7 +210,7 @@ impl Pattern for Router {
                 return self.unroutable(pipes, message);
             }
             if self.mandatory {
-                return Err(Rejected::again(message));
+                return Err(Error::new(ErrorKind::Again));
             }
             pipes.count_drop(Some(id), DropReason::HighWater);
             return Ok(());
@@ -234,20 +225,23 @@ impl Pattern for Router {
             pipes.doom(id, DoomReason::Requested);
             return Ok(());
         }
-        pipes.write(id, message).map_err(Rejected::again)
+        pipes.write_checked(id, message);
+        Ok(())
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         if self.raw {
             let next = self.notices.recv(pipes, &self.table, &mut self.inbound);
-            let (message, id) = next.ok_or_else(|| Error::new(ErrorKind::Again))?;
-            return Ok((message, Some(id)));
+            let (next, id) = next.ok_or_else(|| Error::new(ErrorKind::Again))?;
+            *message = next;
+            return Ok(Some(id));
         }
-        while let Some((mut message, id)) = self.inbound.recv(pipes) {
+        while let Some(id) = self.inbound.recv_to(pipes, message) {
             if let Some(name) = self.table.name(id) {
                 message.push_front(name.clone());
-                return Ok((message, Some(id)));
+                return Ok(Some(id));
             }
+            *message = Message::new();
         }
         Err(Error::new(ErrorKind::Again))
     }
@@ -343,7 +337,7 @@ mod tests {
         rig.settle();
         let mut names = Vec::new();
         for (id, body) in [(a, "for a"), (b, "for b")] {
-            let (got, from) = rig.pattern.recv(&mut rig.pipes).unwrap();
+            let (got, from) = rig.recv_message().unwrap();
             assert_eq!(from, Some(id));
             let name = got.head().clone();
             assert_eq!((name.len(), name[0]), (5, 0));

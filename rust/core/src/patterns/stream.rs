@@ -11,7 +11,7 @@ use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::notices::Notices;
 use crate::patterns::pipe_set::{DoomReason, DropReason, PipeSet, Side};
 use crate::patterns::router_table::{Given, RouterTable};
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 struct Stream {
@@ -45,11 +45,6 @@ impl Stream {
 fn nobody(name: &Frame) -> Error {
     let text = format!("no connection is called \"{}\"", name.escape_ascii());
     Error::with(ErrorKind::HostUnreachable, text)
-}
-
-fn unreachable(message: Message) -> Rejected {
-    let error = nobody(message.head());
-    Rejected { message, error }
 }
 
 impl Pattern for Stream {
@@ -97,18 +92,13 @@ impl Pattern for Stream {
         self.table.remove(id);
     }
 
-    fn send(
-        &mut self,
-        pipes: &mut PipeSet,
-        mut message: Message,
-    ) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if message.len() > 2 {
             let text = "a STREAM message is a connection's id and the bytes for it, no more";
-            let error = Error::with(ErrorKind::Invalid, text);
-            return Err(Rejected { message, error });
+            return Err(Error::with(ErrorKind::Invalid, text));
         }
         let Some(id) = self.table.route(message.head()) else {
-            return Err(unreachable(message));
+            return Err(nobody(message.head()));
         };
         let Some(bytes) = message.get(1) else {
             pipes.count_drop(Some(id), DropReason::Malformed);
@@ -121,19 +111,23 @@ impl Pattern for Stream {
         if !pipes.check_write(id) {
             let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
             return Err(if gone {
-                unreachable(message)
+                nobody(message.head())
             } else {
-                Rejected::again(message)
+                Error::new(ErrorKind::Again)
             });
         }
         message.pop_front();
-        pipes.write(id, message).map_err(Rejected::again)
+        pipes.write_checked(id, message);
+        Ok(())
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         let next = self.notices.recv(pipes, &self.table, &mut self.inbound);
         match next {
-            Some((message, id)) => Ok((message, Some(id))),
+            Some((next, id)) => {
+                *message = next;
+                Ok(Some(id))
+            }
             None => Err(Error::new(ErrorKind::Again)),
         }
     }
@@ -192,7 +186,7 @@ mod tests {
 
     /// Receives one message: the connection's id, and the rest.
     fn recv(rig: &mut Rig) -> Option<(Bytes, String)> {
-        let result = rig.pattern.recv(&mut rig.pipes);
+        let result = rig.recv_message();
         rig.settle();
         let (message, _) = result.ok()?;
         assert_eq!(message.len(), 2);

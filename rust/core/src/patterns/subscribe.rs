@@ -8,7 +8,7 @@ use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::subscriber::Subscriber;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -25,12 +25,13 @@ impl Sub {
     /// The next message that is wanted. What a publisher sent on its way to learning of an end is not, and there are
     /// publishers that do not filter at all.
     #[inline]
-    fn next(&mut self, pipes: &mut PipeSet) -> Option<(Message, PipeId)> {
+    fn next(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
         loop {
-            let (message, id) = self.inbound.recv(pipes)?;
+            let id = self.inbound.recv_to(pipes, message)?;
             if self.subscriber.matches(message.head()) != self.invert {
-                return Some((message, id));
+                return Some(id);
             }
+            *message = Message::new();
             pipes.count_drop(Some(id), DropReason::Filtered);
         }
     }
@@ -65,17 +66,17 @@ impl Pattern for Sub {
         self.inbound.remove(id);
     }
 
-    fn send(&mut self, _: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
-        Err(Rejected::new(message, ErrorKind::NotSupported))
+    fn send(&mut self, _: &mut PipeSet, _: &mut Message) -> Result<()> {
+        Err(Error::new(ErrorKind::NotSupported))
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
-        let found = match self.found.take() {
-            Some(found) => Some(found),
-            None => self.next(pipes),
-        };
-        match found {
-            Some((message, id)) => Ok((message, Some(id))),
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+        if let Some((found, id)) = self.found.take() {
+            *message = found;
+            return Ok(Some(id));
+        }
+        match self.next(pipes, message) {
+            Some(id) => Ok(Some(id)),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }
@@ -90,7 +91,8 @@ impl Pattern for Sub {
 
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         if self.found.is_none() {
-            self.found = self.next(pipes);
+            let mut message = Message::new();
+            self.found = self.next(pipes, &mut message).map(|id| (message, id));
         }
         self.found.is_some()
     }

@@ -12,7 +12,7 @@ use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{PipeId, is_lapse};
 
 /// While this many bytes wait for an application that does not receive, nothing more is read from the peers: their own
@@ -197,11 +197,11 @@ impl Pattern for Xpub {
         self.cancel_all(pipes, id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         self.publisher.send(pipes, message)
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         self.listen(pipes);
         self.receives = true;
         let Some(pending) = self.pending.pop_front() else {
@@ -211,7 +211,8 @@ impl Pattern for Xpub {
         // What was held back becomes pending at once: peers must not wait for the application's next call.
         self.listen(pipes);
         self.last = pending.from;
-        Ok((pending.message, pending.from))
+        *message = pending.message;
+        Ok(pending.from)
     }
 
     fn topics(&self) -> Option<usize> {

@@ -1,5 +1,7 @@
 //! XSUB: a subscriber whose application sends its subscriptions as messages.
 
+use std::mem;
+
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -9,7 +11,7 @@ use crate::patterns::distributor::Distributor;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::subscriber::Subscriber;
-use crate::patterns::{Pattern, PatternSpec, Rejected};
+use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::PipeId;
 
 #[derive(Default)]
@@ -21,7 +23,7 @@ struct Xsub {
 }
 
 impl Xsub {
-    fn send_upstream(&mut self, pipes: &mut PipeSet, message: Message) {
+    fn send_upstream(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.upstream.mark_all();
         if self.upstream.marked() == 0 {
             self.upstream.unmark();
@@ -35,7 +37,7 @@ impl Xsub {
         match called(&part) {
             Some((Kind::Subscribe, topic)) => self.subscriber.subscribe(pipes, topic),
             Some((_, topic)) => self.subscriber.unsubscribe(pipes, topic),
-            None => self.send_upstream(pipes, Message::single(part)),
+            None => self.send_upstream(pipes, &mut Message::single(part)),
         }
     }
 }
@@ -85,21 +87,19 @@ impl Pattern for Xsub {
         self.inbound.remove(id);
     }
 
-    fn send(&mut self, pipes: &mut PipeSet, message: Message) -> std::result::Result<(), Rejected> {
+    fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if called(message.head()).is_some() {
             // Each part of such a message is a subscription, or a message, of its own.
-            for part in message {
-                self.send_part(pipes, part);
-            }
+            message.take_frames(|part| self.send_part(pipes, mem::take(part)));
         } else {
             self.send_upstream(pipes, message);
         }
         Ok(())
     }
 
-    fn recv(&mut self, pipes: &mut PipeSet) -> Result<(Message, Option<PipeId>)> {
-        match self.inbound.recv(pipes) {
-            Some((message, id)) => Ok((message, Some(id))),
+    fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
+        match self.inbound.recv_to(pipes, message) {
+            Some(id) => Ok(Some(id)),
             None => Err(Error::new(ErrorKind::Again)),
         }
     }

@@ -127,16 +127,26 @@ impl Session {
         io: &mut Reactor,
     ) -> Result<()> {
         let Opening {
-            stream,
-            connected,
+            mut stream,
+            mut connected,
             proxy,
         } = transport.open(target, &self.options)?;
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
+        if !connected {
+            self.emit(EventKind::ConnectDelayed, 0);
+            // Within one machine the kernels have done with it by now.
+            match stream.is_connected() {
+                Ok(by_now) => connected = by_now,
+                Err(error) => {
+                    io.unwatch(stream.fd());
+                    return Err(error.into());
+                }
+            }
+        }
         if connected {
             self.connected(state, io, stream, proxy, deadline);
         } else {
-            self.emit(EventKind::ConnectDelayed, 0);
             state.link = Link::Connecting {
                 stream,
                 proxy,
@@ -149,7 +159,7 @@ impl Session {
     /// The connecting stream became writable: either it is up or it failed.
     pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
         let Link::Connecting {
-            stream,
+            mut stream,
             proxy,
             deadline,
         } = std::mem::replace(&mut state.link, Link::Idle)
@@ -189,7 +199,7 @@ impl Session {
         deadline: Option<Instant>,
     ) {
         let Some(proxy) = proxy else {
-            return self.up(state, io, stream, &[]);
+            return self.up(state, io, stream, None);
         };
         // The conversation is a part of the attempt, and a handshake as well.
         let limit = in_future(io, self.options.handshake_ivl);
@@ -218,21 +228,24 @@ impl Session {
             return;
         };
         match answer {
-            Ok(heard) => self.up(state, io, stream, &heard.unwrap_or_default()),
+            Ok(heard) => self.up(state, io, stream, heard),
             Err(error) => self.connect_failed(state, io, stream, &error),
         }
     }
 
-    /// The peer can be talked to, and has been `heard` saying this.
-    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: &[u8]) {
+    /// The peer can be talked to. Behind a proxy's answer it has been `heard` saying this, and may have said more.
+    fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: Option<Vec<u8>>) {
         self.party().address = stream.peer_name();
         self.emit(EventKind::Connected, stream.id());
         let mut engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
-        if !heard.is_empty() {
+        if let Some(heard) = heard.as_ref().filter(|heard| !heard.is_empty()) {
             engine.input().extend_from_slice(heard);
             engine.handle_input(io.now());
         }
-        state.link = Link::Up(Box::new(Connection::new(engine, stream)));
+        let mut up = Connection::new(engine, stream);
+        // Otherwise an event tells of its first words.
+        up.readable = heard.is_some();
+        state.link = Link::Up(Box::new(up));
         self.traffic(state, io);
     }
 

@@ -14,7 +14,8 @@ use crate::reactor::Reactor;
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How much unwanted input it throws away in one go.
+/// How much unwanted input it throws away in one go, at first and then.
+const SINK_MIN: usize = 64;
 const SINK_MAX: usize = 16 * 1024;
 /// How much of it in a turn of the I/O thread.
 const SINK_BUDGET: usize = 1 << 20;
@@ -183,7 +184,8 @@ impl Session {
         let mut heard = 0;
         let ended = loop {
             sink.clear();
-            sink.reserve(SINK_MAX);
+            // As a rule there is nothing, or the end.
+            sink.reserve(if heard == 0 { SINK_MIN } else { SINK_MAX });
             match stream.recv(&mut sink) {
                 Ok(0) => break true,
                 Ok(n) => heard += n,

@@ -1,7 +1,6 @@
 //! What a call does once it has the lock: it works off what has happened, asks the pattern, publishes, and leaves the
 //! descriptor at its level.
 
-use std::result;
 use std::sync::Arc;
 
 use zeroxide_proto::engine::PeerInfo;
@@ -9,11 +8,11 @@ use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
 
-use super::Events;
 use super::core::{Core, State};
 use super::parts::PartsReceiver;
+use super::{Events, SendError};
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Rejected, Turns};
+use crate::patterns::{DropReason, Turns};
 use crate::pipe::PipeId;
 
 /// A message that was given back.
@@ -38,26 +37,29 @@ pub(super) enum Source {
 }
 
 impl Core {
+    /// Sends a message, and leaves of it what is to be dropped, or what it was if it could not be sent.
     #[inline]
-    pub(super) fn send_now(
-        &self,
-        state: &mut State,
-        message: Message,
-    ) -> result::Result<(), Rejected> {
+    pub(super) fn send_now(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if !self.spec.can_send {
-            return Err(Rejected::new(message, ErrorKind::NotSupported));
+            return Err(Error::new(ErrorKind::NotSupported));
         }
         if !self.mailbox.is_empty() {
             self.process(state);
         }
         let result = self.hand_over(state, message);
         state.rhythm.note_sent();
+        self.finish_call(state, result.is_ok());
+        result?;
+        Ok(())
+    }
+
+    #[inline]
+    fn finish_call(&self, state: &mut State, done: bool) {
         self.settle(state);
-        self.end_turn(result.is_ok());
+        self.end_turn(done);
         if self.signal.has_descriptor() {
             self.level(state);
         }
-        result
     }
 
     /// Whether a message that begins with `head` could be sent now.
@@ -85,19 +87,26 @@ impl Core {
         state: &mut State,
         first: Message,
         rest: &mut impl Iterator<Item = Message>,
-    ) -> (usize, Option<Rejected>) {
+    ) -> (usize, Option<SendError>) {
         if !self.spec.can_send {
-            return (0, Some(Rejected::new(first, ErrorKind::NotSupported)));
+            let error = Error::new(ErrorKind::NotSupported);
+            return (
+                0,
+                Some(SendError {
+                    message: first,
+                    error,
+                }),
+            );
         }
         self.begin_run(state);
         let mut sent = 0;
         let mut next = Some(first);
         let mut failed = None;
-        while let Some(message) = next {
-            match self.hand_over(state, message) {
+        while let Some(mut message) = next {
+            match self.hand_over(state, &mut message) {
                 Ok(()) => sent += 1,
-                Err(rejected) => {
-                    failed = Some(rejected);
+                Err(error) => {
+                    failed = Some(SendError { message, error });
                     break;
                 }
             }
@@ -109,17 +118,12 @@ impl Core {
 
     /// Has the pattern send a message, if it is its turn.
     #[inline]
-    pub(super) fn hand_over(
-        &self,
-        state: &mut State,
-        message: Message,
-    ) -> result::Result<(), Rejected> {
+    pub(super) fn hand_over(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if state.returned.is_empty() && !self.parts.is_anybody_receiving() {
             return state.pattern.send(&mut state.pipes, message);
         }
         if self.must_receive_first(state) {
-            let error = to_be_received_first();
-            return Err(Rejected { message, error });
+            return Err(to_be_received_first());
         }
         state.pattern.send(&mut state.pipes, message)?;
         if state.pattern.turns() == Turns::Relaxed {
@@ -154,8 +158,9 @@ impl Core {
         self.level(state);
     }
 
+    /// Receives a message to where it shall be, which is new.
     #[inline]
-    pub(super) fn recv_now(&self, state: &mut State) -> Result<(Message, Source)> {
+    pub(super) fn recv_now(&self, state: &mut State, message: &mut Message) -> Result<Source> {
         if !self.spec.can_recv {
             return Err(Error::new(ErrorKind::NotSupported));
         }
@@ -165,21 +170,15 @@ impl Core {
         if let Some(returned) = state.returned.pop_front() {
             self.end_turn(true);
             self.level(state);
-            return Ok((returned.message, Source::Peer(returned.peer)));
+            *message = returned.message;
+            return Ok(Source::Peer(returned.peer));
         }
-        let result = state
-            .pattern
-            .recv(&mut state.pipes)
-            .map(|(message, id)| (message, Source::Pipe(id)));
+        let result = state.pattern.recv(&mut state.pipes, message);
         if result.is_ok() {
             state.rhythm.note_received();
         }
-        self.settle(state);
-        self.end_turn(result.is_ok());
-        if self.signal.has_descriptor() {
-            self.level(state);
-        }
-        result
+        self.finish_call(state, result.is_ok());
+        Ok(Source::Pipe(result?))
     }
 
     /// Where sending and receiving take turns, what one thread does changes what another one waits for.
@@ -213,8 +212,9 @@ impl Core {
             batch.push(finish(state, returned.message, Source::Peer(returned.peer)));
         }
         while batch.len() < max {
-            match state.pattern.recv(&mut state.pipes) {
-                Ok((message, id)) => batch.push(finish(state, message, Source::Pipe(id))),
+            let mut message = Message::new();
+            match state.pattern.recv(&mut state.pipes, &mut message) {
+                Ok(id) => batch.push(finish(state, message, Source::Pipe(id))),
                 Err(_) => break,
             }
         }

@@ -6,11 +6,11 @@ use std::{ptr, result};
 use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::message::Message;
 
-use super::Socket;
 use super::calls::Source;
 use super::core::{Core, State};
+use super::{SendError, Socket};
 use crate::error::{Error, ErrorKind, Result};
-use crate::patterns::{DropReason, Rejected};
+use crate::patterns::DropReason;
 use crate::port::SocketPort;
 
 /// What a run of messages came to.
@@ -140,10 +140,11 @@ impl Relay<'_> {
         }
         let received = match from.returned.pop_front() {
             Some(returned) => Ok((returned.message, Source::Peer(returned.peer))),
-            None => from
-                .pattern
-                .recv(&mut from.pipes)
-                .map(|(message, id)| (message, Source::Pipe(id))),
+            None => {
+                let mut message = Message::new();
+                let result = from.pattern.recv(&mut from.pipes, &mut message);
+                result.map(|id| (message, Source::Pipe(id)))
+            }
         };
         match received {
             Ok((mut message, source)) => {
@@ -156,19 +157,19 @@ impl Relay<'_> {
     }
 
     /// Gives back what is not to be dropped.
-    fn pass(&mut self, into: &mut State, message: Message) -> result::Result<(), Rejected> {
+    fn pass(&mut self, into: &mut State, mut message: Message) -> result::Result<(), SendError> {
         let size = message.size() as u64;
-        match self.target.hand_over(into, message) {
+        match self.target.hand_over(into, &mut message) {
             Ok(()) => {
                 self.done.messages += 1;
                 self.done.bytes += size;
             }
-            Err(rejected) => match rejected.error.kind() {
-                ErrorKind::Again => return Err(rejected),
+            Err(error) => match error.kind() {
+                ErrorKind::Again => return Err(SendError { message, error }),
                 ErrorKind::Fsm => {}
                 kind => match unwanted(kind) {
                     Some(reason) => into.pipes.count_drop(None, reason),
-                    None => return Err(rejected),
+                    None => return Err(SendError { message, error }),
                 },
             },
         }
@@ -176,8 +177,8 @@ impl Relay<'_> {
     }
 
     /// Keeps a message that could not be passed on, with who it is from. Fails unless it only has to wait.
-    fn keep(&mut self, from: &mut State, source: Source, kept: Rejected) -> Result<()> {
-        let Rejected { message, error } = kept;
+    fn keep(&mut self, from: &mut State, source: Source, kept: SendError) -> Result<()> {
+        let SendError { message, error } = kept;
         let peer = Core::peer_of(from, source);
         self.done.stuck = Some(Stuck { message, peer });
         if error.kind() == ErrorKind::Again {

@@ -53,11 +53,21 @@ impl Epoll {
 
     /// Watches both directions, edge-triggered: an event comes when more became possible, and once at the start.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()> {
+        self.add_for(fd, key, Interest::Both)
+    }
+
+    /// As [`add`](Self::add), for less.
+    pub(crate) fn add_for(
+        &self,
+        fd: BorrowedFd<'_>,
+        key: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
         Ok(epoll::add(
             &self.fd,
             fd,
             EventData::new_u64(key),
-            Interest::Both.flags(),
+            interest.flags(),
         )?)
     }
 

@@ -7,7 +7,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -79,7 +79,7 @@ impl Transport for Ipc {
         set_buffers(&socket, (options.sndbuf, options.rcvbuf))?;
         match socket.connect(&target.address) {
             Ok(()) => Ok(Opening {
-                stream: Stream { fd: socket.into() },
+                stream: OwnedFd::from(socket).into(),
                 connected: true,
                 proxy: None,
             }),
@@ -137,7 +137,7 @@ impl Listen for IpcListener {
         }
         let socket = Socket::from(fd);
         set_buffers(&socket, self.buffers)?;
-        Ok(Some(Stream { fd: socket.into() }))
+        Ok(Some(OwnedFd::from(socket).into()))
     }
 
     fn endpoint(&self) -> String {

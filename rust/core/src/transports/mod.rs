@@ -111,6 +111,8 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 pub(crate) struct Stream {
     fd: OwnedFd,
+    /// None over ipc, and as long as it is not connected.
+    peer: Option<SocketAddr>,
 }
 
 /// Every transport there is.
@@ -148,20 +150,34 @@ impl Stream {
         stream::send(self.fd(), slices)
     }
 
+    /// Whether a connection attempt has succeeded by now.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` when it is connected to itself, which happens when nobody listens and the system picks the
+    /// wanted port as the local one.
+    pub(crate) fn is_connected(&mut self) -> io::Result<bool> {
+        let socket = SockRef::from(&self.fd);
+        let Ok(peer) = socket.peer_addr() else {
+            return Ok(false);
+        };
+        self.peer = peer.as_socket();
+        if self.peer.is_some() && self.peer == socket.local_addr()?.as_socket() {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        Ok(true)
+    }
+
     /// How a connection attempt ended, once the stream became writable.
     ///
     /// # Errors
-    /// The system's reason. `ConnectionRefused` also when it is connected to itself, which happens when nobody listens
-    /// and the system picks the wanted port as the local one.
-    pub(crate) fn take_error(&self) -> io::Result<()> {
-        stream::take_error(self.fd())?;
-        let socket = SockRef::from(&self.fd);
-        // A failed attempt may have been told already, by another event; then there is no peer.
-        let peer = socket.peer_addr()?;
-        if peer.as_socket().is_some() && peer.as_socket() == socket.local_addr()?.as_socket() {
-            return Err(io::ErrorKind::ConnectionRefused.into());
+    /// The system's reason, or as [`is_connected`](Self::is_connected).
+    pub(crate) fn take_error(&mut self) -> io::Result<()> {
+        if self.is_connected()? {
+            return Ok(());
         }
-        Ok(())
+        stream::take_error(self.fd())?;
+        // It has been told already, by another event.
+        Err(io::ErrorKind::NotConnected.into())
     }
 
     /// Tells the peer that nothing more comes.
@@ -173,32 +189,25 @@ impl Stream {
     /// How many bytes a close could lose: those that the kernel has taken and the peer's has not. None over ipc, where
     /// what is written is the peer's at once.
     pub(crate) fn unsent(&self) -> usize {
-        let local = SockRef::from(&self.fd).local_addr();
-        if local.is_ok_and(|local| local.is_unix()) {
-            return 0;
+        match self.peer {
+            Some(_) => stream::unsent(self.fd()).unwrap_or(0),
+            None => 0,
         }
-        stream::unsent(self.fd()).unwrap_or(0)
     }
 
     /// The peer's numeric IP address without port; `:uid:gid:pid` over ipc.
     pub(crate) fn peer_address(&self) -> String {
-        let socket = SockRef::from(&self.fd);
-        match socket.peer_addr() {
-            Ok(peer) if peer.is_unix() => rustix::net::sockopt::socket_peercred(&self.fd)
+        match self.peer {
+            Some(peer) => plain_ip(peer.ip()).to_string(),
+            None => rustix::net::sockopt::socket_peercred(&self.fd)
                 .map(|peer| format!(":{}:{}:{}", peer.uid, peer.gid, peer.pid))
                 .unwrap_or_default(),
-            Ok(peer) => peer
-                .as_socket()
-                .map(|peer| plain_ip(peer.ip()).to_string())
-                .unwrap_or_default(),
-            Err(_) => String::new(),
         }
     }
 
     /// As [`peer_address`](Self::peer_address), with the port where there is one.
     pub(crate) fn peer_name(&self) -> String {
-        let peer = SockRef::from(&self.fd).peer_addr();
-        match peer.ok().and_then(|peer| peer.as_socket()) {
+        match self.peer {
             Some(peer) => SocketAddr::new(plain_ip(peer.ip()), peer.port()).to_string(),
             None => self.peer_address(),
         }
@@ -224,7 +233,7 @@ impl Target {
 
 impl From<OwnedFd> for Stream {
     fn from(fd: OwnedFd) -> Stream {
-        Stream { fd }
+        Stream { fd, peer: None }
     }
 }
 

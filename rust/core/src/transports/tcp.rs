@@ -4,7 +4,7 @@ mod address;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
@@ -101,7 +101,7 @@ impl Transport for Tcp {
                 _ => return Err(Error::from(error).about(target)),
             },
         };
-        let stream = Stream { fd: socket.into() };
+        let mut stream = Stream::from(OwnedFd::from(socket));
         if connected {
             stream.take_error()?;
         }
@@ -129,8 +129,8 @@ impl Listen for TcpListener {
         let Some((fd, peer)) = super::accept(self.fd())? else {
             return Ok(None);
         };
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         if !self.filters.is_empty() {
-            let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
             let admitted = peer
                 .is_some_and(|peer| self.filters.iter().any(|filter| filter.contains(peer.ip())));
             if !admitted {
@@ -141,7 +141,7 @@ impl Listen for TcpListener {
                 ));
             }
         }
-        Ok(Some(Stream { fd }))
+        Ok(Some(Stream { fd, peer }))
     }
 
     fn endpoint(&self) -> String {

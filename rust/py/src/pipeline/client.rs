@@ -1,7 +1,7 @@
 //! Clients of a collector.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -143,7 +143,7 @@ impl Client {
         };
         Ok(Fetch {
             core: Own::new(
-                Mutex::new(CoreFetch::new(self.core()?.clone(), config)),
+                Shared::new(CoreFetch::new(self.core()?.clone(), config)),
                 "fetch",
             ),
             partition,
@@ -250,7 +250,7 @@ fn parse_log_id(text: &str) -> PyResult<LogId> {
 /// A fetch under way: tables with the fetched columns, one after the other.
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Fetch {
-    core: Own<Mutex<CoreFetch>>,
+    core: Own<Shared>,
     partition: i32,
     headers: bool,
     frames: bool,
@@ -265,8 +265,7 @@ impl Fetch {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowTable>> {
         let core = self.core.get()?;
         let table = wait(py, None, |until| {
-            let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok::<_, ClientError>(match core.advance(Some(until))? {
+            Ok::<_, ClientError>(match core.advance(until)? {
                 Fetched::Waiting => None,
                 Fetched::End => Some(None),
                 Fetched::Batch(stored, range) => Some(Some(stored.to_record_batch(
@@ -278,5 +277,54 @@ impl Fetch {
             })
         })?;
         Ok(table.flatten().map(ArrowTable::of_batch))
+    }
+}
+
+/// A fetch that threads take turns at. Who waits for its turn does so until a point in time, as it cannot for a mutex alone,
+/// so that signal handlers run meanwhile.
+struct Shared {
+    fetch: Mutex<CoreFetch>,
+    taken: Mutex<bool>,
+    free: Condvar,
+}
+
+/// Until this is dropped it is a thread's turn.
+struct Turn<'a>(&'a Shared);
+
+impl Shared {
+    fn new(fetch: CoreFetch) -> Shared {
+        Shared {
+            fetch: Mutex::new(fetch),
+            taken: Mutex::new(false),
+            free: Condvar::new(),
+        }
+    }
+
+    fn advance(&self, until: Instant) -> Result<Fetched, ClientError> {
+        let Some(_turn) = self.turn(until) else {
+            return Ok(Fetched::Waiting);
+        };
+        let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
+        fetch.advance(Some(until))
+    }
+
+    /// None: the others have theirs for longer.
+    fn turn(&self, until: Instant) -> Option<Turn<'_>> {
+        let left = until.saturating_duration_since(Instant::now());
+        let taken = self.taken();
+        let waited = self.free.wait_timeout_while(taken, left, |taken| *taken);
+        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!std::mem::replace(&mut *taken, true)).then(|| Turn(self))
+    }
+
+    fn taken(&self) -> MutexGuard<'_, bool> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken() = false;
+        self.0.free.notify_one();
     }
 }

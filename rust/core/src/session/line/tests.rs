@@ -49,6 +49,10 @@ impl SocketPort for Near {
         false
     }
 
+    fn wants(&self, _: EventKind) -> bool {
+        true
+    }
+
     fn emit(&self, event: MonitorEvent) {
         // The test may be over.
         let _ = self.events.send((event.kind, event.reason));

@@ -69,7 +69,7 @@ fn bytes_go_both_ways_and_the_path_goes_at_the_end() {
     let path = scratch.file("socket");
     let mut listener = listen(&path).unwrap();
     assert_eq!(listener.endpoint(), format!("ipc://{path}"));
-    let near = connect(&path).unwrap();
+    let mut near = connect(&path).unwrap();
     let far = listener.accept().unwrap().unwrap();
     assert!(listener.accept().unwrap().is_none());
     far.send(&[IoSlice::new(b"hello")]).unwrap();

@@ -63,7 +63,9 @@ fn connect(address: &str, options: &Options) -> Result<Stream> {
 
 fn try_target(target: &Target, options: &Options) -> Result<Stream> {
     let Opening {
-        stream, connected, ..
+        mut stream,
+        connected,
+        ..
     } = TCP.open(target, options)?;
     if !connected {
         until_ready(stream.fd());
