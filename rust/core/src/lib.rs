@@ -62,6 +62,7 @@ pub use crate::socket::{
     SocketStats, Wait,
 };
 pub use crate::watcher::Watcher;
+pub use zeroxide_proto::copies::Copies;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;
