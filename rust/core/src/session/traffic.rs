@@ -17,8 +17,9 @@ use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 use crate::port::Origin;
 
-/// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs.
-pub(super) const READ_BUDGET: usize = 1 << 20;
+/// How many bytes one connection may read in a turn of the I/O thread before its neighbours have theirs. No more of it lies
+/// in memory than need be then: a hundred connections that each read a megabyte ahead find none that is used again.
+pub(super) const READ_BUDGET: usize = 256 << 10;
 
 /// The budget of a thread that reads because it waits: no more than one read.
 pub(super) const READ_ONCE: usize = 1;
