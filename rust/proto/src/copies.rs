@@ -74,31 +74,37 @@ impl Copies {
     /// Goes on to a block of at least this size, an old one if possible.
     #[cold]
     fn next_block(&mut self, least: usize) {
-        let full = std::mem::replace(&mut self.block, Block::new(0));
-        if full.size > 0 {
-            self.spent.push_back(full);
-        }
-        let old = if self.spent.back_mut().is_some_and(Block::is_free) {
+        let mut full = std::mem::replace(&mut self.block, Block::new(0));
+        let old = if full.is_free() {
             // Nothing waits: this one will do, and fewer of them.
             self.size = BLOCK_MIN.max(self.size / 2);
-            let newest = self.spent.pop_back();
             self.spent.pop_front();
-            newest
+            Some(full)
         } else if self.spent.front_mut().is_some_and(Block::is_free) {
-            self.spent.pop_front()
+            let oldest = self.spent.pop_front();
+            self.spent.push_back(full);
+            oldest
         } else {
-            if !self.spent.is_empty() {
-                self.size = BLOCK_MAX.min(self.size * 2);
-            }
-            if self.spent.len() > SPENT_MAX {
-                self.spent.pop_front();
-            }
+            self.size = BLOCK_MAX.min(self.size * 2);
+            self.keep(full);
             None
         };
         let size = self.size.max(least);
         self.block = old
             .filter(|old| (least..=2 * size).contains(&old.size))
             .unwrap_or_else(|| Block::new(size));
+    }
+
+    /// Keeps a handle on a block in use, if there are not too many yet: then the oldest ones are free the soonest.
+    fn keep(&mut self, full: Block) {
+        if self.spent.len() == SPENT_MAX {
+            if !self.spent[SPENT_MAX / 2].is_free() {
+                return;
+            }
+            // Somebody keeps the oldest, while others come and go.
+            self.spent.pop_front();
+        }
+        self.spent.push_back(full);
     }
 }
 
