@@ -140,7 +140,7 @@ fn raw_push(task: &Task) {
     let mut stream = raw_connected(task);
     // As our own are set up, and quicker for it: a floor is what the kernel does at its best.
     SockRef::from(&stream)
-        .set_tcp_notsent_lowat(256 * 1024)
+        .set_tcp_notsent_lowat(128 * 1024)
         .expect("a tcp connection");
     let buffer = vec![0; task.size];
     while stream.write_all(&buffer).is_ok() {}

@@ -373,6 +373,76 @@ fn everybody_gets_what_they_want_and_nothing_else() {
     }
 }
 
+/// A publisher that makes no further call must not leave anything behind, however many messages it gathered at a time.
+#[test]
+fn a_burst_arrives_at_everybody_although_the_publisher_does_nothing_more() {
+    let watchdog =
+        Watchdog::new("a_burst_arrives_at_everybody_although_the_publisher_does_nothing_more");
+    let mut random = Random::new(1);
+    for publisher_type in [Pub, Xpub] {
+        let context = Context::new();
+        let publisher = socket(&context, publisher_type);
+        publisher.int(ids::SNDHWM, 0);
+        let endpoint = publisher.bind("tcp://127.0.0.1:*").unwrap();
+        let inproc = publisher.bind(&inproc_name()).unwrap();
+        let subscribers: Vec<Socket> = (0..8)
+            .map(|n| {
+                // The last one is in this process, and wants less than the others.
+                let local = n == 7;
+                let wanted: &[&str] = if local { &["b", "hello", "go"] } else { &[""] };
+                let subscriber = subscriber(&context, wanted);
+                subscriber.int(ids::RCVHWM, 0);
+                subscriber
+                    .connect(if local { &inproc } else { &endpoint })
+                    .unwrap();
+                subscriber
+            })
+            .collect();
+        for subscriber in &subscribers {
+            until(|| {
+                publisher.put("hello?");
+                subscriber.recv(Wait::Dont).is_ok()
+            });
+        }
+        publisher.put("go");
+        for subscriber in &subscribers {
+            while subscriber.take() != "go" {}
+        }
+        for round in 0..rounds(50, 5000) {
+            let count = 1 + random.below(if round % 10 == 0 { 3000 } else { 60 });
+            let text = |n: usize| {
+                let topic = if n % 50 == 49 { "b" } else { "a" };
+                format!("{topic}.{round}.{n}.{}", "x".repeat(n * 97 % 700))
+            };
+            for n in 0..count {
+                let (text, last) = (text(n), n.to_string());
+                let message = if n % 5 == 0 {
+                    message([text.as_bytes(), b"", last.as_bytes()])
+                } else {
+                    message([text.as_bytes()])
+                };
+                publisher.send(message, Wait::Forever).unwrap();
+            }
+            for (at, subscriber) in subscribers.iter().enumerate() {
+                for n in (0..count).filter(|n| at < 7 || n % 50 == 49) {
+                    let text = text(n);
+                    let parts = if n % 5 == 0 {
+                        format!("{text}//{n}")
+                    } else {
+                        text
+                    };
+                    assert_eq!(subscriber.take(), parts);
+                }
+            }
+            watchdog.feed();
+        }
+        let stats = publisher.stats().unwrap();
+        assert_eq!(stats.queued_out, 0);
+        assert_eq!(stats.dropped, zeroxide::Counters::default());
+        publisher.flush(None).unwrap();
+    }
+}
+
 /// XSUB and XPUB back to back, as a forwarder has them: subscriptions go up, messages come down.
 #[test]
 fn a_forwarder_passes_on_messages_and_subscriptions() {

@@ -128,6 +128,20 @@ class Background(threading.Thread):
         return value
 
 
+def bind_once_free(zmq: ModuleType, socket: Any, endpoint: str) -> None:
+    """Binds to a name that another socket has let go of: free at once, or as soon as its I/O thread comes to it."""
+
+    def bound() -> bool:
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            assert error.errno == zmq.EADDRINUSE
+            return False
+        return True
+
+    eventually(bound)
+
+
 def start_script(module: str, source: str, *arguments: str, **options: Any) -> subprocess.Popen:
     """Starts Python on `source`, in which the module under test is `zmq`."""
     code = f"import {module} as zmq\n{textwrap.dedent(source)}"

@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from support import Background, eventually, run_script
+from support import Background, bind_once_free, eventually, run_script
 
 # Sockets of pyzmq belong to one thread.
 pytestmark = pytest.mark.zeroxide_only
@@ -314,16 +314,7 @@ def test_a_peer_that_comes_back(zmq, sockets, context):
         waiting = Background(near.recv)
         listener.close(linger=0)
         listener = context.socket(zmq.DEALER)
-
-        def bind(listener=listener):
-            try:
-                listener.bind(address)
-            except zmq.ZMQError as error:
-                assert error.errno == zmq.EADDRINUSE
-                return False
-            return True
-
-        eventually(bind)
+        bind_once_free(zmq, listener, address)
         listener.send(b"%d" % number)
         assert waiting.result() == b"%d" % number
 

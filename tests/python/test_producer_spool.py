@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from collecting import process, seqs, values
+from support import eventually
 
 from zeroxide.collector import Collector
 from zeroxide.collector.errors import CollectorError, CollectorGone
@@ -190,9 +191,28 @@ def test_what_a_full_spool_did_not_take_is_said_at_the_end(directory):
         producer.close(0)
 
 
-def test_a_spool_that_is_synced(directory):
-    with Collector(directory / "log") as collector:
-        with Producer(collector.endpoint, spool=directory / "spool", spool_sync=True) as producer:
-            producer.send_batch([b"x"] * 100)
-            producer.flush(20)
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_spool_that_is_synced(directory, synced):
+    spool = directory / "spool"
+
+    def on_disk():
+        """The mark that a log sets behind a sync: rows below it are on disk."""
+        (mark,) = spool.rglob("durable")
+        return int(mark.read_text().split()[0])
+
+    # Nobody asks for the rows, so that nothing else has them synced.
+    producer = Producer(NOBODY, spool=spool, spool_sync=synced, batch_rows=50, linger_ms=1)
+    producer.send_batch([b"x" * 1000] * 100)
+    eventually(lambda: sum(file.stat().st_size for file in spool.rglob("*.zlog")) > 100_000)
+    if synced:
+        eventually(lambda: on_disk() == 100)
+    else:
+        assert on_disk() == 0
+    producer.close(0)
+    with (
+        Collector(directory / "log") as collector,
+        Producer(collector.endpoint, spool=directory / "other", spool_sync=synced) as producer,
+    ):
+        producer.send_batch([b"x"] * 100)
+        producer.flush(20)
         assert seqs(collector.endpoint) == list(range(100))

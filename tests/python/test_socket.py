@@ -9,7 +9,7 @@ import warnings
 from array import array
 
 import pytest
-from support import eventually, lasting_endpoint
+from support import bind_once_free, lasting_endpoint
 
 # ---- life ---------------------------------------------------------------------------
 
@@ -198,16 +198,7 @@ def test_unbind(zmq, sockets, transport):
     pull.unbind(endpoint)
     other = sockets.context.socket(zmq.PULL)
     with other:
-        # The name is free again at once, or as soon as the I/O thread has let go.
-        def bound():
-            try:
-                other.bind(endpoint)
-            except zmq.ZMQError as error:
-                assert error.errno == zmq.EADDRINUSE
-                return False
-            return True
-
-        eventually(bound)
+        bind_once_free(zmq, other, endpoint)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ mod ends;
 mod ledger;
 mod limit;
 mod line;
+mod runs;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -48,6 +49,10 @@ pub enum PipeEvent {
     Disconnected,
     /// Messages left for the peer's kernel while this end waited for that (see [`Pipe::wait_sent`]).
     Sent,
+    /// The far end gathers messages until this end's owner has come to [`Pipe::ask`] for them.
+    Gathering,
+    /// The far end has asked for what is being gathered.
+    Asked,
 }
 
 /// So many bytes are room enough for a writer that waits, however far the low-water mark is. Half of a thousand large
@@ -145,6 +150,9 @@ struct End {
     torn: AtomicU64,
     /// Outbound slot of a conflating direction.
     slot: Option<Slot>,
+    /// The far end takes runs, and whether it was told of one being gathered.
+    takes_runs: AtomicBool,
+    gathering: AtomicBool,
 }
 
 /// What an end has done so far; nobody else stores here. On cache lines of its own, because the end stores for each
@@ -187,6 +195,8 @@ impl End {
                 newest: Mutex::new(None),
                 bell: Doorbell::new(),
             }),
+            takes_runs: AtomicBool::new(false),
+            gathering: AtomicBool::new(false),
         }
     }
 
@@ -447,10 +457,10 @@ impl Pipe {
         had
     }
 
-    /// Publishes what was written and wakes the far reader if it sleeps. A message that is not complete yet stays
-    /// invisible, and does not hold up those before it.
+    /// Publishes what was written and wakes the far reader if it sleeps; true if it did. A message that is not complete
+    /// yet stays invisible, and does not hold up those before it.
     #[inline]
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self) -> bool {
         let asleep = match &self.own().slot {
             Some(slot) => slot.bell.ring(),
             None => self.tx.flush_but(self.open_frames),
@@ -458,6 +468,7 @@ impl Pipe {
         if asleep {
             self.far().notify(PipeEvent::Readable);
         }
+        asleep
     }
 
     /// Leaves a mark behind what was written for the connection that has ended: what follows is another one's. Only for
@@ -522,7 +533,7 @@ impl Pipe {
             self.read_rest(message);
         }
         self.bytes_read += message.size() as u64;
-        self.count_read();
+        self.count_read(1);
         true
     }
 
@@ -537,7 +548,7 @@ impl Pipe {
         };
         *message = newest;
         self.bytes_read += message.size() as u64;
-        self.count_read();
+        self.count_read(1);
         true
     }
 
@@ -548,9 +559,13 @@ impl Pipe {
             return self.read().and_then(|message| message.into_iter().next());
         }
         let frame = self.rx.pop()?;
+        if frame.kind() == Kind::Run {
+            self.count_run(frame.load());
+            return Some(frame);
+        }
         self.bytes_read += frame.len() as u64;
         if !frame.more() {
-            self.count_read();
+            self.count_read(1);
         }
         Some(frame)
     }
@@ -568,8 +583,8 @@ impl Pipe {
     }
 
     #[inline]
-    fn count_read(&mut self) {
-        self.read += 1;
+    fn count_read(&mut self, messages: u64) {
+        self.read += messages;
         // Whether or not there is a limit of bytes: one that is set later counts what waits then.
         let counts = &self.own().counts;
         counts.bytes_read.store(self.bytes_read, Ordering::Relaxed);

@@ -288,6 +288,7 @@ impl Session {
 
     fn adopt(&self, state: &mut State, pipe: Pipe) {
         if let Some(me) = self.me.upgrade() {
+            pipe.take_runs();
             pipe.set_owner(me, PipeId(0));
         }
         state.pipe = Some(pipe);
@@ -427,8 +428,8 @@ impl PipeOwner for Session {
                     self.wake();
                 }
             }
-            PipeEvent::Writable | PipeEvent::Closed => self.wake(),
-            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent => {}
+            PipeEvent::Writable | PipeEvent::Closed | PipeEvent::Gathering => self.wake(),
+            PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent | PipeEvent::Asked => {}
         }
     }
 }
@@ -471,6 +472,9 @@ impl EventHandler for Session {
         // A swap, and not only a store: what was done before a wake-up that found one posted already is visible now.
         self.wake_posted.swap(false, Ordering::AcqRel);
         let mut state = self.lock();
+        if let Some(pipe) = &state.pipe {
+            pipe.ask();
+        }
         self.drive(&mut state, io);
     }
 
@@ -483,6 +487,9 @@ impl EventHandler for Session {
         }
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         if state.backlog.handle_timeout(waiting, now) {
+            if let Link::Up(up) = &mut state.link {
+                up.engine.shed_spare();
+            }
             io.give_memory_back();
         }
         self.drive(&mut state, io);

@@ -1,5 +1,10 @@
 //! What goes in comes out: offsets, origins, restarts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tempfile::TempDir;
 use zeroxide_log::{
     Batch, BatchBuilder, Hold, Log, LogConfig, LogError, MAX_NAMES, ONLY_BATCH, Origin, Row,
 };
@@ -35,10 +40,29 @@ fn origin(first_seq: u64) -> Origin {
     }
 }
 
+fn opened() -> (TempDir, Log) {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    (folder, log)
+}
+
+fn segments_of(bytes: u64) -> LogConfig {
+    LogConfig {
+        segment_bytes: bytes,
+        ..LogConfig::default()
+    }
+}
+
+/// For tests of many syncs.
+fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 #[test]
 fn rows_come_back_with_everything_they_had() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (_folder, mut log) = opened();
     let rows = batch(0, 100);
     assert_eq!(log.append(&origin(7), &rows).unwrap(), 0..100);
     assert!(
@@ -75,8 +99,7 @@ fn the_wire_form_comes_back() {
 
 #[test]
 fn a_restart_goes_on_where_the_last_one_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (folder, mut log) = opened();
     log.append(&origin(0), &batch(0, 10)).unwrap();
     assert!(matches!(
         Log::open(folder.path(), LogConfig::default()),
@@ -96,8 +119,7 @@ fn a_restart_goes_on_where_the_last_one_ended() {
 
 #[test]
 fn a_transaction_is_published_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (folder, mut log) = opened();
     let parts = [batch(0, 10), batch(10, 5)];
     let done = log.append_published("query", 4, 77, &parts).unwrap();
     assert_eq!((done.range, done.already), (0..15, false));
@@ -122,10 +144,8 @@ fn a_transaction_is_published_once() {
 }
 
 /// A log of many small segments, ten rows each.
-fn many_segments(config: LogConfig) -> (tempfile::TempDir, Log) {
-    let folder = tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .unwrap();
+fn many_segments(config: LogConfig) -> (TempDir, Log) {
+    let folder = in_memory();
     let mut log = Log::open(
         folder.path(),
         LogConfig {
@@ -279,13 +299,8 @@ fn producers_that_were_silent_longest_are_forgotten() {
 
 #[test]
 fn readers_read_while_the_writer_writes() {
-    let folder = tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .unwrap();
-    let config = LogConfig {
-        segment_bytes: 20_000,
-        ..LogConfig::default()
-    };
+    let folder = in_memory();
+    let config = segments_of(20_000);
     let mut log = Log::open(folder.path(), config).unwrap();
     let (reader, syncer) = (log.reader(), log.syncer());
     let batches = 300;
@@ -314,10 +329,7 @@ fn readers_read_while_the_writer_writes() {
 #[test]
 fn transactions_without_rows_survive_in_small_segments() {
     let folder = tempfile::tempdir().unwrap();
-    let config = LogConfig {
-        segment_bytes: 1,
-        ..LogConfig::default()
-    };
+    let config = segments_of(1);
     let mut log = Log::open(folder.path(), config.clone()).unwrap();
     for batch_id in 0..20 {
         assert!(
@@ -339,8 +351,7 @@ fn transactions_without_rows_survive_in_small_segments() {
 
 #[test]
 fn writes_of_one_batch_make_room_for_queries_and_nothing_else_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (folder, mut log) = opened();
     let publish = |log: &mut Log, query: &str, batch_id| {
         log.append_published(query, batch_id, 1, &[batch(0, 1)])
             .map(|done| done.already)
@@ -378,8 +389,7 @@ fn writes_of_one_batch_make_room_for_queries_and_nothing_else_does() {
 
 #[test]
 fn what_has_no_rows_is_synced_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (_folder, mut log) = opened();
     assert_eq!(log.synced(), log.written());
     log.append_published("q", 1, 1, &[]).unwrap();
     assert!(log.synced() < log.written());
@@ -396,10 +406,7 @@ fn what_has_no_rows_is_synced_too() {
 #[test]
 fn an_epoch_outlives_the_process_and_the_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let config = LogConfig {
-        segment_bytes: 1000,
-        ..LogConfig::default()
-    };
+    let config = segments_of(1000);
     let mut log = Log::open(folder.path(), config.clone()).unwrap();
     let of = |epoch, first_seq| Origin {
         producer: "p".into(),
@@ -518,8 +525,7 @@ fn what_has_no_rows_does_not_fill_the_disk() {
 
 #[test]
 fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
+    let (folder, mut log) = opened();
     log.append(&Origin::plain(1), &batch(0, 2)).unwrap();
     let parts = [
         Ok(batch(0, 3)),
@@ -539,13 +545,41 @@ fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
     assert_eq!((log.next(), log.recovery().dropped_bytes), (4, 0));
 }
 
+/// Memory that is counted for as long as somebody has it.
+struct Counted(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn two_batches_of_a_transaction_are_in_memory_at_a_time() {
+    let (_folder, mut log) = opened();
+    let (here, mut most) = (Arc::new(AtomicUsize::new(0)), 0);
+    let mut bytes = Vec::new();
+    batch(0, 100).encode(&mut bytes);
+    let batches = (0..50).map(|_| {
+        let counted = Counted(bytes.clone(), here.clone());
+        most = most.max(here.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok::<_, LogError>(Batch::decode(Bytes::from_owner(counted)).unwrap())
+    });
+    let published = log.append_published_from("q", 1, 1, batches).unwrap();
+    assert_eq!(published.range, 0..5000);
+    assert_eq!((most, here.load(Ordering::Relaxed)), (2, 0));
+}
+
 #[test]
 fn bytes_are_weighed_row_by_row() {
     let folder = tempfile::tempdir().unwrap();
-    let config = LogConfig {
-        segment_bytes: 200_000,
-        ..LogConfig::default()
-    };
+    let config = segments_of(200_000);
     let mut log = Log::open(folder.path(), config.clone()).unwrap();
     // Small rows, then large ones: the mean says nothing of either.
     for (rows, size) in [(10_000, 10), (1000, 1000)] {
@@ -572,6 +606,8 @@ fn bytes_are_weighed_row_by_row() {
         assert!((4000..=6500).contains(&(after(50, 100_000) - 50)));
         let large = after(10_000, 100_000) - 10_000;
         assert!((90..=101).contains(&large), "{large}");
+        let over_segments = after(10_000, 500_000) - 10_000;
+        assert!((450..=505).contains(&over_segments), "{over_segments}");
         assert_eq!(after(10_007, 1), 10_008, "at least one");
         assert_eq!(after(10_999, 0), 11_000);
         assert_eq!(after(11_000, 5), 11_000, "there is none");
@@ -595,16 +631,17 @@ fn bytes_are_weighed_row_by_row() {
     check(&log);
     log.close().unwrap();
     // From files that nobody has walked yet.
-    check(&Log::open(folder.path(), config).unwrap());
+    let mut log = Log::open(folder.path(), config).unwrap();
+    check(&log);
+    log.append(&Origin::plain(1), &batch(0, 1000)).unwrap();
+    let after = log.reader().offset_after(10_990, 30_000).unwrap();
+    assert_eq!(after, 11_000, "what is not on disk does not count");
 }
 
 #[test]
 fn retention_writes_nothing_while_nothing_is_to_go() {
     let folder = tempfile::tempdir().unwrap();
-    let config = LogConfig {
-        segment_bytes: 1000,
-        ..LogConfig::default()
-    };
+    let config = segments_of(1000);
     let mut log = Log::open(folder.path(), config).unwrap();
     for first in 0..10 {
         log.append(&Origin::plain(1), &batch(first, 5)).unwrap();

@@ -15,6 +15,18 @@ fn collector() -> (tempfile::TempDir, Collector) {
     (dir, collector)
 }
 
+/// It acknowledges nothing before so many rows came, or it is closed.
+fn syncing_late(flush_rows: u64) -> (tempfile::TempDir, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        flush_after: Duration::from_secs(3600),
+        flush_rows,
+        ..config(dir.path())
+    };
+    let collector = Collector::start(config).unwrap();
+    (dir, collector)
+}
+
 #[test]
 fn what_is_acknowledged_can_be_fetched() {
     let (_dir, collector) = collector();
@@ -126,13 +138,7 @@ fn a_run_that_was_welcomed_fences_the_older_one_for_every_later_process() {
 
 #[test]
 fn many_batches_are_on_their_way_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let collector = Collector::start(Config {
-        flush_after: Duration::from_secs(3600),
-        flush_rows: 51_000,
-        ..config(dir.path())
-    })
-    .unwrap();
+    let (_dir, collector) = syncing_late(51_000);
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
     let rows: Vec<String> = (0..1000).map(|row| row.to_string()).collect();
@@ -200,12 +206,7 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
 
 #[test]
 fn an_orderly_end_answers_what_was_on_its_way() {
-    let dir = tempfile::tempdir().unwrap();
-    let collector = Collector::start(Config {
-        flush_after: Duration::from_secs(3600),
-        ..config(dir.path())
-    })
-    .unwrap();
+    let (_dir, collector) = syncing_late(u64::MAX);
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
     let id = peer.send(append("p", 1, 0, &["a"]));
@@ -228,12 +229,7 @@ fn an_orderly_end_answers_what_was_on_its_way() {
 
 #[test]
 fn an_empty_batch_is_published_once_its_mark_is_on_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    let collector = Collector::start(Config {
-        flush_after: Duration::from_secs(3600),
-        ..config(dir.path())
-    })
-    .unwrap();
+    let (_dir, collector) = syncing_late(u64::MAX);
     let mut peer = Peer::of(&collector);
     let first = peer.send(publish("q", 0, &[]));
     peer.await_stat_quietly("published");
@@ -384,6 +380,25 @@ fn a_batch_of_a_sink_is_published_once_and_whole() {
         (4, 5, false)
     );
     assert_eq!(peer.ask(abort(&[])), Reply::Aborted);
+}
+
+#[test]
+fn what_cannot_be_published_is_not_staged_and_a_transaction_has_a_size() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    let mut broken = stage("q", 0, 0, 1, 0, &["a"]);
+    if let Request::Stage { rows, .. } = &mut broken {
+        rows.truncate(rows.len() - 1);
+    }
+    assert_eq!(peer.refused(broken).0, Code::Malformed);
+    let missing = publish("q", 0, &[(0, 1, 1)]);
+    assert_eq!(peer.refused(missing).0, Code::NotStaged);
+    // A part of a mebibyte, more than a thousand times over.
+    let row = "x".repeat(1 << 20);
+    assert_eq!(peer.ask(stage("q", 0, 0, 2, 0, &[&row])), Reply::Staged);
+    let too_much = publish("q", 0, &[(0, 2, 1); 1025]);
+    assert_eq!(peer.refused(too_much), (Code::TooBig, 1 << 30));
+    assert_eq!(peer.bounds(), (0, 0));
 }
 
 #[test]

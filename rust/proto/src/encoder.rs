@@ -7,6 +7,7 @@ use crate::decoder::Framing;
 use crate::frame::Frame;
 use crate::legacy;
 use crate::mechanisms::{Cipher, Content};
+use crate::run;
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -25,8 +26,8 @@ const QUIET_MAX: usize = 1024;
 /// The most pieces one system call takes on Linux.
 const SLICES_MAX: usize = 1024;
 
-const MORE: u8 = 0x01;
-const LONG: u8 = 0x02;
+pub(crate) const MORE: u8 = 0x01;
+pub(crate) const LONG: u8 = 0x02;
 const COMMAND: u8 = 0x04;
 
 /// The bytes that wait to be sent.
@@ -138,6 +139,23 @@ impl Encoder {
         self.backlog += self.buffer.len() - before;
     }
 
+    /// Adds the bytes of a run. False where its framing is not this connection's.
+    pub(crate) fn put_run(&mut self, run: &Frame) -> bool {
+        if self.framing != Framing::V2 {
+            return false;
+        }
+        let before = self.sent_total + self.backlog as u64;
+        self.ends
+            .extend(run::ends(run).map(|end| before + end as u64));
+        self.backlog += run.len();
+        if run.len() < GATHER_MIN {
+            self.buffer.extend_from_slice(run);
+        } else {
+            self.bodies.push_back((self.buffer.len(), run.to_bytes()));
+        }
+        true
+    }
+
     /// Adds a command: `name` with its length byte, then the body of `data`.
     pub(crate) fn put_command(&mut self, name: &[u8], data: Frame) {
         self.put(COMMAND, name, data);
@@ -166,13 +184,7 @@ impl Encoder {
     #[inline]
     fn put_header(&mut self, flags: u8, size: usize) {
         match self.framing {
-            Framing::V2 if size <= 255 => self.buffer.extend_from_slice(&[flags, size as u8]),
-            Framing::V2 => {
-                let mut header = [0; 9];
-                header[0] = flags | LONG;
-                header[1..].copy_from_slice(&(size as u64).to_be_bytes());
-                self.buffer.extend_from_slice(&header);
-            }
+            Framing::V2 => put_header(&mut self.buffer, flags, size),
             Framing::V1 => legacy::put_header(&mut self.buffer, flags & MORE != 0, size),
             Framing::Raw => {}
         }
@@ -289,6 +301,18 @@ impl Encoder {
         self.bodies.clear();
         self.ends.clear();
     }
+}
+
+/// Adds the header of a frame in the framing of ZMTP 2 and later.
+#[inline]
+pub(crate) fn put_header(buffer: &mut Vec<u8>, flags: u8, size: usize) {
+    if size <= 255 {
+        return buffer.extend_from_slice(&[flags, size as u8]);
+    }
+    let mut header = [0; 9];
+    header[0] = flags | LONG;
+    header[1..].copy_from_slice(&(size as u64).to_be_bytes());
+    buffer.extend_from_slice(&header);
 }
 
 #[cfg(test)]

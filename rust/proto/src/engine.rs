@@ -319,6 +319,11 @@ impl Engine {
         }
     }
 
+    /// What was received and waited for the application is gone: gives back memory that is only kept for more of that.
+    pub fn shed_spare(&mut self) {
+        self.decoder.input().shed();
+    }
+
     /// The answer to [`Event::Authenticate`]. Nothing happens if there was no question, or the connection has
     /// ended since.
     pub fn handle_verdict(&mut self, verdict: Verdict, now: Instant) {

@@ -30,6 +30,9 @@ pub enum Kind {
     Join = 4,
     /// A dish leaves a group; the body is the group alone.
     Leave = 5,
+    /// Whole messages as they go over the wire, one behind the other: see [`Run`](crate::run::Run). Only on the way to an
+    /// engine.
+    Run = 6,
 }
 
 /// One part of a message: a body, the `more` flag and a [`Kind`].
@@ -62,8 +65,19 @@ struct Inline {
 #[derive(Clone)]
 struct Shared {
     bytes: Bytes,
+    /// Of a run.
+    load: Load,
     kind: Kind,
     more: bool,
+}
+
+/// What a frame carries: whole messages and the bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Whole messages.
+    pub messages: u32,
+    /// Bytes of their bodies.
+    pub bytes: u32,
 }
 
 const _: () = assert!(size_of::<Option<Frame>>() == 72);
@@ -142,9 +156,30 @@ impl Frame {
         Frame {
             body: Body::Shared(Shared {
                 bytes,
+                load: Load::default(),
                 kind: Kind::Data,
                 more: false,
             }),
+        }
+    }
+
+    /// The frame of a run.
+    pub(crate) fn run(bytes: Bytes, load: Load) -> Frame {
+        Frame {
+            body: Body::Shared(Shared {
+                bytes,
+                load,
+                kind: Kind::Run,
+                more: false,
+            }),
+        }
+    }
+
+    /// What a frame of [`Kind::Run`] carries; nothing for all others.
+    pub fn load(&self) -> Load {
+        match &self.body {
+            Body::Inline(_) => Load::default(),
+            Body::Shared(shared) => shared.load,
         }
     }
 

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+pub mod copies;
 mod decoder;
 mod encoder;
 pub mod endpoint;
@@ -27,6 +28,7 @@ mod legacy;
 pub mod mechanisms;
 pub mod message;
 mod read_buffer;
+pub mod run;
 pub mod socket_type;
 pub mod subscription;
 pub mod z85;

@@ -3,8 +3,10 @@
 mod wire;
 
 use std::time::Duration;
+use wire::curve::{client, server};
 use wire::{Cut, Pair, config, data, frames, message};
-use zeroxide_proto::{CloseReason, Event, Frame, Kind, ProtocolError, SocketType};
+use zeroxide_proto::run::Run;
+use zeroxide_proto::{CloseReason, Event, Frame, Kind, Message, ProtocolError, SocketType};
 
 const CUTS: [Cut; 4] = [Cut::Whole, Cut::Every(1), Cut::Every(7), Cut::Random(42)];
 const SECOND: Duration = Duration::from_secs(1);
@@ -62,6 +64,41 @@ fn messages_arrive_whole_and_in_order_however_the_wire_cuts_them() {
         assert_eq!(data(&pair.b.events()), expected, "{cut:?}");
         assert_eq!(pair.a.engine.messages_transmitted(), expected.len() as u64);
         assert!(!pair.a.engine.has_transmit());
+    }
+}
+
+#[test]
+fn a_run_arrives_as_its_messages_whoever_the_peer_is() {
+    for cut in CUTS {
+        for (ours, theirs) in [
+            (config(SocketType::Pub), config(SocketType::Sub)),
+            (server(SocketType::Pub), client(SocketType::Sub)),
+        ] {
+            let mut pair = Pair::ready(ours, theirs, cut);
+            let mut expected = Vec::new();
+            // One that is copied into the batch, and one that is sent from where it is.
+            for count in [3, 300] {
+                let mut run = Run::default();
+                for n in 0..count {
+                    let parts = vec![vec![n as u8; 70], Vec::new(), vec![7; n]];
+                    run.push(&Message::from_frames(message(&parts)));
+                    expected.push(parts);
+                }
+                pair.send_a([Frame::from("between")].into_iter());
+                pair.send_a([run.take()].into_iter());
+                expected.insert(expected.len() - count, vec![b"between".to_vec()]);
+            }
+            let mut arrived = Vec::new();
+            while pair.step() {
+                arrived.extend(pair.b.events());
+                // Not one of them counts before it has left.
+                let sent = pair.a.engine.messages_transmitted() as usize;
+                assert!(sent >= data(&arrived).len() && sent <= expected.len());
+            }
+            arrived.extend(pair.b.events());
+            assert_eq!(data(&arrived), expected);
+            assert_eq!(pair.a.engine.messages_transmitted(), 305);
+        }
     }
 }
 

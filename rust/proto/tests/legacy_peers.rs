@@ -5,7 +5,10 @@ mod wire;
 use std::time::Duration;
 use wire::{Script, config, data, frames, message};
 use zeroxide_proto::mechanisms::{Mechanism, MechanismConfig, MechanismSpec};
-use zeroxide_proto::{CloseReason, EngineConfig, Event, Frame, Kind, ProtocolError, SocketType};
+use zeroxide_proto::run::Run;
+use zeroxide_proto::{
+    CloseReason, EngineConfig, Event, Frame, Kind, Message, ProtocolError, SocketType,
+};
 
 const SIGNATURE: &[u8] = b"\xff\0\0\0\0\0\0\0\x01\x7f";
 
@@ -196,6 +199,15 @@ fn subscribers_of_zmtp_1_0_get_everything() {
         script.ready((1, 0), None, "");
         let everything = Event::Frame(Frame::with_kind(Kind::Subscribe, b""));
         assert_eq!(script.events(), vec![everything; expected]);
+        if expected > 0 {
+            let _ = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
+            let mut run = Run::default();
+            run.push(&Message::from_frames(message(&[vec![b'a'], vec![b'b']])));
+            run.push(&Message::from("c"));
+            script.peer_gets(b"\xff\0\0\0\0\0\0\0\x01\x7f");
+            script.engine.send(run.take());
+            script.peer_gets(b"\x02\x01a\x02\0b\x02\0c");
+        }
     }
 }
 

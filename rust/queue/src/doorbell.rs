@@ -90,6 +90,12 @@ impl Doorbell {
         // `arm`; the fence above has already ordered what was published before it.
         self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Acquire)
     }
+
+    /// Whether the bell is armed, as far as anybody can tell who does not ring it.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for Doorbell {

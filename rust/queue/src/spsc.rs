@@ -195,6 +195,12 @@ impl<T> Producer<T> {
         side.consumer_gone.load(Ordering::Acquire)
     }
 
+    /// Whether the consumer slept when last heard of, to guess from.
+    #[inline]
+    pub fn is_consumer_asleep(&self) -> bool {
+        self.shared.producer_side.doorbell.is_armed()
+    }
+
     /// How many values are published and not read. For statistics: the consumer tells how far it is
     /// only now and then, so this is never less than the truth, and at most one chunk more (272).
     pub fn published_unread(&self) -> usize {

@@ -148,6 +148,9 @@ impl Distributor {
     #[inline]
     pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.round = self.round.wrapping_add(1);
+        if pipes.gather(&self.marked, message) {
+            return self.marked.clear();
+        }
         let Some(last) = self.marked.pop() else {
             return;
         };

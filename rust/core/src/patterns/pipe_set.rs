@@ -1,5 +1,7 @@
 //! The pipes of one socket, with the counters that say where each message went.
 
+mod gathering;
+
 use std::fmt;
 use std::mem;
 use std::ops::ControlFlow;
@@ -7,6 +9,7 @@ use std::ops::ControlFlow;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 
+use self::gathering::{AUDIENCE_MIN, Gathering};
 use crate::pipe::{Pipe, PipeId};
 
 /// Why a message did not arrive where it was sent.
@@ -181,6 +184,9 @@ pub struct PipeSet {
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
+    /// Most of those that were written to last had not read yet what came before.
+    behind: bool,
+    gathering: Option<Box<Gathering>>,
 }
 
 impl PipeSet {
@@ -373,6 +379,7 @@ impl PipeSet {
 
     /// Writes a message that is exempt from the high-water mark, as subscriptions are.
     pub fn write_exempt(&mut self, id: PipeId, mut message: Message) {
+        self.publish_gathered();
         if self.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
             self.write_checked(id, &mut message);
         }
@@ -401,15 +408,27 @@ impl PipeSet {
         }
     }
 
-    /// Publishes everything written since the last flush.
+    /// Publishes everything written since the last flush, at the end of a call. What is being gathered may stay until the
+    /// end of the next one, or until somebody asks for it.
     #[inline]
     pub fn flush(&mut self) {
+        if !self.dirty.is_empty() {
+            self.flush_dirty();
+        }
+        if self.gathering.is_some() {
+            self.tend_gathering();
+        }
+    }
+
+    fn flush_dirty(&mut self) {
+        let (flushed, mut asleep) = (self.dirty.len(), 0);
         while let Some(id) = self.dirty.pop() {
             if let Some(entry) = self.entry(id) {
                 entry.dirty = false;
-                entry.pipe.flush();
+                asleep += usize::from(entry.pipe.flush());
             }
         }
+        self.behind = flushed >= AUDIENCE_MIN && asleep * 2 < flushed;
     }
 
     /// Asks the socket to drop this pipe: the connection behind it is closed. Nothing more is read from it.

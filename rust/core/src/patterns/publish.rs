@@ -280,6 +280,98 @@ mod tests {
         assert_eq!(rig.dropped(DropReason::HighWater), 97);
     }
 
+    /// Subscribers behind connections, who are busy: none of them has asked for more than there was.
+    fn busy_subscribers(rig: &mut Rig) -> Vec<PipeId> {
+        let ids: Vec<PipeId> = (0..5).map(|_| subscriber(rig, &[""])).collect();
+        ids.iter().for_each(|id| rig.far_takes_runs(*id));
+        ids
+    }
+
+    #[test]
+    fn messages_for_many_who_are_busy_are_gathered_until_one_asks() {
+        let mut rig = Rig::new(&PUB);
+        let ids = busy_subscribers(&mut rig);
+        for n in 0..10 {
+            rig.send([format!("{n}"), "more".to_owned()]).unwrap();
+        }
+        // The first one told that they are busy; each is a message of two frames.
+        assert_eq!(rig.far_loads(ids[1]), (vec![1, 1], 1));
+        let asked = ids.iter().filter(|id| {
+            rig.far_asks(**id);
+            rig.far_loads(ids[1]) == (vec![9], 9)
+        });
+        assert_eq!(asked.count(), 1);
+        // Nobody is left out, and nobody gets anything twice.
+        for id in [ids[0], ids[4]] {
+            assert_eq!(rig.far_loads(id), (vec![1, 1, 9], 10));
+        }
+        assert_eq!(rig.dropped_in_all(), 0);
+    }
+
+    #[test]
+    fn nothing_is_gathered_for_those_who_wait() {
+        let mut rig = Rig::new(&PUB);
+        let ids = busy_subscribers(&mut rig);
+        for n in 0..3 {
+            rig.send([format!("{n}")]).unwrap();
+            for id in &ids {
+                assert_eq!(rig.far_recv_all(*id), [format!("{n}")]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_gathered_comes_before_anything_else() {
+        let mut rig = Rig::new(&PUB);
+        let ids = busy_subscribers(&mut rig);
+        let short = vec![b's'; 100];
+        let long = vec![b'l'; 10_000];
+        for body in [&short, &short, &short, &long, &short, &short] {
+            rig.send([body]).unwrap();
+        }
+        // Another call of the application's.
+        rig.can_send();
+        let (loads, queued) = rig.far_loads(ids[0]);
+        assert_eq!(loads.iter().sum::<u32>(), 6);
+        assert_eq!((&loads[..3], queued), (&[1, 2, 1][..], 6));
+        // Not to all: not in the same run.
+        rig.send([&short]).unwrap();
+        rig.send([&short]).unwrap();
+        rig.far_send_message(ids[4], cancel(""));
+        rig.settle();
+        rig.send([&short]).unwrap();
+        rig.can_send();
+        assert_eq!(rig.far_loads(ids[0]).1, 3);
+        assert_eq!(rig.far_loads(ids[4]).1, 6 + 2);
+    }
+
+    #[test]
+    fn gathering_takes_no_more_than_there_is_room_for() {
+        let mut rig = Rig::with_hwm(&PUB, 4);
+        let ids = busy_subscribers(&mut rig);
+        for n in 0..100 {
+            rig.send([format!("{n}")]).unwrap();
+        }
+        rig.can_send();
+        for id in &ids {
+            assert_eq!(rig.far_loads(*id), (vec![1, 3], 4));
+        }
+        assert_eq!(rig.dropped(DropReason::HighWater), 5 * 96);
+    }
+
+    #[test]
+    fn who_leaves_while_messages_are_gathered_misses_them() {
+        let mut rig = Rig::new(&PUB);
+        let ids = busy_subscribers(&mut rig);
+        for n in 0..4 {
+            rig.send([format!("{n}")]).unwrap();
+        }
+        ids[..4].iter().for_each(|id| rig.far_close(*id));
+        rig.settle();
+        assert_eq!(rig.far_loads(ids[4]), (vec![1, 3], 4));
+        assert_eq!(rig.dropped(DropReason::PeerGone), 4 * 3);
+    }
+
     #[test]
     fn nodrop_waits_for_those_whom_the_message_concerns() {
         let mut rig = Rig::with_hwm(&PUB, 2);

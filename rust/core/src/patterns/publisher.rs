@@ -98,9 +98,13 @@ impl Publisher {
             pipes.count_drop(None, DropReason::NoSubscriber);
             return Ok(());
         }
-        if self.nodrop && !self.outbound.marked_have_room(pipes) {
-            self.outbound.unmark();
-            return Err(Error::new(ErrorKind::Again));
+        if self.nodrop {
+            // What is not in the pipes yet takes room, too.
+            pipes.publish_gathered();
+            if !self.outbound.marked_have_room(pipes) {
+                self.outbound.unmark();
+                return Err(Error::new(ErrorKind::Again));
+            }
         }
         self.outbound.send(pipes, message);
         Ok(())

@@ -186,6 +186,27 @@ impl Rig {
         if far.check_read() { far.read() } else { None }
     }
 
+    /// The far end is a connection, which takes runs.
+    pub(super) fn far_takes_runs(&mut self, id: PipeId) {
+        self.far[&id].take_runs();
+    }
+
+    /// The far end comes to ask for what is being gathered, if it was told.
+    pub(super) fn far_asks(&mut self, id: PipeId) {
+        self.far[&id].ask();
+        self.settle();
+    }
+
+    /// What arrived at a far end, by the number of messages in each frame, and how many messages wait there.
+    pub(super) fn far_loads(&mut self, id: PipeId) -> (Vec<u32>, u64) {
+        let far = self.far.get_mut(&id).unwrap();
+        let queued = far.queued_in();
+        let frames = std::iter::from_fn(|| far.read_frame());
+        let loads = frames.map(|frame| frame.load().messages.max(1)).collect();
+        assert_eq!(far.queued_in(), 0);
+        (loads, queued)
+    }
+
     /// Whether the far end is still there.
     pub(super) fn has_far(&self, id: PipeId) -> bool {
         self.far.contains_key(&id)
@@ -283,7 +304,8 @@ impl Rig {
                 PipeEvent::Closed => self.pattern.far_closed(&mut self.pipes, id),
                 PipeEvent::Ready => self.pattern.ready(&mut self.pipes, id),
                 PipeEvent::Disconnected => self.pattern.disconnected(&mut self.pipes, id),
-                PipeEvent::Sent => {}
+                PipeEvent::Sent | PipeEvent::Gathering => {}
+                PipeEvent::Asked => self.pipes.publish_gathered(),
             }
             self.finish_call();
         }

@@ -346,11 +346,13 @@ fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
             break;
         };
         more = frame.more();
-        let data = frame.kind() == Kind::Data;
+        let kind = frame.kind();
+        let run = frame.load();
         engine.send(frame);
-        if !more {
-            *given += u64::from(data);
-            uncounted += u64::from(!data);
+        match kind {
+            Kind::Run => *given += u64::from(run.messages),
+            Kind::Data => *given += u64::from(!more),
+            _ => uncounted += u64::from(!more),
         }
     }
     if uncounted > 0 {

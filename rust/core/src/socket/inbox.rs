@@ -58,6 +58,7 @@ impl Core {
     /// Works the mailbox off.
     pub(super) fn process(&self, state: &mut State) {
         self.urgent.store(false, Ordering::SeqCst);
+        state.pipes.publish_gathered();
         let mut count = 0usize;
         for post in self.mailbox.take_all() {
             count += 1;
@@ -133,6 +134,7 @@ impl Core {
         if state.pipes.get(id).is_none() {
             return;
         }
+        state.pipes.publish_gathered();
         state.pattern.detach(&mut state.pipes, id);
         let origin = state.origins.remove(&id);
         if state.unread.remove(&id) {
@@ -205,6 +207,8 @@ fn on_event(spec: &PatternSpec, state: &mut State, id: PipeId, event: PipeEvent)
         }
         // Only those who wait for it care, and they look for themselves.
         PipeEvent::Sent => {}
+        // What was gathered was published before this was looked at.
+        PipeEvent::Gathering | PipeEvent::Asked => {}
     }
 }
 
@@ -212,8 +216,10 @@ impl PipeOwner for Core {
     fn on_pipe(&self, id: PipeId, event: PipeEvent) {
         let urgent = match event {
             PipeEvent::Readable => self.spec.eager,
-            PipeEvent::Writable | PipeEvent::Sent => false,
-            PipeEvent::Closed | PipeEvent::Ready | PipeEvent::Disconnected => true,
+            PipeEvent::Writable | PipeEvent::Sent | PipeEvent::Gathering => false,
+            PipeEvent::Closed | PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Asked => {
+                true
+            }
         };
         self.post(Post::Pipe(id, event), urgent);
     }

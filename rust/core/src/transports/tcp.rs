@@ -21,7 +21,7 @@ use crate::sys::stream::adopt;
 /// How many bytes the kernel may hold beyond those that are on their way. A backlog waits above, in messages that count
 /// against the high-water mark; in the kernel it would be megabytes, out of the caches before the peer reads them. What
 /// is on its way has no such limit, however long the way is. Half of it left is when the kernel asks for more.
-const UNSENT_MAX: u32 = 256 * 1024;
+const UNSENT_MAX: u32 = 128 * 1024;
 
 /// See the module text.
 pub(super) struct Tcp;

@@ -458,6 +458,19 @@ mod tests {
     }
 
     #[test]
+    fn so_many_batches_are_open_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
+        let mut write =
+            |batch| stage.write(&of("q", batch), (attempt(0, 0), 0), b"x", Instant::now());
+        for batch in 0..BATCHES as u64 {
+            write(batch).unwrap();
+        }
+        assert_eq!(write(BATCHES as u64).unwrap_err().code, Code::TooMany);
+        write(0).unwrap();
+    }
+
+    #[test]
     fn staging_is_bounded_and_what_is_published_aborted_or_old_makes_room() {
         let dir = tempfile::tempdir().unwrap();
         let now = Instant::now();

@@ -221,3 +221,49 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_the_thread_is_bounded() {
+        let (jobs, never_taken) = mpsc::channel();
+        let staging = Staging {
+            jobs: Some(jobs),
+            waiting: Arc::default(),
+            taken: Arc::default(),
+            thread: None,
+        };
+        // Memory that nobody has touched takes none.
+        let rows = Bytes::from(vec![0; WAITING as usize + 1]);
+        let push = |rows: &Bytes| {
+            let asked = Asked {
+                route: Bytes::new(),
+                id: 1,
+            };
+            let of = BatchOf {
+                query: "q".to_owned(),
+                batch: 0,
+            };
+            let attempt = Attempt {
+                partition: 0,
+                attempt: 0,
+            };
+            let rows = rows.clone();
+            let key = (attempt, 0);
+            staging.push(Job::Stage {
+                asked,
+                of,
+                key,
+                rows,
+            })
+        };
+        push(&rows).unwrap();
+        let (_, refusal) = push(&Bytes::from_static(b"x")).unwrap_err();
+        assert_eq!(refusal.code, Code::TooMany);
+        assert_eq!(never_taken.try_iter().count(), 1);
+        staging.taken.add(rows.len() as u64);
+        push(&rows).unwrap();
+    }
+}

@@ -7,6 +7,7 @@ use crate::decoder::{Limits, Meter};
 use crate::error::CloseReason;
 use crate::frame::{Frame, Kind};
 use crate::mechanisms::{Cipher, Content};
+use crate::run;
 use crate::socket_type::SocketType;
 
 /// What traffic has to remember.
@@ -245,7 +246,18 @@ impl Engine {
                     self.send_owed();
                 }
             }
+            Kind::Run => self.send_run(frame),
             _ => self.send_control(frame),
+        }
+    }
+
+    fn send_run(&mut self, run: Frame) {
+        if self.traffic.cipher.is_none() && self.encoder.put_run(&run) {
+            if self.traffic.owes() {
+                self.send_owed();
+            }
+        } else {
+            run::frames(run).for_each(|frame| self.send_traffic(frame));
         }
     }
 
@@ -264,7 +276,7 @@ impl Engine {
             Kind::Leave if commands => self.send_command(command::LEAVE, frame),
             Kind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
             // Peers that never heard of groups and commands.
-            Kind::Join | Kind::Leave | Kind::Command | Kind::Data => {}
+            Kind::Join | Kind::Leave | Kind::Command | Kind::Data | Kind::Run => {}
         }
     }
 
