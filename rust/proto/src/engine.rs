@@ -340,12 +340,18 @@ impl Engine {
     /// The next event, or `None` when more bytes are needed.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.events.is_empty()
-            && let Some(frame) = self.decoder.decode_small()
-        {
+        let mut frame = Frame::new();
+        if self.poll_small(&mut frame) {
             return Some(Event::Frame(frame));
         }
         self.poll_any_event()
+    }
+
+    /// As [`poll_event`](Engine::poll_event), straight to where the frame shall be, if that is the next event and the frame
+    /// is a small one. False if not: then `poll_event` knows.
+    #[inline]
+    pub fn poll_small(&mut self, frame: &mut Frame) -> bool {
+        self.events.is_empty() && self.decoder.decode_small(frame)
     }
 
     fn poll_any_event(&mut self) -> Option<Event> {
@@ -377,6 +383,13 @@ impl Engine {
         if self.is_ready() {
             self.send_traffic(frame);
         }
+    }
+
+    /// As [`send`](Engine::send), from where the frame lies, if its body is copied anyway. False if not: then it has to be
+    /// given away.
+    #[inline]
+    pub fn send_copy(&mut self, frame: &Frame) -> bool {
+        self.is_ready() && self.send_traffic_copy(frame)
     }
 
     /// Adds slices to be sent next, up to `max` bytes and no more than one system call takes, and returns how
