@@ -116,7 +116,9 @@ impl Waiting {
         let defer =
             |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
                 Some(waiting) => {
-                    waiting.push(self.clone());
+                    if waiting.last().is_none_or(|last| !Arc::ptr_eq(last, self)) {
+                        waiting.push(self.clone());
+                    }
                     true
                 }
                 None => false,
@@ -378,6 +380,22 @@ mod tests {
         signal.lower();
         signal.lower();
         assert!(!is_readable(&signal));
+    }
+
+    #[test]
+    fn wake_ups_that_are_put_off_are_given_once() {
+        let signal = Arc::new(Signal::new());
+        let waiter = {
+            let (signal, ticket) = (signal.clone(), signal.ticket());
+            thread::spawn(move || signal.wait(ticket, None))
+        };
+        while signal.wait.waiters.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let ((), wakes) = deferring_wakes(|| (0..5).for_each(|_| signal.wake()));
+        assert!(wakes.waiting.len() <= 1);
+        drop(wakes);
+        assert_eq!(waiter.join().unwrap(), Woken::Notified);
     }
 
     #[test]

@@ -243,6 +243,7 @@ impl Session {
             pipe,
             last_output,
             token,
+            closing,
             ..
         } = state
         else {
@@ -261,9 +262,16 @@ impl Session {
             if budget == 0 {
                 break Output::More;
             }
+            let is_last = closing.is_some()
+                && up.engine.is_ready()
+                && pipe.as_mut().is_none_or(Pipe::is_finished);
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
             up.engine.poll_transmit(&mut slices, WRITE_MAX);
-            let sent = up.stream.send(&slices);
+            let sent = if is_last {
+                up.stream.send_last(&slices)
+            } else {
+                up.stream.send(&slices)
+            };
             drop(slices);
             match sent {
                 Ok(n) => {
