@@ -4,7 +4,9 @@ import _thread
 import contextlib
 import itertools
 import os
+import resource
 import signal
+import socket
 import threading
 
 import pytest
@@ -151,18 +153,145 @@ def test_nothing_is_lost_under_fire(zmq, sockets, transport):
     sender.result()
 
 
+def interrupt_soon():
+    # Most likely the main thread has been waiting for a while by then; if not, it is interrupted anyway.
+    return Background(lambda: threading.Event().wait(0.1) or _thread.interrupt_main())
+
+
 @pytest.mark.zeroxide_only
-def test_interrupt_main(zmq, dealer):
+@pytest.mark.parametrize("name", BLOCKING)
+def test_interrupt_main(zmq, dealer, name):
     """`interrupt_main` sets the flag that a signal sets, but sends no signal."""
-
-    def interrupt():
-        # Most likely the main thread waits by then; if not, it is interrupted anyway.
-        threading.Event().wait(0.1)
-        _thread.interrupt_main()
-
     with pytest.raises(KeyboardInterrupt):
-        Background(interrupt)
+        interrupt_soon()
+        BLOCKING[name](zmq, dealer)
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.zeroxide_only
+def test_interrupt_main_while_others_wait_for_the_same(zmq, context):
+    sockets = [context.socket(zmq.DEALER) for _ in range(2)]
+    others = [Background(socket.recv) for socket in sockets]
+    for call in (sockets[0].recv, lambda: zmq.proxy(*sockets), lambda: zmq.select(sockets, [], [])):
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_soon()
+            call()
+    for waited_for, other in zip(sockets, others, strict=True):
+        waited_for.close()
+        with pytest.raises(zmq.ZMQError):
+            other.result()
+
+
+@pytest.mark.zeroxide_only
+def test_interrupt_main_beside_a_descriptor(zmq, dealer, sockets):
+    """What the thread waits on otherwise: a connection that it reads from itself, and a descriptor of the program's."""
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "tcp")
+    push.send(b"1")
+    assert pull.recv() == b"1"
+    mine, _theirs = ends = socket.socketpair()
+    for call in (pull.recv, lambda: zmq.zmq_poll([(dealer, zmq.POLLIN), (mine, zmq.POLLIN)])):
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_soon()
+            call()
+    for end in ends:
+        end.close()
+
+
+@pytest.mark.zeroxide_only
+def test_a_long_wait_is_one(zmq, dealer):
+    """A thread that waits for long sleeps: it does not wake to look for signals again and again."""
+    dealer.rcvtimeo = 1100
+
+    def sleeps():
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        with pytest.raises(zmq.Again):
+            dealer.recv()
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before
+
+    # One short wait, and the long one; another thread may have the GIL now and then.
+    assert min(sleeps() for _ in range(2)) <= 3
+
+
+@pytest.fixture
+def wakeup():
+    """A wakeup descriptor of the program's; gives what it can be heard by."""
+    heard, written = socket.socketpair()
+    heard.setblocking(False)
+    written.setblocking(False)
+    before = signal.set_wakeup_fd(written.fileno())
+    yield heard, written
+    signal.set_wakeup_fd(before)
+    heard.close()
+    written.close()
+
+
+def test_a_wakeup_descriptor_goes_on_hearing(zmq, dealer, wakeup):
+    """What a program has set with `set_wakeup_fd` is told of the signals that come during a call."""
+    heard, written = wakeup
+    with alarms(interval=0.02) as seen:
+        dealer.poll(200)
+    told = heard.recv(1000)
+    assert set(told) == {signal.SIGALRM}
+    assert len(told) >= len(seen)
+    assert signal.set_wakeup_fd(written.fileno()) == written.fileno()
+
+
+@pytest.mark.zeroxide_only
+def test_interrupt_main_with_a_wakeup_descriptor(zmq, dealer, wakeup):
+    heard, _ = wakeup
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_soon()
         dealer.recv()
+    assert heard.recv(1000) == bytes([signal.SIGINT])
+
+
+@pytest.mark.zeroxide_only
+def test_what_a_handler_sets_stays(zmq, dealer, wakeup):
+    """A handler that runs during a call may itself wait, and may set a wakeup descriptor for good."""
+    _, written = wakeup
+    signal.set_wakeup_fd(-1)
+    calls = itertools.count(1)
+
+    def handler(number, frame):
+        assert dealer.poll(80) == 0
+        if next(calls) == 3:
+            signal.set_wakeup_fd(written.fileno())
+            raise Interruption
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        with pytest.raises(Interruption):
+            dealer.recv()
+        assert signal.set_wakeup_fd(written.fileno()) == written.fileno()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.zeroxide_only
+def test_a_child_does_not_tell_its_parent(zmq):
+    """Forked by a thread while the main thread waits: in the child the descriptor is nobody's."""
+    script = start_script(
+        zmq.__name__,
+        """
+        import os, signal, threading
+        socket = zmq.Context().socket(zmq.DEALER)
+
+        def fork():
+            threading.Event().wait(0.2)
+            child = os.fork()
+            if not child:
+                os._exit(0 if signal.set_wakeup_fd(-1) == -1 else 1)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            os._exit(0)
+
+        threading.Thread(target=fork).start()
+        socket.recv()
+        """,
+    )
+    output, _ = finish_script(script)
+    assert output == "0\n"
 
 
 @pytest.mark.parametrize("call", ["recv()", "send(b'')", "poll()"])

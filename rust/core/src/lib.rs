@@ -56,12 +56,13 @@ pub use crate::options::{
 pub use crate::patterns::{Counters, DropReason};
 pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, poll};
 pub use crate::proxy::{Proxy, SideStats};
-pub use crate::signal::{Wakes, deferring_wakes};
+pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
 pub use crate::socket::{
     Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
     SocketStats, Wait,
 };
 pub use crate::watcher::Watcher;
+pub use zeroxide_proto::copies::Copies;
 pub use zeroxide_proto::engine::PeerInfo;
 pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;

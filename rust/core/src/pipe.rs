@@ -416,13 +416,18 @@ impl Pipe {
 
     /// Pushes one frame of a message in order; the message is complete with the frame whose `more` is unset.
     #[inline]
-    pub fn write_frame(&mut self, frame: Frame) {
-        self.bytes_written += frame.len() as u64;
+    pub fn write_frame(&mut self, mut frame: Frame) {
+        self.write_frame_taken(&mut frame);
+    }
+
+    /// As [`write_frame`](Self::write_frame), from where the frame lies, which holds a new one then.
+    #[inline]
+    pub fn write_frame_taken(&mut self, frame: &mut Frame) {
         if self.own().slot.is_some() {
             // Conflating pipes carry single-part messages only; a part of a longer one replaces like a message.
-            self.bytes_written -= frame.len() as u64;
-            return self.write_unchecked(&mut Message::single(frame));
+            return self.write_unchecked(&mut Message::single(std::mem::take(frame)));
         }
+        self.bytes_written += frame.len() as u64;
         if frame.more() {
             self.open_frames += 1;
         } else {
@@ -430,7 +435,7 @@ impl Pipe {
             self.written += 1;
             self.publish_written();
         }
-        self.tx.push(frame);
+        self.tx.push_taken(frame);
     }
 
     #[inline]
@@ -568,6 +573,25 @@ impl Pipe {
             self.count_read(1);
         }
         Some(frame)
+    }
+
+    /// The frame that [`read_frame`](Self::read_frame) would return, left where it is; `None` where messages conflate.
+    #[inline]
+    pub fn peek_frame(&mut self) -> Option<&Frame> {
+        if self.far().slot.is_some() {
+            return None;
+        }
+        self.rx.peek()
+    }
+
+    /// Reads past the frame that [`peek_frame`](Self::peek_frame) has shown, of which `len` and `more` are known.
+    #[inline]
+    pub fn skip_frame(&mut self, len: usize, more: bool) {
+        drop(self.rx.pop());
+        self.bytes_read += len as u64;
+        if !more {
+            self.count_read(1);
+        }
     }
 
     #[inline(never)]

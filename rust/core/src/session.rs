@@ -487,6 +487,9 @@ impl EventHandler for Session {
         }
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         if state.backlog.handle_timeout(waiting, now) {
+            if let Link::Up(up) = &mut state.link {
+                up.engine.shed_spare();
+            }
             io.give_memory_back();
         }
         self.drive(&mut state, io);

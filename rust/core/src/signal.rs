@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use zeroxide_queue::lookout::Lookout;
 
@@ -116,7 +116,9 @@ impl Waiting {
         let defer =
             |deferred: &RefCell<Option<Vec<Arc<Waiting>>>>| match &mut *deferred.borrow_mut() {
                 Some(waiting) => {
-                    waiting.push(self.clone());
+                    if waiting.last().is_none_or(|last| !Arc::ptr_eq(last, self)) {
+                        waiting.push(self.clone());
+                    }
                     true
                 }
                 None => false,
@@ -127,6 +129,16 @@ impl Waiting {
             futex::wake_all(&self.generation);
         }
     }
+}
+
+/// How long a wait lasts at most that cannot hear the alarm.
+const DEAF: Duration = Duration::from_secs(1);
+
+/// Does `work`. Once there is something to read from `fd`, every call in there that waits ends with
+/// [`Interrupted`](ErrorKind::Interrupted), also one that has not begun yet: for programs whose signal handlers write
+/// to a descriptor. It is not read from.
+pub fn interrupted_by<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
+    poll::with_alarm(fd, work)
 }
 
 /// Why a wait ended.
@@ -213,6 +225,25 @@ impl Signal {
 
     /// Waits until the ticket is stale.
     pub(crate) fn wait(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
+        let Some(alarm) = poll::alarm() else {
+            return self.wait_deaf(ticket, deadline);
+        };
+        match self.wait_beside(ticket, alarm, deadline) {
+            Beside::Ready => Woken::Interrupted,
+            Beside::Woken(woken) => woken,
+            Beside::Impossible => {
+                let until = Instant::now() + DEAF;
+                let end = deadline.map_or(until, |at| at.min(until));
+                match self.wait_deaf(ticket, Some(end)) {
+                    Woken::TimedOut if deadline != Some(end) => Woken::Interrupted,
+                    woken => woken,
+                }
+            }
+        }
+    }
+
+    /// As [`wait`](Self::wait), whatever alarm there is.
+    fn wait_deaf(&self, ticket: u32, deadline: Option<Instant>) -> Woken {
         self.wait.waiters.fetch_add(1, Ordering::SeqCst);
         let woken = loop {
             if self.wait.generation.load(Ordering::SeqCst) != ticket {
@@ -228,7 +259,7 @@ impl Signal {
         woken
     }
 
-    /// Waits until the ticket is stale or there is something to read from `fd`.
+    /// Waits until the ticket is stale or there is something to read from `fd`. Hears the alarm.
     pub(crate) fn wait_beside(&self, ticket: u32, fd: RawFd, deadline: Option<Instant>) -> Beside {
         let bell = match self.bell.get() {
             Some(bell) => bell,
@@ -318,6 +349,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
     use std::thread;
@@ -350,6 +383,22 @@ mod tests {
     }
 
     #[test]
+    fn wake_ups_that_are_put_off_are_given_once() {
+        let signal = Arc::new(Signal::new());
+        let waiter = {
+            let (signal, ticket) = (signal.clone(), signal.ticket());
+            thread::spawn(move || signal.wait(ticket, None))
+        };
+        while signal.wait.waiters.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let ((), wakes) = deferring_wakes(|| (0..5).for_each(|_| signal.wake()));
+        assert!(wakes.waiting.len() <= 1);
+        drop(wakes);
+        assert_eq!(waiter.join().unwrap(), Woken::Notified);
+    }
+
+    #[test]
     fn a_watcher_is_woken_until_it_leaves() {
         let signal = Signal::new();
         let watcher = Arc::new(Signal::new());
@@ -361,6 +410,33 @@ mod tests {
         let ticket = watcher.ticket();
         signal.wake();
         assert_eq!(watcher.ticket(), ticket);
+    }
+
+    #[test]
+    fn what_is_to_interrupt_does_so_however_a_thread_waits() {
+        let (heard, written) = UnixStream::pair().unwrap();
+        let signal = Signal::new();
+        let other = EventFd::new().unwrap();
+        let other = || std::os::fd::AsRawFd::as_raw_fd(&other.as_fd());
+        let ticket = signal.ticket();
+        (&written).write_all(b"!").unwrap();
+        interrupted_by(heard.as_fd(), || {
+            assert_eq!(signal.wait(ticket, None), Woken::Interrupted);
+            let beside = signal.wait_beside(ticket, other(), None);
+            assert_eq!(beside, Beside::Woken(Woken::Interrupted));
+            let polled = poll::wait(&[(other(), Ready::default())], None);
+            assert_eq!(polled.unwrap_err().kind(), ErrorKind::Interrupted);
+            // Where another thread waits beside a descriptor.
+            let _place = signal.lookout.enter().unwrap();
+            assert_eq!(signal.wait(ticket, None), Woken::Interrupted);
+            // What happened counts for more.
+            signal.wake();
+            assert_eq!(signal.wait(ticket, None), Woken::Notified);
+        });
+        assert_eq!(
+            signal.wait(signal.ticket(), Some(Instant::now())),
+            Woken::TimedOut
+        );
     }
 
     /// A poster counts its work and raises; a worker that finds none lowers and looks once more.

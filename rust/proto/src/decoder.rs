@@ -120,10 +120,15 @@ impl Decoder {
         self.meter.in_message() || !self.input.bytes().is_empty()
     }
 
-    /// The next frame if it is the usual one: small, and not at the very end of a read. Otherwise `None`, and
-    /// it is up to [`decode`](Decoder::decode).
+    /// Puts the next frame into `frame` if it is the usual one: small, and not at the very end of a read. Otherwise it is
+    /// up to [`decode`](Decoder::decode).
     #[inline(always)]
-    pub(crate) fn decode_small(&mut self) -> Option<Frame> {
+    pub(crate) fn decode_small(&mut self, frame: &mut Frame) -> bool {
+        self.try_small(frame).is_some()
+    }
+
+    #[inline(always)]
+    fn try_small(&mut self, frame: &mut Frame) -> Option<()> {
         let small = self.small?;
         let data = self.input.bytes();
         // One byte beyond the longest, so that the read is not used up by this frame.
@@ -138,14 +143,14 @@ impl Decoder {
         if part && !self.meter.fits(u64::from(size), &self.limits) {
             return None;
         }
-        let frame = Frame::from_array(bytes.first_chunk()?, size, more);
+        *frame = Frame::from_array(bytes.first_chunk()?, size, more);
         self.input.skip_some(end);
         if part {
             self.count_part(u64::from(size), more, end);
         } else {
             self.input.note_message(end);
         }
-        Some(frame)
+        Some(())
     }
 
     /// The next frame, or `None` when it is not complete.
@@ -393,7 +398,8 @@ mod tests {
         decoder.input().input().extend_from_slice(&[0xff; 100]);
         let mut frames = Vec::new();
         loop {
-            if let Some(frame) = decoder.decode_small() {
+            let mut frame = Frame::new();
+            if decoder.decode_small(&mut frame) {
                 frames.push(frame);
                 continue;
             }

@@ -4,7 +4,7 @@
 //! buffer up to the cut, the body, the buffer up to the next cut, and so on.
 
 use crate::decoder::Framing;
-use crate::frame::Frame;
+use crate::frame::{Frame, INLINE_MAX};
 use crate::legacy;
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
@@ -98,6 +98,27 @@ impl Encoder {
         let more = frame.more();
         self.put(if more { MORE } else { 0 }, &[], frame);
         self.note_frame(more);
+    }
+
+    /// As [`put_data`](Self::put_data), if the frame is the usual one: small.
+    #[inline]
+    pub(crate) fn put_small(&mut self, frame: &Frame) -> bool {
+        if self.framing != Framing::V2 {
+            return false;
+        }
+        let Some(bytes) = frame.as_array() else {
+            return false;
+        };
+        let more = frame.more();
+        let flags = if more { MORE } else { 0 };
+        let end = self.buffer.len() + 2 + frame.len();
+        self.buffer.reserve(2 + INLINE_MAX);
+        self.buffer.extend_from_slice(&[flags, frame.len() as u8]);
+        self.buffer.extend_from_slice(bytes);
+        self.buffer.truncate(end);
+        self.backlog += 2 + frame.len();
+        self.note_frame(more);
+        true
     }
 
     #[inline]
@@ -342,6 +363,37 @@ mod tests {
             sent(&encoder),
             b"\x01\0\0\x05hello\x04\x07\x04PING\0\x0a\0\x06\x01topic"
         );
+    }
+
+    #[test]
+    fn small_frames_are_the_same_on_the_short_way() {
+        for more in [false, true] {
+            let (mut short, mut long) = (Encoder::new(Framing::V2), Encoder::new(Framing::V2));
+            for len in [0, 1, INLINE_MAX, INLINE_MAX + 1, 3] {
+                // What a frame holds beyond its body stays inside.
+                let mut frame =
+                    Frame::from_array(&[7; INLINE_MAX], len.min(INLINE_MAX) as u8, more);
+                if len > INLINE_MAX {
+                    frame = Frame::copy_from(&vec![7; len]);
+                    frame.set_more(more);
+                }
+                let small = short.put_small(&frame);
+                assert_eq!(small, len <= INLINE_MAX);
+                if !small {
+                    short.put_data(frame.clone());
+                }
+                long.put_data(frame);
+                assert_eq!(short.backlog(), long.backlog());
+                assert_eq!(short.in_message(), more);
+            }
+            assert_eq!(sent(&short), sent(&long));
+            let all = short.backlog();
+            short.transmitted(all);
+            assert_eq!(short.messages_sent(), if more { 0 } else { 5 });
+        }
+        for framing in [Framing::V1, Framing::Raw] {
+            assert!(!Encoder::new(framing).put_small(&Frame::new()));
+        }
     }
 
     #[test]

@@ -319,6 +319,11 @@ impl Engine {
         }
     }
 
+    /// What was received and waited for the application is gone: gives back memory that is only kept for more of that.
+    pub fn shed_spare(&mut self) {
+        self.decoder.input().shed();
+    }
+
     /// The answer to [`Event::Authenticate`]. Nothing happens if there was no question, or the connection has
     /// ended since.
     pub fn handle_verdict(&mut self, verdict: Verdict, now: Instant) {
@@ -335,12 +340,18 @@ impl Engine {
     /// The next event, or `None` when more bytes are needed.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.events.is_empty()
-            && let Some(frame) = self.decoder.decode_small()
-        {
+        let mut frame = Frame::new();
+        if self.poll_small(&mut frame) {
             return Some(Event::Frame(frame));
         }
         self.poll_any_event()
+    }
+
+    /// As [`poll_event`](Engine::poll_event), straight to where the frame shall be, if that is the next event and the frame
+    /// is a small one. False if not: then `poll_event` knows.
+    #[inline]
+    pub fn poll_small(&mut self, frame: &mut Frame) -> bool {
+        self.events.is_empty() && self.decoder.decode_small(frame)
     }
 
     fn poll_any_event(&mut self) -> Option<Event> {
@@ -372,6 +383,13 @@ impl Engine {
         if self.is_ready() {
             self.send_traffic(frame);
         }
+    }
+
+    /// As [`send`](Engine::send), from where the frame lies, if its body is copied anyway. False if not: then it has to be
+    /// given away.
+    #[inline]
+    pub fn send_copy(&mut self, frame: &Frame) -> bool {
+        self.is_ready() && self.send_traffic_copy(frame)
     }
 
     /// Adds slices to be sent next, up to `max` bytes and no more than one system call takes, and returns how

@@ -119,6 +119,15 @@ impl Frame {
         frame
     }
 
+    /// The body and what follows it, if it lives inside the frame. For who copies it: see [`from_array`](Self::from_array).
+    #[inline(always)]
+    pub(crate) fn as_array(&self) -> Option<&[u8; INLINE_MAX]> {
+        match &self.body {
+            Body::Inline(inline) => Some(&inline.bytes),
+            Body::Shared(_) => None,
+        }
+    }
+
     /// A data frame of the first `len` bytes of `bytes`; the others are never seen.
     ///
     /// Copying a fixed number of bytes is much cheaper than copying the right number.

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+pub mod copies;
 mod decoder;
 mod encoder;
 pub mod endpoint;

@@ -10,9 +10,11 @@
 //! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
 //! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
 
+mod spent;
+
+use self::spent::Spent;
 use crate::frame::{Frame, INLINE_MAX};
 use bytes::{Buf, Bytes};
-use std::collections::VecDeque;
 use zeroize::Zeroize;
 
 /// Room for the first read: a handshake fits in. It grows while reads fill it, up to the batch size.
@@ -22,10 +24,6 @@ const GROWTH: usize = 4;
 const WORTH_A_READ: usize = 8 * 1024;
 /// The most room made ahead because the peer's last message was that large.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
-/// How many blocks are kept for reading into them again, and how many bytes they may have together: as much as an
-/// application that lags a thousand messages of 1 KiB behind has in its hands.
-const SPENT_MAX: usize = 32;
-const SPENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// Received bytes that are not decoded yet.
 #[derive(Debug)]
@@ -35,8 +33,8 @@ pub(crate) struct ReadBuffer {
     start: usize,
     /// A read whose bodies are handed out as slices. Comes before `block`, which is empty meanwhile.
     frozen: Bytes,
-    /// Handles on earlier blocks, oldest first, with their sizes.
-    spent: VecDeque<(Bytes, usize)>,
+    /// Earlier blocks.
+    spent: Spent,
     /// Whole length of the incomplete frame at the front, or zero.
     partial: usize,
     /// Wire bytes of the last whole message: streams of equal messages are read in multiples of it, so that
@@ -54,7 +52,7 @@ impl ReadBuffer {
             block: Vec::new(),
             start: 0,
             frozen: Bytes::new(),
-            spent: VecDeque::new(),
+            spent: Spent::default(),
             partial: 0,
             message: 0,
             read_size: FIRST_READ.min(batch),
@@ -203,11 +201,16 @@ impl ReadBuffer {
 
     /// Releases memory that holds nothing undecoded.
     pub(crate) fn trim(&mut self) {
-        self.spent = VecDeque::new();
+        self.spent = Spent::default();
         if self.block.is_empty() {
             self.block = Vec::new();
             self.read_size = FIRST_READ.min(self.batch);
         }
+    }
+
+    /// Releases what only a backlog needs.
+    pub(crate) fn shed(&mut self) {
+        self.spent.shed();
     }
 
     /// Releases everything.
@@ -221,18 +224,7 @@ impl ReadBuffer {
         self.frozen = Bytes::from(std::mem::take(&mut self.block));
         self.frozen.advance(self.start);
         self.start = 0;
-        if size > SPENT_BYTES {
-            return;
-        }
-        let mut held: usize = self.spent.iter().map(|(_, size)| size).sum();
-        while self.spent.len() >= SPENT_MAX || held + size > SPENT_BYTES {
-            let Some((_, size)) = self.spent.pop_front() else {
-                break;
-            };
-            held -= size;
-        }
-        // One byte, because an empty slice would not hold the block.
-        self.spent.push_back((self.frozen.slice(..1), size));
+        self.spent.push(&self.frozen, size);
     }
 
     /// Moves what is left of a sliced block to the front of a new one.
@@ -245,16 +237,8 @@ impl ReadBuffer {
 
     /// A block of at least this capacity, an old one if possible.
     fn empty_block(&mut self, capacity: usize) -> Vec<u8> {
-        if let Some((oldest, size)) = self.spent.pop_front() {
-            if !oldest.is_unique() {
-                self.spent.push_front((oldest, size));
-            } else if size >= capacity && size <= 4 * capacity {
-                let mut block = Vec::from(oldest);
-                block.clear();
-                return block;
-            }
-        }
-        Vec::with_capacity(capacity)
+        let old = self.spent.take(capacity);
+        old.unwrap_or_else(|| Vec::with_capacity(capacity))
     }
 
     /// Room to make behind `have` undecoded bytes.
@@ -283,6 +267,7 @@ impl ReadBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
     const BATCH: usize = 64 * 1024;
 
@@ -450,13 +435,12 @@ mod tests {
     }
 
     #[test]
-    fn spent_blocks_are_bounded_and_released() {
+    fn spent_blocks_are_released() {
         let mut buffer = grown();
         let mut bodies = Vec::new();
         for _ in 0..20 {
             read(&mut buffer, usize::MAX);
             bodies.push(buffer.take(0, 65_536));
-            assert!(buffer.spent.len() <= SPENT_MAX);
         }
         assert!(buffer.holds_spare());
         buffer.trim();

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use zeroxide::{Error, ErrorKind, Wait};
 
+use crate::alarm::Alarm;
 use crate::error::raise;
 use crate::functions::generation;
 
-/// How soon the main thread looks whether Python has signal handlers to run, and how rarely at most.
+/// How soon the main thread looks whether Python has signal handlers to run.
 const SLICE: Duration = Duration::from_millis(50);
+/// How rarely at most.
 const SLICE_MAX: Duration = Duration::from_secs(1);
 
 /// Until when a call may wait at a time. Python runs signal handlers in its main thread only: other threads need not look
@@ -22,10 +24,8 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// For a wait that a signal ends by itself, unless it arrives in the microsecond between a look and the wait; and
-    /// `_thread.interrupt_main()` sends none at all. So the main thread looks more and more rarely: a program that waits
-    /// for hours costs nothing.
-    pub(crate) fn growing(py: Python<'_>) -> PyResult<Slices> {
+    /// For a wait that a signal ends by itself as a rule: the main thread looks more and more rarely.
+    fn growing(py: Python<'_>) -> PyResult<Slices> {
         Ok(Slices {
             main: is_main_thread(py)?,
             next: SLICE,
@@ -63,22 +63,39 @@ pub(crate) enum Step<T> {
 /// Runs `step` without the GIL, again and again until it is done, fails, or the deadline passes, which is `Again`.
 /// Python's signal handlers run in between, and what they raise ends the wait. `step` is given the time until which it
 /// may wait; `None` = for ever.
+///
+/// The main thread's first wait is short. If that was not enough it sets an [`Alarm`], which is not worth the while
+/// before, and then sleeps until it is woken: a program that waits for hours costs nothing.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
     mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
 ) -> PyResult<T> {
     let mut slices = Slices::growing(py)?;
+    let mut alarm: Option<Alarm<'_>> = None;
     loop {
-        let until = slices.next(deadline);
-        match py.detach(|| step(until)) {
+        let result = match &alarm {
+            Some(alarm) => alarm.heard_by(|| step(deadline)),
+            None => {
+                let until = slices.next(deadline);
+                py.detach(|| step(until))
+            }
+        };
+        match result {
             Ok(Step::Done(value)) => return Ok(value),
             Err(error) => return Err(raise(error)),
-            Ok(Step::Again) => py.check_signals()?,
+            Ok(Step::Again) => {}
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            py.check_signals()?;
             return Err(raise(Error::new(ErrorKind::Again)));
         }
+        match &alarm {
+            Some(alarm) => alarm.silence(),
+            None if slices.main => alarm = Alarm::set(py),
+            None => {}
+        }
+        py.check_signals()?;
     }
 }
 

@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::ffi::c_int;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
-use zeroxide::Frame;
+use zeroxide::{Copies, Frame};
 use zeroxide_queue::mpsc::Queue;
 
 /// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
@@ -190,7 +191,7 @@ impl Body {
 pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     match data.cast_exact::<PyBytes>() {
         Ok(object) => Ok(of_bytes(object)),
-        Err(_) => with_contiguous(data, Frame::copy_from),
+        Err(_) => with_contiguous(data, copy),
     }
 }
 
@@ -199,10 +200,24 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
 pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> Frame {
     let body = object.as_bytes();
     if body.len() < LEND_FROM {
-        Frame::copy_from(body)
+        copy(body)
     } else {
         lend_bytes(object, false).frame
     }
+}
+
+thread_local! {
+    static COPIES: RefCell<Copies> = RefCell::new(Copies::new());
+}
+
+#[inline]
+fn copy(body: &[u8]) -> Frame {
+    if !Copies::takes(body.len()) {
+        return Frame::copy_from(body);
+    }
+    COPIES
+        .try_with(|copies| copies.borrow_mut().frame(body))
+        .unwrap_or_else(|_| Frame::copy_from(body))
 }
 
 /// Takes a body without copying it, if it has at least `threshold` bytes.
@@ -211,11 +226,11 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
         if object.as_bytes().len() >= threshold.max(1) {
             return Ok(lend_bytes(object, track));
         }
-        return Ok(Body::copied(Frame::copy_from(object.as_bytes())));
+        return Ok(Body::copied(copy(object.as_bytes())));
     }
     let buffer = view(data)?;
     if buffer.len() < threshold.max(1) {
-        return Ok(Body::copied(with_contiguous(data, Frame::copy_from)?));
+        return Ok(Body::copied(with_contiguous(data, copy)?));
     }
     let done = track.then(Arc::<Done>::default);
     let lent = Lent {

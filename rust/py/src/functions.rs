@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pyo3::prelude::*;
 use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
 
+use crate::alarm;
 use crate::error::last_errno;
 
 /// How often this process is a forked child: sockets made before the last fork are not its own.
@@ -18,8 +19,9 @@ pub(crate) fn generation() -> u32 {
 
 /// To be called in the child after a fork.
 #[pyfunction]
-pub(crate) fn after_fork() {
+pub(crate) fn after_fork(py: Python<'_>) {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    alarm::forget(py);
 }
 
 /// The text of an error number, ZeroMQ's own included.

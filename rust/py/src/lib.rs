@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod access;
+mod alarm;
 mod arrow;
 mod awaited;
 mod blocking;

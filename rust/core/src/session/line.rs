@@ -3,7 +3,9 @@
 //!
 //! Meanwhile the descriptor is *lent*: the I/O thread does not watch it. Where one short wait follows the other it stays
 //! lent in between: an answer may come before the thread that asked gets to wait for it, and the I/O thread would only be
-//! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`].
+//! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`], or for up to
+//! [`GUARD_MAX`] where the connection has been lent for longer than that: each look takes a core away from somebody, which
+//! may be a thread that has its answer to give.
 
 use std::os::fd::AsRawFd;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,8 +21,10 @@ use crate::io_thread::Interest;
 use crate::pipe::{Line, Loan, Look};
 use crate::reactor::Token;
 
-/// How long nobody may have waited for a lent connection.
+/// How long nobody may have waited for a lent connection, at first; twice that after each look of the guard that found it
+/// used.
 const GUARD: Duration = Duration::from_millis(1);
+const GUARD_MAX: Duration = Duration::from_millis(16);
 
 /// Who reads from a connection.
 #[derive(Default)]
@@ -33,6 +37,8 @@ pub(super) struct Lease {
     used: bool,
     /// When the guard looks.
     guard: Option<Instant>,
+    /// How long it looked away before.
+    away: Duration,
     /// The I/O thread is not told of room to write.
     deaf: bool,
 }
@@ -122,6 +128,7 @@ impl Line for Session {
             return self.end_lease(up, token);
         }
         if up.lease.lent && up.lease.guard.is_none() {
+            up.lease.away = GUARD;
             up.lease.guard = Some(Instant::now() + GUARD);
             drop(state);
             self.wake();
@@ -178,7 +185,8 @@ impl Session {
             return;
         }
         if std::mem::take(&mut lease.used) {
-            lease.guard = Some(now + GUARD);
+            lease.away = (lease.away * 2).min(GUARD_MAX);
+            lease.guard = Some(now + lease.away);
         } else if lease.waiting.is_some() {
             // Longer than a guard is worth.
             lease.guard = None;

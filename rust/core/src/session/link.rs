@@ -11,6 +11,7 @@ use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::patterns::{self, DropReason};
 use crate::reactor::Reactor;
+use crate::signal::deferring_wakes;
 
 /// How long a finished connection may wait for the kernel of a silent peer to take what was written.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -72,6 +73,15 @@ impl Session {
     }
 
     pub(super) fn traffic(&self, state: &mut State, io: &mut Reactor) {
+        match &state.link {
+            // The end of a handshake, what the peer sends behind it, and often its end come together: once is enough
+            // for those who wait.
+            Link::Up(up) if !up.was_ready => drop(deferring_wakes(|| self.exchange(state, io))),
+            _ => self.exchange(state, io),
+        }
+    }
+
+    fn exchange(&self, state: &mut State, io: &mut Reactor) {
         let ended = match &mut state.link {
             Link::Up(up) => up.ended.take(),
             _ => None,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use zeroxide_proto::engine::{Engine, Event, PeerInfo};
 use zeroxide_proto::error::CloseReason;
-use zeroxide_proto::frame::Kind;
+use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::{Link, Session, State, pipe_pair};
@@ -117,6 +117,8 @@ impl Session {
 
     /// Moves what the engine can decode into the pipe.
     fn decode(&self, state: &mut State, now: Instant) -> Decoded {
+        // Small frames are decoded to this place, and written from it.
+        let mut frame = Frame::new();
         loop {
             let Link::Up(up) = &mut state.link else {
                 return Decoded::Stalled;
@@ -132,28 +134,35 @@ impl Session {
             {
                 return Decoded::Stalled;
             }
-            match up.engine.poll_event() {
-                None => return Decoded::Starved,
-                Some(Event::Closed(reason)) => return Decoded::Closed(reason),
-                Some(Event::Authenticate(credentials)) => self.inquire(up, credentials, now),
-                Some(Event::Ready(peer)) => self.handshake_done(state, &peer),
-                Some(Event::Frame(frame)) => {
-                    // Once the socket has closed its end nobody will read this any more.
-                    if let Some(pipe) = &mut state.pipe {
-                        if pipe.is_far_closed() {
-                            if !frame.more() {
-                                self.port.count_drop(DropReason::Refused, 1);
-                            }
-                            continue;
-                        }
-                        up.heard = true;
-                        up.unanswered = up.unanswered.saturating_add(u32::from(!frame.more()));
-                        pipe.write_frame(frame);
-                        // Published in runs, so that a long read wakes the socket while it goes on.
-                        if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
-                            pipe.flush();
-                        }
+            if !up.engine.poll_small(&mut frame) {
+                match up.engine.poll_event() {
+                    None => return Decoded::Starved,
+                    Some(Event::Closed(reason)) => return Decoded::Closed(reason),
+                    Some(Event::Frame(next)) => frame = next,
+                    Some(Event::Authenticate(credentials)) => {
+                        self.inquire(up, credentials, now);
+                        continue;
                     }
+                    Some(Event::Ready(peer)) => {
+                        self.handshake_done(state, &peer);
+                        continue;
+                    }
+                }
+            }
+            // Once the socket has closed its end nobody will read this any more.
+            if let Some(pipe) = &mut state.pipe {
+                if pipe.is_far_closed() {
+                    if !frame.more() {
+                        self.port.count_drop(DropReason::Refused, 1);
+                    }
+                    continue;
+                }
+                up.heard = true;
+                up.unanswered = up.unanswered.saturating_add(u32::from(!frame.more()));
+                pipe.write_frame_taken(&mut frame);
+                // Published in runs, so that a long read wakes the socket while it goes on.
+                if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
+                    pipe.flush();
                 }
             }
         }
@@ -234,6 +243,7 @@ impl Session {
             pipe,
             last_output,
             token,
+            closing,
             ..
         } = state
         else {
@@ -252,9 +262,16 @@ impl Session {
             if budget == 0 {
                 break Output::More;
             }
+            let is_last = closing.is_some()
+                && up.engine.is_ready()
+                && pipe.as_mut().is_none_or(Pipe::is_finished);
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES_MAX);
             up.engine.poll_transmit(&mut slices, WRITE_MAX);
-            let sent = up.stream.send(&slices);
+            let sent = if is_last {
+                up.stream.send_last(&slices)
+            } else {
+                up.stream.send(&slices)
+            };
             drop(slices);
             match sent {
                 Ok(n) => {
@@ -332,6 +349,16 @@ fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
     let mut uncounted = 0;
     let mut more = false;
     while more || engine.can_send() {
+        // A small body goes from its place in the queue straight into the batch.
+        if let Some(frame) = pipe.peek_frame()
+            && engine.send_copy(frame)
+        {
+            let len = frame.len();
+            more = frame.more();
+            *given += u64::from(!more);
+            pipe.skip_frame(len, more);
+            continue;
+        }
         let Some(frame) = pipe.read_frame() else {
             if pipe.check_read() {
                 continue;

@@ -38,7 +38,7 @@ pub(super) enum Source {
 
 impl Core {
     /// Sends a message, and leaves of it what is to be dropped, or what it was if it could not be sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_now(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if !self.spec.can_send {
             return Err(Error::new(ErrorKind::NotSupported));
@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// Receives a message to where it shall be, which is new.
-    #[inline]
+    #[inline(always)]
     pub(super) fn recv_now(&self, state: &mut State, message: &mut Message) -> Result<Source> {
         if !self.spec.can_recv {
             return Err(Error::new(ErrorKind::NotSupported));

@@ -1,6 +1,7 @@
-//! [`wait`]: a few descriptors of the application's, once.
+//! [`wait`]: a few descriptors of the application's, once. An [`alarm`] of the calling thread's ends it as a signal does.
 
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::cell::Cell;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,11 +22,40 @@ pub(crate) struct Ready {
     pub(crate) error: bool,
 }
 
+thread_local! {
+    /// Open for as long as it is here.
+    static ALARM: Cell<Option<RawFd>> = const { Cell::new(None) };
+}
+
+/// Does `work`. Once there is something to read from `fd`, every wait in this thread ends as if a signal handler had run,
+/// also one that has not begun yet.
+pub(crate) fn with_alarm<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<RawFd>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALARM.set(self.0);
+        }
+    }
+    let _before = Before(ALARM.replace(Some(fd.as_raw_fd())));
+    work()
+}
+
+/// What ends the waits of this thread, if there is such a thing.
+pub(crate) fn alarm() -> Option<RawFd> {
+    ALARM.get()
+}
+
+fn polled_alarm<'a>() -> Option<PollFd<'a>> {
+    // SAFETY: `with_alarm` has it borrowed until it takes it away, and no call that polls it outlasts that.
+    let fd = alarm().map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+    fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+}
+
 /// Waits until one of the descriptors is ready for what is asked of it, and returns what each is ready for, in order;
 /// nothing when the deadline passed.
 ///
 /// # Errors
-/// `Interrupted` when a signal handler ran, `Invalid` for a negative number, and what the system says.
+/// `Interrupted` when a signal handler ran or there is an alarm and nothing else, `Invalid` for a negative number, and what the system says.
 pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<Vec<Ready>> {
     if let Some((fd, _)) = fds.iter().find(|(fd, _)| *fd < 0) {
         return Err(Error::with(
@@ -42,8 +72,12 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
             PollFd::from_borrowed_fd(fd, flags(*wanted))
         })
         .collect();
+    polled.extend(polled_alarm());
     let timeout = super::time_until(deadline);
     match poll(&mut polled, timeout.as_ref()) {
+        Ok(1) if polled.len() > fds.len() && !polled[fds.len()].revents().is_empty() => {
+            Err(Error::new(ErrorKind::Interrupted))
+        }
         Ok(_) => Ok(polled
             .iter()
             .zip(fds)
@@ -57,7 +91,7 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
 /// Waits until there is something to read from one of two descriptors, or the deadline passes: then from neither.
 ///
 /// # Errors
-/// `Interrupted` when a signal handler ran, `Invalid` when `fd` is no open descriptor, and what the system says.
+/// `Interrupted` when a signal handler ran or there is an alarm and nothing else, `Invalid` when `fd` is no open descriptor, and what the system says.
 pub(crate) fn either(
     fd: RawFd,
     other: BorrowedFd<'_>,
@@ -68,8 +102,17 @@ pub(crate) fn either(
     }
     // SAFETY: as in `wait`.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    let mut polled = [fd, other.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    match poll(&mut polled, super::time_until(deadline).as_ref()) {
+    let [fd, other] = [fd, other].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let (alarm, count) = match polled_alarm() {
+        Some(alarm) => (alarm, 3),
+        None => (other.clone(), 2),
+    };
+    let mut polled = [fd, other, alarm];
+    let polled = &mut polled[..count];
+    match poll(polled, super::time_until(deadline).as_ref()) {
+        Ok(1) if count == 3 && !polled[2].revents().is_empty() => {
+            Err(Error::new(ErrorKind::Interrupted))
+        }
         Ok(_) if polled[0].revents().contains(PollFlags::NVAL) => {
             Err(Error::new(ErrorKind::Invalid))
         }

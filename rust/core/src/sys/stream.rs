@@ -24,10 +24,12 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize
     Ok(retry_on_intr(|| rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT))?.1)
 }
 
-/// Sends as much of the slices as the kernel takes now, without ever raising SIGPIPE.
-pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+/// Sends as much of the slices as the kernel takes now, without ever raising SIGPIPE. With `more` the kernel may hold it
+/// back for a moment, since something follows at once that can leave with it.
+pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    flags.set(SendFlags::MORE, more);
     let sent = match slices {
         [one] => retry_on_intr(|| rustix::net::send(fd, one, flags)),
         many => retry_on_intr(|| {
@@ -99,8 +101,9 @@ mod tests {
     fn more_slices_than_the_kernel_takes_are_sent_in_part() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let slices = vec![IoSlice::new(b"x"); MAX_SLICES + 10];
-        assert_eq!(send(near.as_fd(), &slices).unwrap(), MAX_SLICES);
-        assert_eq!(send(near.as_fd(), &[IoSlice::new(b"end")]).unwrap(), 3);
+        assert_eq!(send(near.as_fd(), &slices, false).unwrap(), MAX_SLICES);
+        let end = [IoSlice::new(b"end")];
+        assert_eq!(send(near.as_fd(), &end, true).unwrap(), 3);
         assert!(unsent(near.as_fd()).is_ok());
         shutdown_write(near.as_fd()).unwrap();
         let mut all = Vec::new();
@@ -112,7 +115,7 @@ mod tests {
     fn a_gone_peer_is_an_error_not_a_signal() {
         let (near, far) = UnixStream::pair().unwrap();
         drop(far);
-        let error = send(near.as_fd(), &[IoSlice::new(b"x")]).unwrap_err();
+        let error = send(near.as_fd(), &[IoSlice::new(b"x")], false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 

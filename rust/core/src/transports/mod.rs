@@ -147,7 +147,12 @@ impl Stream {
 
     /// Sends as much as the kernel takes now.
     pub(crate) fn send(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        stream::send(self.fd(), slices)
+        stream::send(self.fd(), slices, false)
+    }
+
+    /// As [`send`](Self::send), for the last bytes: the end, which must follow at once, leaves in the same packet.
+    pub(crate) fn send_last(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        stream::send(self.fd(), slices, true)
     }
 
     /// Whether a connection attempt has succeeded by now.

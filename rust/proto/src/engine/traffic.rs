@@ -251,6 +251,20 @@ impl Engine {
         }
     }
 
+    #[inline]
+    pub(super) fn send_traffic_copy(&mut self, frame: &Frame) -> bool {
+        if self.config.raw || self.traffic.cipher.is_some() || frame.kind() != Kind::Data {
+            return false;
+        }
+        if !self.encoder.put_small(frame) {
+            return false;
+        }
+        if !frame.more() && self.traffic.owes() {
+            self.send_owed();
+        }
+        true
+    }
+
     fn send_run(&mut self, run: Frame) {
         if self.traffic.cipher.is_none() && self.encoder.put_run(&run) {
             if self.traffic.owes() {
