@@ -186,6 +186,8 @@ pub struct PipeSet {
     counters: Counters,
     /// Most of those that were written to last had not read yet what came before.
     behind: bool,
+    /// So many messages are not to be gathered even so.
+    pause: u8,
     gathering: Option<Box<Gathering>>,
 }
 

@@ -17,6 +17,8 @@ pub(super) const AUDIENCE_MIN: usize = 4;
 const MESSAGE_MAX: usize = 8 * 1024;
 /// Longer runs are not made: it is time to begin with them.
 const RUN_MAX: usize = 64 * 1024;
+/// Where one of the pipes has no room for a run, or takes none, so many further messages go without another look.
+const PAUSE: u8 = 15;
 
 /// Messages that go to the same pipes.
 #[derive(Default)]
@@ -36,27 +38,32 @@ impl PipeSet {
     #[inline]
     pub(in crate::patterns) fn gather(&mut self, audience: &[PipeId], message: &Message) -> bool {
         let gathers = self.gathering.as_ref().is_some_and(|some| !some.is_empty());
+        if !gathers && self.pause > 0 {
+            self.pause -= 1;
+            return false;
+        }
         (self.behind || gathers) && self.try_gather(audience, message)
     }
 
     fn try_gather(&mut self, audience: &[PipeId], message: &Message) -> bool {
-        let mut gathering = self.gathering.take().unwrap_or_default();
         let fits = Gathering::is_for(message);
-        let goes_on = !gathering.is_empty() && fits && gathering.is_to(audience);
-        if !goes_on {
-            self.publish(&mut gathering);
+        let gathering = self.gathering.as_ref().filter(|some| !some.is_empty());
+        if !gathering.is_some_and(|some| fits && some.is_to(audience)) {
+            self.publish_gathered();
             let room = if fits { self.room_for_run(audience) } else { 0 };
-            gathering.begin(audience, room);
             if room == 0 {
-                self.behind = false;
-                self.gathering = Some(gathering);
+                self.pause = if fits { PAUSE } else { 0 };
                 return false;
             }
+            self.gathering.get_or_insert_default().begin(audience, room);
         }
-        if gathering.push(message) {
-            self.publish(&mut gathering);
+        if self
+            .gathering
+            .as_mut()
+            .is_some_and(|some| some.push(message))
+        {
+            self.publish_gathered();
         }
-        self.gathering = Some(gathering);
         true
     }
 
