@@ -27,7 +27,9 @@ impl Pattern for Dealer {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
             // Without room for it there are messages in front of it that tell the router the same.
-            pipes.write(id, &mut Message::new());
+            if pipes.write(id, &mut Message::new()) {
+                self.outbound.insert(id);
+            }
         }
     }
 
@@ -145,5 +147,34 @@ mod tests {
         assert!(!rig.can_recv());
         rig.settle();
         assert!(rig.is_gone(leaving));
+    }
+
+    #[test]
+    fn a_probe_takes_no_room_away_from_messages() {
+        let mut rig = Rig::with_hwm(&DEALER, 100);
+        rig.set(PatternOption::ProbeRouter(true)).unwrap();
+        let id = rig.connect();
+        rig.ready(id, "");
+        let body = vec![0u8; 256 << 10];
+        for _ in 0..5 {
+            rig.send([&body]).unwrap();
+        }
+        for _ in 0..4 {
+            rig.far_recv(id).unwrap();
+        }
+        while rig.send([&body]).is_ok() {}
+        // Told of room, but there is none yet.
+        rig.far_recv(id).unwrap();
+        rig.settle();
+        assert!(rig.send([&body]).is_err());
+        for _ in 0..3 {
+            rig.far_recv(id).unwrap();
+        }
+        // The probe is the first to find some.
+        rig.disconnected(id);
+        rig.ready(id, "");
+        while rig.far_recv(id).is_some() {}
+        rig.settle();
+        rig.send(["x"]).unwrap();
     }
 }

@@ -136,7 +136,10 @@ impl Distributor {
     pub(super) fn marked_have_room(&mut self, pipes: &mut PipeSet) -> bool {
         for at in 0..self.marked.len() {
             let id = self.marked[at];
-            if !pipes.check_write(id) && pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
+            if pipes.check_write(id) {
+                // The pipe may have seen the room before anybody was told of it, and then nobody will be.
+                self.writable(id);
+            } else if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
                 self.ran_full(id);
                 return false;
             }
@@ -148,7 +151,10 @@ impl Distributor {
     #[inline]
     pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.round = self.round.wrapping_add(1);
-        if pipes.gather(&self.marked, message) {
+        if self.full > 0 && self.is_one_marked_full() {
+            // Who was full is not looked at before it says that there is room: a look that finds some keeps it from saying so.
+            pipes.publish_gathered();
+        } else if pipes.gather(&self.marked, message) {
             return self.marked.clear();
         }
         let Some(last) = self.marked.pop() else {
@@ -181,6 +187,13 @@ impl Distributor {
         let gone = pipes.get(id).is_none_or(|pipe| pipe.is_far_closed());
         let reason = if gone { DropReason::PeerGone } else { reason };
         pipes.count_drop(Some(id), reason);
+    }
+
+    #[inline(never)]
+    fn is_one_marked_full(&self) -> bool {
+        let place = |id: &PipeId| self.places.get(slot_index(*id));
+        let is_full = |id| place(id).is_some_and(|place| place.id == Some(*id) && !place.has_room);
+        self.marked.iter().any(is_full)
     }
 
     fn ran_full(&mut self, id: PipeId) {

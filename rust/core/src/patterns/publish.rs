@@ -498,4 +498,151 @@ mod tests {
         rig.send(["x2"]).unwrap();
         assert_eq!(rig.far_recv_all(id), ["x1", "x2"]);
     }
+
+    fn large(n: usize) -> Vec<u8> {
+        vec![n as u8; 256 << 10]
+    }
+
+    #[test]
+    fn nodrop_drops_nothing_although_the_pipe_saw_the_room_first() {
+        let mut rig = Rig::with_hwm(&PUB, 100);
+        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        let id = subscriber(&mut rig, &[""]);
+        let mut sent = 0;
+        while sent < 5 {
+            rig.send([large(sent)]).unwrap();
+            sent += 1;
+        }
+        let mut got = 0;
+        while got < 3 {
+            rig.far_recv(id).unwrap();
+            got += 1;
+        }
+        while rig.send([large(sent)]).is_ok() {
+            sent += 1;
+        }
+        assert!(!rig.can_send());
+        // Told of room, but there is none yet.
+        rig.far_recv(id).unwrap();
+        got += 1;
+        rig.settle();
+        while rig.send([large(sent)]).is_ok() {
+            sent += 1;
+        }
+        for _ in 0..3 {
+            rig.far_recv(id).unwrap();
+            got += 1;
+            rig.settle();
+        }
+        for _ in 0..4 {
+            if rig.send([large(sent)]).is_ok() {
+                sent += 1;
+            }
+        }
+        while rig.far_recv(id).is_some() {
+            got += 1;
+            rig.settle();
+        }
+        for _ in 0..4 {
+            if rig.send(["small"]).is_ok() {
+                sent += 1;
+            }
+        }
+        while rig.far_recv(id).is_some() {
+            got += 1;
+            rig.settle();
+        }
+        rig.settle();
+        assert_eq!((got, rig.dropped_in_all(), rig.can_send()), (sent, 0, true));
+    }
+
+    #[test]
+    fn a_look_for_a_run_takes_no_room_away_from_who_was_full() {
+        let mut rig = Rig::with_hwm(&PUB, 100);
+        let ids = busy_subscribers(&mut rig);
+        let all = |rig: &mut Rig, ids: &[PipeId]| {
+            for id in ids {
+                rig.far_loads(*id);
+            }
+        };
+        let slow = ids[0];
+        for n in 0..5 {
+            rig.send([large(n)]).unwrap();
+        }
+        for _ in 0..3 {
+            rig.far_recv(slow).unwrap();
+        }
+        for n in 0..101 {
+            rig.send([large(n)]).unwrap();
+            all(&mut rig, &ids[1..]);
+        }
+        assert!(rig.dropped(DropReason::HighWater) > 0);
+        rig.far_recv(slow).unwrap();
+        rig.settle();
+        rig.send([large(1)]).unwrap();
+        all(&mut rig, &ids[1..]);
+        for _ in 0..3 {
+            rig.far_recv(slow).unwrap();
+            rig.settle();
+        }
+        // Small ones that are looked at for gathering.
+        for _ in 0..2 {
+            rig.send(["small"]).unwrap();
+        }
+        rig.can_send();
+        for id in &ids {
+            while rig.far_loads(*id).1 > 0 {}
+        }
+        for id in &ids {
+            assert!(rig.far_recv(*id).is_none());
+            rig.settle();
+        }
+        // Reader is idle and asleep from here on.
+        let mut seen = 0;
+        for n in 0..1000 {
+            rig.send([format!("{n}")]).unwrap();
+            for id in &ids {
+                rig.far_asks(*id);
+                let got = rig.far_loads(*id).1;
+                if *id == slow {
+                    seen += got;
+                }
+                assert!(rig.far_recv(*id).is_none());
+                rig.settle();
+            }
+        }
+        assert_eq!(seen, 1000);
+    }
+
+    #[test]
+    fn nodrop_drops_nothing_before_it_is_told_of_room() {
+        let mut rig = Rig::with_hwm(&PUB, 100);
+        rig.set(PatternOption::XpubNodrop(true)).unwrap();
+        let id = subscriber(&mut rig, &[""]);
+        let (mut sent, mut got) = (0, 0);
+        for _ in 0..50 {
+            rig.send(["x"]).unwrap();
+            sent += 1;
+        }
+        for _ in 0..10 {
+            rig.far_recv(id).unwrap();
+            got += 1;
+        }
+        while rig.send(["x"]).is_ok() {
+            sent += 1;
+        }
+        for _ in 0..70 {
+            rig.far_recv(id).unwrap();
+            got += 1;
+            rig.settle();
+            if rig.send(["x"]).is_ok() {
+                sent += 1;
+            }
+        }
+        while rig.far_recv(id).is_some() {
+            got += 1;
+            rig.settle();
+        }
+        assert_eq!((got, rig.dropped_in_all()), (sent, 0));
+    }
 }

@@ -54,9 +54,10 @@ impl Publisher {
     }
 
     pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if let Some(welcome) = &self.welcome
-            && !pipes.write(id, &mut welcome.clone())
-        {
+        let Some(welcome) = &self.welcome else { return };
+        if pipes.write(id, &mut welcome.clone()) {
+            self.outbound.writable(id);
+        } else {
             pipes.count_drop(Some(id), DropReason::HighWater);
         }
     }

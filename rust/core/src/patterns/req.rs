@@ -99,7 +99,9 @@ impl Pattern for Req {
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
             // Without room for it there are requests in front of it that tell the router the same.
-            pipes.write(id, &mut Message::new());
+            if pipes.write(id, &mut Message::new()) {
+                self.outbound.insert(id);
+            }
         }
     }
 

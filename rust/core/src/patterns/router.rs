@@ -215,6 +215,10 @@ impl Pattern for Router {
             pipes.count_drop(Some(id), DropReason::HighWater);
             return Ok(());
         }
+        if self.mandatory {
+            // The pipe may have seen the room before anybody was told of it, and then nobody will be.
+            self.open.insert(id);
+        }
         // A name and nothing to deliver.
         if message.pop_front().is_none() {
             pipes.count_drop(Some(id), DropReason::Malformed);
@@ -255,7 +259,10 @@ impl Pattern for Router {
             return Ok(());
         }
         match self.table.route(head) {
-            Some(id) if pipes.check_write(id) => Ok(()),
+            Some(id) if pipes.check_write(id) => {
+                self.open.insert(id);
+                Ok(())
+            }
             Some(id) if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) => {
                 Err(Error::new(ErrorKind::Again))
             }
@@ -567,5 +574,32 @@ mod tests {
         }
         assert!(rig.is_empty());
         assert_eq!(rig.dropped_in_all(), 0);
+    }
+
+    #[test]
+    fn a_peer_with_room_is_one_to_send_to_whoever_saw_it_first() {
+        let mut rig = Rig::with_hwm(&ROUTER, 100);
+        rig.set(PatternOption::RouterMandatory(true)).unwrap();
+        let id = rig.accept("a");
+        let body = vec![0u8; 256 << 10];
+        let msg = || crate::patterns::rig::message([&b"a"[..], &body[..]]);
+        for _ in 0..5 {
+            rig.send_message(msg()).unwrap();
+        }
+        for _ in 0..3 {
+            rig.far_recv(id).unwrap();
+        }
+        while rig.send_message(msg()).is_ok() {}
+        rig.far_recv(id).unwrap();
+        rig.settle();
+        assert!(!rig.can_send());
+        for _ in 0..3 {
+            rig.far_recv(id).unwrap();
+            rig.settle();
+        }
+        rig.send_message(msg()).unwrap();
+        rig.far_recv_all(id);
+        rig.settle();
+        assert!(rig.can_send());
     }
 }
