@@ -312,9 +312,11 @@ impl<T> Consumer<T> {
         if self.popped == self.head.end {
             self.enter_next_chunk();
         }
-        // SAFETY: as in `pop`.
-        unsafe { Chunk::take_to(self.head.chunk, self.head.slot(self.popped), value) };
+        let slot = self.head.slot(self.popped);
+        // Before it is taken: a panic of the value that is dropped in exchange must not leave it there as well.
         self.popped += 1;
+        // SAFETY: as in `pop`.
+        unsafe { Chunk::take_to(self.head.chunk, slot, value) };
         true
     }
 

@@ -286,6 +286,25 @@ fn a_panicking_destructor_loses_nothing() {
 }
 
 #[test]
+fn a_value_is_popped_once_although_what_it_replaces_panics() {
+    #[derive(Debug)]
+    struct Value(&'static str, bool);
+    impl Drop for Value {
+        fn drop(&mut self) {
+            assert!(!self.1, "as planned");
+        }
+    }
+    let (mut producer, mut consumer) = spsc::channel();
+    producer.push(Value("only", false));
+    let _ = producer.flush();
+    let mut place = Value("old", true);
+    let popping = panic::AssertUnwindSafe(|| consumer.pop_to(&mut place));
+    panic::catch_unwind(popping).expect_err("it panics");
+    assert_eq!(place.0, "only");
+    assert!(consumer.pop().is_none());
+}
+
+#[test]
 fn values_may_have_no_size() {
     let (mut producer, mut consumer) = spsc::channel();
     (0..1000).for_each(|_| producer.push(()));
