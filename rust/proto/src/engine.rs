@@ -468,6 +468,8 @@ impl Engine {
         }
         if std::mem::take(&mut self.moved) {
             self.trim_at = self.now.checked_add(TRIM_AFTER);
+            // The backlog may have been the application's, where nobody sees it end.
+            self.shed_spare();
         } else {
             self.trim_at = None;
             self.decoder.input().trim();

@@ -76,9 +76,19 @@ impl Spent {
 
     /// Keeps no more than is kept in the long run.
     pub(super) fn shed(&mut self) {
-        while self.has_too_many() {
-            self.forget_oldest();
-        }
+        let (mut free, mut free_bytes, mut bytes) = (0, 0, 0);
+        self.blocks.retain(|block| {
+            let mut stays = true;
+            if block.is_free() {
+                free += 1;
+                free_bytes += block.size;
+                stays = free <= FREE_MAX && free_bytes <= FREE_BYTES;
+            }
+            bytes += if stays { block.size } else { 0 };
+            stays
+        });
+        self.bytes = bytes;
+        self.blocks.shrink_to(2 * FREE_MAX);
     }
 
     fn has_too_many(&self) -> bool {
@@ -152,6 +162,13 @@ mod tests {
         drop(bodies);
         spent.shed();
         assert_eq!(spent.blocks.len(), FREE_MAX);
+        // Whichever ones are in use.
+        let (mut bodies, mut spent) = held(500);
+        let kept = [bodies[0].clone(), bodies[FREE_MAX].clone()];
+        bodies.clear();
+        spent.shed();
+        assert_eq!(spent.blocks.len(), FREE_MAX + kept.len());
+        assert_eq!(spent.bytes, spent.blocks.len() * SIZE);
     }
 
     #[test]
