@@ -455,12 +455,12 @@ impl EventHandler for Session {
 
     fn on_ready(&self, io: &mut Reactor, ready: Readiness) {
         let mut state = self.lock();
-        if let Link::Connecting { .. } = state.link
-            && ready.is_writable()
-        {
-            self.connect_finished(&mut state, io);
-        }
-        if let Link::Up(up) = &mut state.link {
+        let succeeded = match state.link {
+            Link::Connecting { .. } if ready.is_writable() => self.connect_finished(&mut state, io),
+            _ => true,
+        };
+        // What became of an attempt that failed says nothing of the one behind it, which may be up already.
+        if succeeded && let Link::Up(up) = &mut state.link {
             up.readable |= ready.is_readable();
             up.writable |= ready.is_writable();
             up.hung_up |= ready.is_hangup();

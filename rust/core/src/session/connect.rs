@@ -156,20 +156,23 @@ impl Session {
         Ok(())
     }
 
-    /// The connecting stream became writable: either it is up or it failed.
-    pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) {
+    /// The connecting stream became writable: either it is up, which is true, or it failed.
+    pub(super) fn connect_finished(&self, state: &mut State, io: &mut Reactor) -> bool {
         let Link::Connecting {
             mut stream,
             proxy,
             deadline,
         } = std::mem::replace(&mut state.link, Link::Idle)
         else {
-            return;
+            return false;
         };
-        match stream.take_error() {
+        let result = stream.take_error();
+        let succeeded = result.is_ok();
+        match result {
             Ok(()) => self.connected(state, io, stream, proxy, deadline),
             Err(error) => self.connect_failed(state, io, stream, &error.into()),
         }
+        succeeded
     }
 
     fn connect_failed(&self, state: &mut State, io: &mut Reactor, stream: Stream, error: &Error) {

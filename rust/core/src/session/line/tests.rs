@@ -1,7 +1,7 @@
 //! A session whose socket, whose waiting thread and whose peer are all in the test's hand.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
@@ -11,6 +11,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use self::raw::COMMAND;
 use super::*;
+use crate::error::Result;
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::options::{ContextOptions, Options};
 use crate::patterns::DropReason;
@@ -19,7 +20,7 @@ use crate::port::{Origin, SocketPort};
 use crate::registry::{ContextUser, Registry};
 use crate::session::Seed;
 use crate::sys::poll::{self, Ready};
-use crate::transports;
+use crate::transports::{self, Listen, Opening, Target, Targets, Transport};
 
 #[path = "../../../../../tests/common/raw.rs"]
 #[allow(dead_code)]
@@ -73,6 +74,42 @@ impl PipeOwner for Near {
     }
 }
 
+/// As tcp, with commas between addresses: a name that has all of them.
+struct SeveralAddresses;
+
+fn tcp() -> &'static dyn Transport {
+    transports::find("tcp").unwrap()
+}
+
+impl Transport for SeveralAddresses {
+    fn scheme(&self) -> &'static str {
+        tcp().scheme()
+    }
+
+    fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()> {
+        tcp().check(address, socket, bind)
+    }
+
+    fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>> {
+        tcp().listen(address, options)
+    }
+
+    fn targets(&self, addresses: &str, options: &Options) -> Result<Targets> {
+        let mut all = Vec::new();
+        for address in addresses.split(',') {
+            match tcp().targets(address, options)? {
+                Targets::Ready(targets) => all.extend(targets),
+                Targets::Resolve(_) => panic!("{address} is a name"),
+            }
+        }
+        Ok(Targets::Ready(all))
+    }
+
+    fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
+        tcp().open(target, options)
+    }
+}
+
 struct Rig {
     registry: Arc<Registry>,
     session: Arc<Session>,
@@ -85,6 +122,14 @@ struct Rig {
 impl Rig {
     /// A PULL socket's session that connects to the test.
     fn new(set: impl FnOnce(&mut Options)) -> Rig {
+        Rig::with_addresses(set, |test| test.to_string())
+    }
+
+    /// One that connects to the first of several addresses, of which the test's is one, that does not refuse.
+    fn with_addresses(
+        set: impl FnOnce(&mut Options),
+        addresses: impl FnOnce(SocketAddr) -> String,
+    ) -> Rig {
         let (sender, events) = mpsc::channel();
         let near = Arc::new(Near {
             events: sender,
@@ -109,9 +154,8 @@ impl Rig {
             source: 0,
             peer_name: None,
         };
-        let address = listener.local_addr().unwrap().to_string();
-        let tcp = transports::find("tcp").unwrap();
-        let (session, pipe) = Session::connecting(seed, tcp, &address);
+        let addresses = addresses(listener.local_addr().unwrap());
+        let (session, pipe) = Session::connecting(seed, &SeveralAddresses, &addresses);
         let pipe = pipe.unwrap();
         pipe.set_owner(near.clone(), PipeId(1));
         session.start();
@@ -273,5 +317,20 @@ fn who_does_not_wait_takes_in_what_lies_between_two_waits() {
         assert!(!rig.session.take_in());
         assert_eq!(rig.receive(), "news");
     }
+    rig.end();
+}
+
+#[test]
+fn the_end_of_an_attempt_is_not_that_of_the_next() {
+    let rig = Rig::with_addresses(
+        |_| (),
+        |test| {
+            let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+            format!("{},{test}", nobody.local_addr().unwrap())
+        },
+    );
+    let _peer = rig.accept();
+    // Not to be had if it is taken for hung up, as the first attempt was.
+    rig.loan();
     rig.end();
 }
