@@ -29,6 +29,8 @@ pub(crate) struct Signal {
     /// opposite directions, the later one must win for both.
     level: Mutex<()>,
     fd: OnceLock<EventFd>,
+    /// Who waits for this alone, but hears an alarm meanwhile.
+    alarmed: AtomicU32,
     /// Where somebody waits for a descriptor of its own beside this, and what wakes it.
     lookout: Lookout,
     bell: OnceLock<EventFd>,
@@ -164,6 +166,7 @@ impl Signal {
             raised: AtomicBool::new(false),
             level: Mutex::new(()),
             fd: OnceLock::new(),
+            alarmed: AtomicU32::new(0),
             lookout: Lookout::new(),
             bell: OnceLock::new(),
         }
@@ -219,6 +222,7 @@ impl Signal {
     /// Whether anybody else than the thread beside a descriptor is to hear of the next [`wake`](Self::wake).
     pub(crate) fn has_others(&self) -> bool {
         self.wait.waiters.load(Ordering::Relaxed) > 0
+            || self.alarmed.load(Ordering::Relaxed) > 0
             || self.watched.load(Ordering::Relaxed) > 0
             || self.has_descriptor()
     }
@@ -228,7 +232,10 @@ impl Signal {
         let Some(alarm) = poll::alarm() else {
             return self.wait_deaf(ticket, deadline);
         };
-        match self.wait_beside(ticket, alarm, deadline) {
+        self.alarmed.fetch_add(1, Ordering::SeqCst);
+        let beside = self.wait_beside(ticket, alarm, deadline);
+        self.alarmed.fetch_sub(1, Ordering::SeqCst);
+        match beside {
             Beside::Ready => Woken::Interrupted,
             Beside::Woken(woken) => woken,
             Beside::Impossible => {

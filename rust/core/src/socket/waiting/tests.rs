@@ -9,7 +9,7 @@ use zeroxide_proto::socket_type::SocketType;
 use super::*;
 use crate::context::Context;
 use crate::error::ErrorKind;
-use crate::signal::Signal;
+use crate::signal::{Signal, interrupted_by};
 use crate::socket::{Socket, Wait};
 use crate::sys::eventfd::EventFd;
 use crate::watcher::Watcher;
@@ -224,4 +224,23 @@ fn what_is_there_at_once_is_no_reason_to_look_for_longer() {
         assert!(!core.patience.is_worth_it());
         assert!(core.patience.is_worth_it());
     }
+}
+
+#[test]
+fn who_waits_with_an_alarm_is_one_of_the_others() {
+    let (_context, pull) = pull();
+    let core = pull.core().arc().unwrap();
+    let quiet = EventFd::new().unwrap();
+    let other = std::thread::spawn({
+        let (core, ticket) = (core.clone(), core.signal.ticket());
+        move || interrupted_by(quiet.as_fd(), || core.signal.wait(ticket, None))
+    });
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !core.signal.has_others() {
+        assert!(Instant::now() < patience, "a connection would stay lent");
+        std::thread::yield_now();
+    }
+    core.signal.wake();
+    assert_eq!(other.join().unwrap(), Woken::Notified);
+    assert!(!core.signal.has_others());
 }
