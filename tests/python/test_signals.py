@@ -270,6 +270,54 @@ def test_what_a_handler_sets_stays(zmq, dealer, wakeup):
 
 
 @pytest.mark.zeroxide_only
+@pytest.mark.parametrize("leaves", ["its own", "none"])
+def test_signals_are_heard_behind_a_handler_that_sets_a_descriptor(zmq, dealer, wakeup, leaves):
+    """As an event loop does that runs in a handler, and ends there."""
+    _, written = wakeup
+    signal.set_wakeup_fd(-1)
+    handled = threading.Event()
+
+    def handler(number, frame):
+        signal.set_wakeup_fd(written.fileno())
+        if leaves == "none":
+            signal.set_wakeup_fd(-1)
+        handled.set()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            Background(lambda: handled.wait() and interrupt_soon())
+            dealer.recv()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.zeroxide_only
+def test_a_full_wakeup_descriptor_is_complained_of_only_if_it_was(zmq):
+    script = start_script(
+        zmq.__name__,
+        """
+        import signal, socket
+        heard, written = ends = socket.socketpair()
+        for end in ends:
+            end.setblocking(False)
+        signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
+        zmq.Context().socket(zmq.DEALER).poll(120)
+        try:
+            while True:
+                written.send(bytes(1000))
+        except BlockingIOError:
+            pass
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.raise_signal(signal.SIGALRM)
+        """,
+    )
+    _, errors = finish_script(script)
+    assert errors == ""
+
+
+@pytest.mark.zeroxide_only
 def test_a_child_does_not_tell_its_parent(zmq):
     """Forked by a thread while the main thread waits: in the child the descriptor is nobody's."""
     script = start_script(

@@ -62,6 +62,23 @@ impl Wire {
         })
     }
 
+    /// Has Python write to it, unless the program has a wakeup descriptor of its own. What there was before.
+    fn lend(&self, py: Python<'_>) -> Option<RawFd> {
+        let ours = self.written.as_raw_fd();
+        let before = set_wakeup_fd(py, ours).ok()?;
+        if before == ours || before == NONE {
+            return Some(before);
+        }
+        let _ = set_wakeup_fd(py, before);
+        // What came in between was meant for the program, which may tell signals by these bytes.
+        let strays = self.take();
+        if !strays.is_empty() {
+            let os = py.import(intern!(py, "os")).ok()?;
+            let _ = os.call_method1(intern!(py, "write"), (before, strays.as_slice()));
+        }
+        None
+    }
+
     /// What was written since the last call.
     fn take(&self) -> Vec<u8> {
         let mut taken = Vec::new();
@@ -76,22 +93,17 @@ impl<'py> Alarm<'py> {
     /// To be followed by a look for signals: what came before is not heard.
     pub(crate) fn set(py: Python<'py>) -> Option<Alarm<'py>> {
         let wire = Wire::mine().ok()?;
-        let ours = wire.written.as_raw_fd();
         wire.take();
-        let before = set_quiet_wakeup_fd(py, ours).ok()?;
-        let own = before != ours;
-        if own && before != NONE {
-            let _ = set_wakeup_fd(py, before);
-            // What came in between was meant for the program, which may tell signals by these bytes.
-            let strays = wire.take();
-            if !strays.is_empty() {
-                let os = py.import(intern!(py, "os")).ok()?;
-                let _ = os.call_method1(intern!(py, "write"), (before, strays.as_slice()));
-            }
-            return None;
-        }
+        let own = wire.lend(py)? == NONE;
         SET.store(true, Ordering::Relaxed);
         Some(Alarm { py, wire, own })
+    }
+
+    /// Whether it still is: a signal handler may have set a descriptor of its own, or none.
+    pub(crate) fn is_set(&self) -> bool {
+        // Over a fork the wire stays with the parent.
+        self.wire.generation == generation()
+            && self.wire.lend(self.py) == Some(self.wire.written.as_raw_fd())
     }
 
     /// Without the GIL; a signal ends all waits in `work`.
@@ -132,25 +144,14 @@ pub(crate) fn forget(py: Python<'_>) {
 
 const NONE: RawFd = -1;
 
+/// Bytes that nobody has read yet are alarm enough: Python shall not complain that there is no room for more. It does not
+/// tell whether the program has asked it to, and what belongs to the program is given back like this, too.
 fn set_wakeup_fd(py: Python<'_>, fd: RawFd) -> PyResult<RawFd> {
-    set_wakeup_fd_with(py, fd, None)
-}
-
-/// As [`set_wakeup_fd`] for a descriptor on which bytes that nobody has read yet are alarm enough.
-fn set_quiet_wakeup_fd(py: Python<'_>, fd: RawFd) -> PyResult<RawFd> {
     let arguments = PyDict::new(py);
     arguments.set_item(intern!(py, "warn_on_full_buffer"), false)?;
-    set_wakeup_fd_with(py, fd, Some(&arguments))
-}
-
-fn set_wakeup_fd_with(
-    py: Python<'_>,
-    fd: RawFd,
-    arguments: Option<&Bound<'_, PyDict>>,
-) -> PyResult<RawFd> {
     // What `signal` takes it from: built in, so that no line of Python runs in here, and no signal handler with it, whose
     // exception would be lost.
     py.import(intern!(py, "_signal"))?
-        .call_method(intern!(py, "set_wakeup_fd"), (fd,), arguments)?
+        .call_method(intern!(py, "set_wakeup_fd"), (fd,), Some(&arguments))?
         .extract()
 }

@@ -96,6 +96,8 @@ pub(crate) fn wait<T: Send>(
             None => {}
         }
         py.check_signals()?;
+        // Otherwise it would not hear of the signals that come now.
+        alarm = alarm.filter(Alarm::is_set);
     }
 }
 
