@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::SockRef;
 use zeroxide::{Context, ContextOptions, Frame, Message, Socket, SocketType, Wait};
 
 const WARM_UP: Duration = Duration::from_millis(150);
@@ -138,10 +137,6 @@ fn raw_pull(task: &Task) {
 
 fn raw_push(task: &Task) {
     let mut stream = raw_connected(task);
-    // As our own are set up, and quicker for it: a floor is what the kernel does at its best.
-    SockRef::from(&stream)
-        .set_tcp_notsent_lowat(128 * 1024)
-        .expect("a tcp connection");
     let buffer = vec![0; task.size];
     while stream.write_all(&buffer).is_ok() {}
 }

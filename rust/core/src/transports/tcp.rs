@@ -18,11 +18,6 @@ use crate::options::{AddressFilter, Options};
 use crate::resolver::{self, HostPort, Job};
 use crate::sys::stream::adopt;
 
-/// How many bytes the kernel may hold beyond those that are on their way. A backlog waits above, in messages that count
-/// against the high-water mark; in the kernel it would be megabytes, out of the caches before the peer reads them. What
-/// is on its way has no such limit, however long the way is. Half of it left is when the kernel asks for more.
-const UNSENT_MAX: u32 = 128 * 1024;
-
 /// See the module text.
 pub(super) struct Tcp;
 
@@ -307,10 +302,8 @@ fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
 fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     // Batches are made above; the kernel holding back the last small segment would only add delay.
     socket.set_tcp_nodelay(true)?;
-    match options.sndbuf {
-        Some(size) => socket.set_send_buffer_size(size)?,
-        // A system that does not know this queues more, that is all.
-        None => drop(socket.set_tcp_notsent_lowat(UNSENT_MAX)),
+    if let Some(size) = options.sndbuf {
+        socket.set_send_buffer_size(size)?;
     }
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;

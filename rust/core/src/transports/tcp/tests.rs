@@ -324,23 +324,6 @@ fn options_reach_the_socket_on_both_sides() {
 }
 
 #[test]
-fn the_kernel_holds_little_that_is_not_sent_unless_it_is_told_how_much() {
-    let mut options = options();
-    let plain = SockRef::from(&Socket::new(Domain::IPV4, Type::STREAM, None).unwrap())
-        .tcp_notsent_lowat()
-        .unwrap();
-    for (sndbuf, expected) in [(None, UNSENT_MAX), (Some(50_000), plain)] {
-        options.sndbuf = sndbuf;
-        let listener = listen("127.0.0.1:0", &options).unwrap();
-        let near = connect(&address(&*listener), &options).unwrap();
-        for stream in [near, accept(&*listener)] {
-            let unsent = SockRef::from(&stream.fd).tcp_notsent_lowat().unwrap();
-            assert_eq!(unsent, expected);
-        }
-    }
-}
-
-#[test]
 fn a_device_is_used_and_one_that_is_none_says_so() {
     let mut options = options();
     options.bind_to_device = "lo".into();
