@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-LENGTHS = [1, 69, 70, 255, 256, 1024, 4096, 4097, 12287, 12288]
+LENGTHS = [1, 69, 70, 255, 256, 1024, 1025, 4096, 12287, 12288]
 
 
 def body(number):

@@ -4,8 +4,7 @@
 //! both would want the allocator's lock, and a backlog would leave it with a great many small holes. So bodies share a
 //! block, and blocks that nobody uses any more are filled again, because fresh ones cost page faults.
 //!
-//! A body that outlives the others of its block keeps all of it. So blocks are small as long as what was sent is soon
-//! gone, and only grow while there is a backlog.
+//! A body that outlives the others of its block keeps all of it, so blocks are small.
 
 use std::collections::VecDeque;
 
@@ -14,40 +13,26 @@ use bytes::BytesMut;
 use crate::frame::{Frame, INLINE_MAX};
 
 /// Longer bodies have a block of their own.
-const SHARED_MAX: usize = 4 * 1024;
-/// A block has room for at least so many bodies like the one it is made for.
-const SHARERS: usize = 4;
-const BLOCK_MIN: usize = 4 * 1024;
-const BLOCK_MAX: usize = 16 * 1024;
+const SHARED_MAX: usize = 1024;
+const BLOCK: usize = 4 * 1024;
 /// How many blocks are kept for filling them again, as many bytes as a thousand messages of 1 KiB that wait, and another
 /// thousand.
-const SPENT_MAX: usize = 128;
-
-const _: () = assert!(SHARERS * SHARED_MAX <= BLOCK_MAX);
+const SPENT_MAX: usize = 512;
 
 /// Makes frames with copies of bodies.
 #[derive(Debug)]
 pub struct Copies {
     /// Where the next body goes: what is left of the block, and how much that was.
-    block: Block,
-    /// How large the next block will be.
-    size: usize,
+    block: BytesMut,
     /// Handles on earlier blocks, oldest first.
-    spent: VecDeque<Block>,
-}
-
-#[derive(Debug)]
-struct Block {
-    rest: BytesMut,
-    size: usize,
+    spent: VecDeque<BytesMut>,
 }
 
 impl Copies {
-    /// Allocates nothing before it is used.
+    /// Begins with one block.
     pub fn new() -> Copies {
         Copies {
-            block: Block::new(0),
-            size: BLOCK_MIN,
+            block: BytesMut::with_capacity(BLOCK),
             spent: VecDeque::new(),
         }
     }
@@ -64,41 +49,34 @@ impl Copies {
         if !Copies::takes(body.len()) {
             return Frame::copy_from(body);
         }
-        if self.block.rest.capacity() < body.len() {
-            self.next_block(SHARERS * body.len());
+        if self.block.capacity() < body.len() {
+            self.next_block();
         }
-        self.block.rest.extend_from_slice(body);
-        Frame::shared(self.block.rest.split().freeze())
+        self.block.extend_from_slice(body);
+        Frame::shared(self.block.split().freeze())
     }
 
-    /// Goes on to a block of at least this size, an old one if possible.
+    /// Goes on to another block, one that was filled before if possible.
     #[cold]
-    fn next_block(&mut self, least: usize) {
-        let mut full = std::mem::replace(&mut self.block, Block::new(0));
-        let old = if full.is_free() {
+    fn next_block(&mut self) {
+        let mut full = std::mem::take(&mut self.block);
+        self.block = if is_free(&mut full) {
             // Nothing waits: this one will do, and fewer of them.
-            self.size = BLOCK_MIN.max(self.size / 2);
             self.spent.pop_front();
-            Some(full)
-        } else if self.spent.front_mut().is_some_and(Block::is_free) {
-            let oldest = self.spent.pop_front();
+            full
+        } else if self.spent.front_mut().is_some_and(is_free) {
             self.spent.push_back(full);
-            oldest
+            self.spent.pop_front().unwrap_or_default()
         } else {
-            self.size = BLOCK_MAX.min(self.size * 2);
             self.keep(full);
-            None
+            BytesMut::with_capacity(BLOCK)
         };
-        let size = self.size.max(least);
-        self.block = old
-            .filter(|old| (least..=2 * size).contains(&old.size))
-            .unwrap_or_else(|| Block::new(size));
     }
 
     /// Keeps a handle on a block in use, if there are not too many yet: then the oldest ones are free the soonest.
-    fn keep(&mut self, full: Block) {
+    fn keep(&mut self, full: BytesMut) {
         if self.spent.len() == SPENT_MAX {
-            if !self.spent[SPENT_MAX / 2].is_free() {
+            if !is_free(&mut self.spent[SPENT_MAX / 2]) {
                 return;
             }
             // Somebody keeps the oldest, while others come and go.
@@ -114,16 +92,9 @@ impl Default for Copies {
     }
 }
 
-impl Block {
-    fn new(size: usize) -> Block {
-        let rest = BytesMut::with_capacity(size);
-        Block { rest, size }
-    }
-
-    /// Whether all bodies that it held are gone; then it has room for others.
-    fn is_free(&mut self) -> bool {
-        self.rest.try_reclaim(self.size)
-    }
+/// Whether all bodies that a block held are gone; then it has room for others.
+fn is_free(block: &mut BytesMut) -> bool {
+    block.try_reclaim(BLOCK)
 }
 
 #[cfg(test)]
@@ -171,17 +142,13 @@ mod tests {
     #[test]
     fn what_is_gone_is_written_over() {
         let mut copies = Copies::new();
-        assert_eq!(distinct(places(&mut copies, 0, 1000)), SHARERS);
+        assert_eq!(distinct(places(&mut copies, 0, 1000)), BLOCK / BODY.len());
         // A thousand wait: the places of another thousand at most are used, again and again.
         let lagging = places(&mut copies, 1000, 100_000);
         assert!(distinct(lagging[10_000..].to_vec()) <= 2100);
         // They are gone, and so are the blocks.
         places(&mut copies, 0, 10_000);
         assert_eq!(copies.spent.len(), 0);
-        assert_eq!(
-            (copies.size, copies.block.size),
-            (BLOCK_MIN, SHARERS * BODY.len())
-        );
     }
 
     #[test]
@@ -196,16 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_grow_only_while_there_is_a_backlog() {
+    fn handles_are_bounded() {
         let mut copies = Copies::new();
-        let sizes = |copies: &Copies| (copies.block.size, copies.spent.len());
-        places(&mut copies, 3, 1000);
-        assert_eq!(sizes(&copies).0, SHARERS * BODY.len());
         let backlog: Vec<Frame> = (0..10_000).map(|_| copies.frame(&BODY)).collect();
-        assert_eq!(sizes(&copies), (BLOCK_MAX, SPENT_MAX));
+        assert_eq!(copies.spent.len(), SPENT_MAX);
         drop(backlog);
-        // Long ones do not fill blocks that short ones left.
-        let long = copies.frame(&[1; SHARED_MAX]);
-        assert_eq!(long[..], [1; SHARED_MAX]);
     }
 }
