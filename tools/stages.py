@@ -405,6 +405,8 @@ def main() -> int:
     stages = [
         s for s in TARGETS[arguments.target] if not arguments.only or s.name in arguments.only
     ]
+    # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return run(stages, Runner(everything=arguments.target == "test-all"))
 
 

@@ -19,9 +19,12 @@ def bound(kind):
     socket = context.socket(kind)
     return socket, f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
 
+feeders = []  # a socket that nobody has is closed, and forgets what it has not sent
+
 def feeding(bodies):
     push, endpoint = bound(zmq.PUSH)
     push.linger = 0
+    feeders.append(push)
     def feed():
         push.send_batch(bodies)
         push.send(b"END")
