@@ -10,7 +10,9 @@ import argparse
 import importlib.util
 import json
 import sys
+import tempfile
 import time
+import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,6 +48,15 @@ SMOKE = Settings(repetitions=1, seconds=0.05, other_repetitions=1, other_seconds
 
 def main() -> int:
     arguments = parse()
+    if arguments.before is None:
+        return measure(arguments, None)
+    with tempfile.TemporaryDirectory(prefix="zeroxide-before-") as folder:
+        zipfile.ZipFile(arguments.before).extractall(folder)
+        return measure(arguments, f"{OURS}@{folder}")
+
+
+def measure(arguments: argparse.Namespace, before: str | None) -> int:
+    """Runs the cases; `before` is another build of ours, to be interleaved with this one."""
     settings = settings_of(arguments)
     cases = [
         case
@@ -55,6 +66,8 @@ def main() -> int:
         and (case.issue or arguments.table != "issue")
     ]
     names = arguments.modules or modules_here(arguments.smoke or arguments.table == "issue")
+    if before is not None:
+        names.insert(-1, before)
     labels = labels_of(names)
     modules = dict(zip(labels, names, strict=True))
     rows: list[Row] = []
@@ -69,7 +82,8 @@ def main() -> int:
         progress.show(case.name)
         mine = modules
         if not (case.issue or arguments.modules):  # the first rival is the one not to be worse than
-            mine = {label: modules[label] for label in dict.fromkeys((labels[0], labels[-1]))}
+            compared = [*labels[:1], *(["before"] if before else []), labels[-1]]
+            mine = {label: modules[label] for label in dict.fromkeys(compared)}
         runs = interleave(case, mine, settings, arguments.retries)
         runs |= {label: [] for label in labels if label not in runs}
         runs_of[f"{case.group}: {case.name}"] = runs = {label: runs[label] for label in labels}
@@ -158,6 +172,7 @@ def modules_here(first_rival_only: bool) -> list[str]:
 def labels_of(modules: list[str]) -> list[str]:
     """What the table calls the modules; one against itself is told apart by a number."""
     names = ["pyzmq" if module == "zmq" else module for module in modules]
+    names = ["before" if "@" in name else name for name in names]
     return [
         name if name not in names[:place] else f"{name} again" for place, name in enumerate(names)
     ]
@@ -181,6 +196,12 @@ def parse() -> argparse.Namespace:
         choices=["all", "issue"],
         default="all",
         help="issue: just the rows with a target of their own, against pyzmq, in a few minutes",
+    )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="WHEEL",
+        help="another build of zeroxide, interleaved with this one: what did a change cost?",
     )
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--seconds", type=float)

@@ -270,7 +270,7 @@ def splice(text: str, table: str, name: str = "bench") -> str:
 def machine(modules: list[str], others: dict[str, str] | None = None) -> dict[str, str]:
     """Versions of Python modules, and of `others` as they are given."""
     versions = dict(others or {})
-    for name in dict.fromkeys(modules):
+    for name in dict.fromkeys(name for name in modules if "@" not in name):
         module: Any = importlib.import_module(name)
         versions["pyzmq" if name == "zmq" else name] = str(module.__version__)
         if name == "zmq":

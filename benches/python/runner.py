@@ -28,8 +28,10 @@ class Part:
     """One measured process, spoken to in lines of JSON."""
 
     def __init__(self, module: str, part: str, parameters: dict[str, Any]) -> None:
+        name, _, folder = module.partition("@")  # a build that is not the installed one
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), module, part, json.dumps(parameters)],
+            [sys.executable, str(PROGRAM), name, part, json.dumps(parameters)],
+            env=os.environ | ({"PYTHONPATH": folder} if folder else {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
