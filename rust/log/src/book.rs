@@ -9,6 +9,10 @@ use crate::frame::{Origin, Role};
 /// The number of a batch that no other of its query follows: a write that has a name of its own.
 pub const ONLY_BATCH: u64 = i64::MAX as u64;
 
+/// Epochs of producers end below this: they are microseconds since 1970, or follow one that is. A greater one was never
+/// earned, and any other follows it.
+pub const EPOCH_END: u64 = 1 << 63;
+
 /// The last that a producer has in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Last {
@@ -68,7 +72,7 @@ impl Book {
 
     fn note_producer(&mut self, name: &Arc<str>, last: Last) {
         match self.producers.get_mut(name) {
-            Some(known) if last.epoch < known.epoch => {}
+            Some(known) if last.epoch < known.epoch && known.epoch < EPOCH_END => {}
             Some(known) => {
                 let seq = last.seq.max(known.seq);
                 *known = Last { seq, ..last };

@@ -44,7 +44,7 @@ mod snapshot;
 mod table;
 
 pub use batch::Batch;
-pub use book::{ONLY_BATCH, Published};
+pub use book::{EPOCH_END, ONLY_BATCH, Published};
 pub use builder::{BatchBuilder, Row};
 pub use columns::{MAX_BATCH, MAX_ROWS, fetched_schema};
 pub use error::{BatchError, LogError};

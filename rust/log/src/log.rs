@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::Batch;
-use crate::book::{Book, Published};
+use crate::book::{Book, EPOCH_END, Published};
 use crate::builder::BatchBuilder;
 use crate::error::{BatchError, LogError};
 use crate::frame::{MAX_NAME, Origin, Role};
@@ -222,7 +222,8 @@ impl Log {
         receive_time: i64,
     ) -> Result<(), LogError> {
         check_name(producer)?;
-        if self.epoch(producer).is_some_and(|known| epoch <= known) {
+        let known = self.epoch(producer).filter(|known| *known < EPOCH_END);
+        if known.is_some_and(|known| epoch <= known) {
             return Ok(());
         }
         let origin = Origin {

@@ -151,7 +151,11 @@ impl Producer {
                 }
                 None => None,
             };
-            let epoch = wall().max(spool.as_ref().map_or(0, |spool| spool.epoch() + 1));
+            let epoch = wall().max(
+                spool
+                    .as_ref()
+                    .map_or(0, |spool| spool.epoch().saturating_add(1)),
+            );
             let base = spool.as_ref().and_then(Spool::first_seq);
             let mut window = Window::new(epoch, base, now);
             if let Some(spool) = &spool {

@@ -22,7 +22,9 @@
 //! # The conversation of a producer
 //!
 //! It names itself and an epoch, a number that grows each time the producer is started, and is told what the log has of
-//! it. From then on an older epoch of that name is [`Code::Fenced`]. It appends batches of consecutive sequence numbers,
+//! it. From then on an older epoch of that name is [`Code::Fenced`]. So is one that is more than a day ahead of the
+//! collector's clock, unless it follows the last one closely (see [`EPOCH_STEP`]): it would shut out all later runs.
+//! A run that was not welcome yet takes an epoch behind the one that the refusal names. It appends batches of consecutive sequence numbers,
 //! several on their way at once within its [`Credit`]: rows and bytes that may be unacknowledged; one batch may be
 //! on its way however large it is, unless the credit is nothing. What is there already is acknowledged and dropped,
 //! what leaves a gap is refused with [`Code::Gap`] and the number that is expected: the producer goes on from there.
@@ -53,6 +55,10 @@ pub const TEXT_MAX: usize = 4096;
 
 /// The most topics in one fetch.
 pub const TOPICS_MAX: usize = 1024;
+
+/// By how much the epoch of a run may exceed the one that it follows, whatever clocks say. A run that was told which one
+/// that is goes ahead of it by something below this, so that two of them do not take the same.
+pub const EPOCH_STEP: u64 = 1 << 20;
 
 /// The most stored frames in one reply.
 pub const FRAMES_MAX: usize = 4096;
@@ -216,7 +222,8 @@ pub enum Reply {
         /// Why, for programs.
         code: Code,
         /// With [`Code::Gap`] the sequence number that is expected, with [`Code::Fenced`] the epoch that has taken over,
-        /// with [`Code::TooBig`] the limit; else 0.
+        /// or, if that is below the one that was given, the one that a new run should follow; with [`Code::TooBig`]
+        /// the limit; else 0.
         detail: u64,
         /// Why, for people.
         text: String,

@@ -704,3 +704,65 @@ fn closing_waits_for_nothing_but_what_is_on_its_way() {
     std::thread::spawn(move || done.send(collector.close()));
     is_done.recv_timeout(LONG).unwrap().unwrap();
 }
+
+#[test]
+fn a_name_outlives_an_epoch_that_no_clock_gives() {
+    let (dir, collector) = collector();
+    let mut stranger = Peer::of(&collector);
+    let mut peer = Peer::of(&collector);
+    let wall = 1_000_000 * std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    peer.hello("p", wall);
+    peer.append("p", wall, 0, &["a"]);
+    let years = 10 * 365 * 24 * 3600 * 1_000_000;
+    for epoch in [u64::MAX, u64::MAX - 1, wall + years] {
+        let (code, follow) = stranger.refused(hello("p", epoch));
+        assert_eq!(code, Code::Fenced);
+        assert!(follow < epoch, "{follow} is what an honest run can follow");
+        assert_eq!(stranger.refused(hello("fresh", epoch)).0, Code::Fenced);
+    }
+    peer.append("p", wall, 1, &["b"]);
+    // The next runs, here and after a restart.
+    assert_eq!(peer.hello("p", wall + 1), Some((wall + 1, 1)));
+    assert_eq!(peer.hello("fresh", wall), None);
+    assert_eq!(peer.refused(append("p", wall, 2, &["old"])).0, Code::Fenced);
+    collector.close().unwrap();
+    let collector = Collector::start(config(dir.path())).unwrap();
+    let mut peer = Peer::of(&collector);
+    assert_eq!(peer.hello("p", wall + 2), Some((wall + 2, 1)));
+    peer.append("p", wall + 2, 2, &["c"]);
+    assert_eq!(peer.values(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_log_with_an_epoch_that_nothing_can_follow_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let wall = 1_000_000 * std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let mut log = zeroxide_log::Log::open(dir.path(), zeroxide_log::LogConfig::default()).unwrap();
+    let origin = zeroxide_log::Origin {
+        producer: "p".into(),
+        epoch: u64::MAX,
+        first_seq: 0,
+        receive_time: 0,
+    };
+    log.append(&origin, &batch(&["a"])).unwrap();
+    log.close().unwrap();
+    let collector = Collector::start(config(dir.path())).unwrap();
+    let mut stale = Peer::of(&collector);
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", wall);
+    peer.append("p", wall, 1, &["b"]);
+    assert_eq!(
+        stale.refused(append("p", u64::MAX, 2, &["old"])).0,
+        Code::HelloFirst
+    );
+    assert_eq!(stale.refused(hello("p", u64::MAX)).0, Code::Fenced);
+    let image = crash_image(dir.path());
+    collector.close().unwrap();
+    for dir in [image.path(), dir.path()] {
+        let collector = Collector::start(config(dir)).unwrap();
+        let mut peer = Peer::of(&collector);
+        assert_eq!(peer.refused(hello("p", wall - 1)), (Code::Fenced, wall));
+        assert_eq!(peer.hello("p", wall + 1), Some((wall + 1, 1)));
+        assert_eq!(peer.values(), ["a", "b"]);
+    }
+}

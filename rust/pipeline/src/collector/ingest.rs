@@ -5,14 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use zeroxide_log::EPOCH_END;
 
-use crate::wire::{Code, Credit};
+use crate::wire::{Code, Credit, EPOCH_STEP};
 
 /// How long a producer may be silent before its session can be given to another one.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Looking for idle sessions takes a pass over all of them: not for every HELLO of a flood.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How far ahead of this machine's clock the epoch of a producer may be, in microseconds: a day, for clocks that are not
+/// set well. What is beyond would shut out every run whose clock is right.
+const AHEAD: u64 = 24 * 3600 * 1_000_000;
 
 /// What may be on its way in all sessions together, and how many there may be.
 #[derive(Clone, Copy, Debug)]
@@ -108,21 +113,32 @@ impl Sessions {
         }
     }
 
-    /// A run of a producer begins, or has come back. `logged` is the epoch and the sequence number of its last row.
+    /// A run of a producer begins, or has come back. `logged` is the epoch and the sequence number of its last row, `wall`
+    /// the time in microseconds since 1970.
     pub fn handle_hello(
         &mut self,
         producer: &str,
         hello: Hello,
         logged: Option<(u64, Option<u64>)>,
+        wall: u64,
         now: Instant,
     ) -> Result<(), Refusal> {
         let (current, known) = match self.by_name.get(producer) {
             Some(session) => (Some(session.epoch), session.last()),
             None => (None, None),
         };
-        let newest = current.max(logged.map(|(epoch, _)| epoch));
+        // A log of earlier versions may have an epoch that no clock gives, and that nothing could follow.
+        let logged_epoch = logged.map(|(epoch, _)| epoch);
+        let newest = current.max(logged_epoch.filter(|epoch| *epoch < EPOCH_END));
         if let Some(newest) = newest.filter(|newest| hello.epoch < *newest) {
             return Err(fenced(producer, hello.epoch, newest));
+        }
+        let follow = newest.unwrap_or_default();
+        let most = wall
+            .saturating_add(AHEAD)
+            .max(follow.saturating_add(EPOCH_STEP));
+        if hello.epoch > most.min(EPOCH_END - 1) {
+            return Err(too_far_ahead(producer, hello.epoch, follow.max(wall)));
         }
         if current.is_none() && self.by_name.len() >= self.limits.sessions {
             self.sweep(now);
@@ -253,6 +269,16 @@ pub(super) struct Rows {
     pub count: usize,
 }
 
+/// Not of a clock that is right. Who has not begun yet takes an epoch that follows `follow`, which is below its own: that
+/// tells this from being fenced.
+fn too_far_ahead(producer: &str, epoch: u64, follow: u64) -> Refusal {
+    let text = format!(
+        "epoch {epoch} of producer {producer:?} lies more than a day ahead of the collector's clock, at {follow}: set the \
+         clocks of both machines, and start the producer again"
+    );
+    Refusal::new(Code::Fenced, follow, text)
+}
+
 fn fenced(producer: &str, epoch: u64, newest: u64) -> Refusal {
     let text = format!(
         "epoch {epoch} of producer {producer:?} is over: another process has taken over its name with epoch {newest}"
@@ -273,6 +299,9 @@ mod tests {
             },
         })
     }
+
+    /// A clock of 2026.
+    const WALL: u64 = 1_790_000_000_000_000;
 
     fn hello(epoch: u64, next_seq: u64) -> Hello {
         Hello {
@@ -307,7 +336,7 @@ mod tests {
         let mut sessions = sessions(10);
         assert_eq!(admit(&mut sessions, 1, 0, 5), Err(Code::HelloFirst));
         sessions
-            .handle_hello("p", hello(1, 0), None, Instant::now())
+            .handle_hello("p", hello(1, 0), None, WALL, Instant::now())
             .unwrap();
         assert_eq!(admit(&mut sessions, 1, 0, 5), fresh(0));
         assert_eq!(
@@ -328,15 +357,16 @@ mod tests {
     fn a_newer_epoch_fences_the_older_one() {
         let mut sessions = sessions(10);
         sessions
-            .handle_hello("p", hello(3, 0), Some((2, Some(7))), Instant::now())
+            .handle_hello("p", hello(3, 0), Some((2, Some(7))), WALL, Instant::now())
             .unwrap();
         assert_eq!(admit(&mut sessions, 2, 8, 1), Err(Code::Fenced));
         assert_eq!(admit(&mut sessions, 3, 8, 1), fresh(0));
         let refusal = sessions
-            .handle_hello("p", hello(2, 0), None, Instant::now())
+            .handle_hello("p", hello(2, 0), None, WALL, Instant::now())
             .unwrap_err();
         assert_eq!((refusal.code, refusal.detail), (Code::Fenced, 3));
-        let refusal = sessions.handle_hello("q", hello(4, 0), Some((5, None)), Instant::now());
+        let refusal =
+            sessions.handle_hello("q", hello(4, 0), Some((5, None)), WALL, Instant::now());
         assert_eq!(refusal.unwrap_err().code, Code::Fenced, "after a restart");
     }
 
@@ -344,7 +374,7 @@ mod tests {
     fn a_producer_goes_on_where_it_was_acknowledged_elsewhere() {
         let mut sessions = sessions(10);
         sessions
-            .handle_hello("p", hello(1, 500), None, Instant::now())
+            .handle_hello("p", hello(1, 500), None, WALL, Instant::now())
             .unwrap();
         assert_eq!(admit(&mut sessions, 1, 501, 1), Err(Code::Gap));
         assert_eq!(admit(&mut sessions, 1, 500, 1), fresh(0));
@@ -354,7 +384,7 @@ mod tests {
         );
         // An older log, as from a backup: what it misses is gone.
         sessions
-            .handle_hello("p", hello(2, 500), Some((1, Some(9))), Instant::now())
+            .handle_hello("p", hello(2, 500), Some((1, Some(9))), WALL, Instant::now())
             .unwrap();
         assert_eq!(admit(&mut sessions, 2, 500, 1), fresh(0));
     }
@@ -365,10 +395,10 @@ mod tests {
         let start = Instant::now();
         let later = start + IDLE;
         sessions
-            .handle_hello("a", hello(1, 0), None, start)
+            .handle_hello("a", hello(1, 0), None, WALL, start)
             .unwrap();
         sessions
-            .handle_hello("b", hello(1, 0), None, later)
+            .handle_hello("b", hello(1, 0), None, WALL, later)
             .unwrap();
         assert_eq!(
             sessions.credit(),
@@ -378,13 +408,13 @@ mod tests {
             }
         );
         sessions
-            .handle_hello("b", hello(2, 0), None, later)
+            .handle_hello("b", hello(2, 0), None, WALL, later)
             .unwrap();
         sessions
-            .handle_hello("c", hello(1, 0), None, later)
+            .handle_hello("c", hello(1, 0), None, WALL, later)
             .unwrap();
         assert!(sessions.get_mut("a").is_none(), "was idle for longest");
-        let refusal = sessions.handle_hello("d", hello(1, 0), None, later);
+        let refusal = sessions.handle_hello("d", hello(1, 0), None, WALL, later);
         assert_eq!(refusal.unwrap_err().code, Code::TooMany);
     }
 
@@ -392,12 +422,47 @@ mod tests {
     fn what_was_rolled_back_is_expected_again() {
         let mut sessions = sessions(10);
         let now = Instant::now();
-        sessions.handle_hello("p", hello(1, 0), None, now).unwrap();
+        sessions
+            .handle_hello("p", hello(1, 0), None, WALL, now)
+            .unwrap();
         sessions.on_appended("p", 10);
         sessions.on_rolled_back(|_| Some(3));
         assert_eq!(admit(&mut sessions, 1, 10, 1), Err(Code::Gap));
         assert_eq!(admit(&mut sessions, 1, 4, 1), fresh(0));
         sessions.on_rolled_back(|_| None);
         assert_eq!(admit(&mut sessions, 1, 4, 1), Err(Code::HelloFirst));
+    }
+
+    #[test]
+    fn an_epoch_that_no_clock_gives_shuts_nobody_out() {
+        let mut sessions = sessions(10);
+        let now = Instant::now();
+        let years = 10 * 365 * AHEAD;
+        let mut say = |epoch, logged| {
+            sessions
+                .handle_hello("p", hello(epoch, 0), logged, WALL, now)
+                .map_err(|refusal| (refusal.code, refusal.detail))
+        };
+        for epoch in [u64::MAX, EPOCH_END, WALL + years, WALL + AHEAD + 1] {
+            assert_eq!(say(epoch, None), Err((Code::Fenced, WALL)));
+        }
+        assert_eq!(say(WALL, None), Ok(()));
+        assert_eq!(say(u64::MAX, None), Err((Code::Fenced, WALL)));
+        assert_eq!(say(WALL + AHEAD, None), Ok(()), "a clock set badly");
+        assert_eq!(say(WALL, None), Err((Code::Fenced, WALL + AHEAD)));
+        assert_eq!(say(WALL + AHEAD + EPOCH_STEP, None), Ok(()), "follows it");
+        assert_eq!(say(WALL + AHEAD + EPOCH_STEP, None), Ok(()), "is back");
+
+        // From a log of earlier versions.
+        let mut say = |name, epoch, logged| {
+            sessions
+                .handle_hello(name, hello(epoch, 0), Some((logged, Some(4))), WALL, now)
+                .map_err(|refusal| (refusal.code, refusal.detail))
+        };
+        assert_eq!(say("q", WALL, u64::MAX), Ok(()));
+        assert_eq!(say("q", u64::MAX, u64::MAX), Err((Code::Fenced, WALL)));
+        let future = WALL + years;
+        assert_eq!(say("r", WALL, future), Err((Code::Fenced, future)));
+        assert_eq!(say("r", future + EPOCH_STEP, future), Ok(()));
     }
 }

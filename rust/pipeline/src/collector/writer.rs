@@ -142,9 +142,9 @@ impl Writer {
             next_seq,
             route: asked.route.clone(),
         };
-        if let Err(refusal) = self
-            .sessions
-            .handle_hello(producer, hello, logged, Instant::now())
+        if let Err(refusal) =
+            self.sessions
+                .handle_hello(producer, hello, logged, wall(), Instant::now())
         {
             return self.outbox.refuse(&asked, refusal);
         }
@@ -477,11 +477,16 @@ impl Writer {
 
     /// The clock, which does not go back.
     fn receive_time(&mut self) -> i64 {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         self.received = self.received.max(now);
         self.received
     }
+}
+
+/// Microseconds since 1970.
+fn wall() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

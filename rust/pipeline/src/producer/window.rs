@@ -28,7 +28,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::wire::{Code, Credit, LogId};
+use zeroxide_log::EPOCH_END;
+
+use crate::wire::{Code, Credit, EPOCH_STEP, LogId};
 
 /// When a collector that owes an answer is called silent.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -361,9 +363,15 @@ impl<T: Clone> Window<T> {
         self.heard = now;
         match code {
             Code::Gap | Code::HelloFirst => self.greet_later(now),
-            // An epoch that lies in the future was made by a clock that was set back since: not by a later run.
-            Code::Fenced if self.log_id.is_none() && detail > wall && detail < u64::MAX => {
-                self.epoch = detail + 1;
+            // An epoch that lies in the future was made by a clock that was set back since, not by a later run. One that
+            // lies below ours means that it is our clock which is ahead.
+            Code::Fenced
+                if self.log_id.is_none()
+                    && detail < EPOCH_END
+                    && (detail > wall || detail < self.epoch) =>
+            {
+                // Two runs that are told the same at the same time must not take the same epoch.
+                self.epoch = detail + 1 + self.epoch % EPOCH_STEP;
                 self.greet_later(now);
             }
             Code::Full | Code::ReadOnly | Code::Failed | Code::TooMany | Code::Closing => {

@@ -636,13 +636,44 @@ fn a_later_run_wins_and_a_clock_that_was_set_back_does_not_matter() {
     window.on_refused(1, Code::Fenced, WALL + 500, String::new(), WALL + 1, now);
     assert!(matches!(
         window.poll_transmit(now),
-        Some(Transmit::Hello { id: 2, epoch, .. }) if epoch == WALL + 501
+        Some(Transmit::Hello { id: 2, epoch, .. }) if epoch == WALL + 501 + WALL % EPOCH_STEP
     ));
     // Started after this one.
-    window.on_refused(2, Code::Fenced, WALL + 600, "later".into(), WALL + 700, now);
+    let later = WALL + 2 * EPOCH_STEP;
+    window.on_refused(2, Code::Fenced, later, "later".into(), later + 1, now);
     assert_eq!(window.ending().map(|e| e.code), Some(Code::Fenced));
     assert!(window.poll_transmit(now).is_none());
     assert_eq!(window.poll_timeout(), None);
+}
+
+#[test]
+fn a_clock_that_is_ahead_of_the_collectors_does_not_keep_a_run_out() {
+    let now = Instant::now();
+    let years = 300_000_000_000_000;
+    let follow = |mine: u64, told: u64| {
+        let mut window: Window<u8> = Window::new(mine, None, now);
+        window.on_connected(now);
+        window.poll_transmit(now);
+        window.on_refused(1, Code::Fenced, told, "ahead".into(), mine, now);
+        match window.poll_transmit(now) {
+            Some(Transmit::Hello { epoch, .. }) => epoch - told,
+            other => panic!("{other:?}"),
+        }
+    };
+    let steps = [1, 2].map(|late| follow(WALL + years + late, WALL));
+    assert!(steps.iter().all(|step| (1..=EPOCH_STEP).contains(step)));
+    assert_ne!(steps[0], steps[1], "two runs that are told the same");
+
+    // A run that was welcome once is not: another one may have taken over since.
+    let mut window: Window<u8> = Window::new(WALL + years, None, now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    window.on_disconnected(now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_refused(2, Code::Fenced, WALL, "ahead".into(), WALL + years, now);
+    assert_eq!(window.ending().map(|e| e.code), Some(Code::Fenced));
 }
 
 #[test]
