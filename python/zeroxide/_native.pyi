@@ -46,6 +46,7 @@ class Dropped(TypedDict):
     refused: int
     # A subscription above MAX_SUBSCRIPTIONS, which was ignored.
     excess: int
+    unfinished: int
 
 class PeerStats(TypedDict):
     """Counters of one connection."""
@@ -304,6 +305,7 @@ class Socket:
     ) -> MessageTracker | None:
         """Sends a message of several parts, as a whole."""
 
+    def _last_part(self, msg_parts: Sequence[Part], copy: bool, track: bool) -> LastPart | None: ...
     @overload
     def recv_multipart(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
@@ -700,6 +702,12 @@ class Frame:
     def __copy__(self) -> Self: ...
 
 @final
+class LastPart:
+    """A message that lacked its last part only; `attempt` sends it as soon as there is room."""
+
+    def attempt(self) -> MessageTracker | None: ...
+    def give_up(self) -> None: ...
+
 class Release:
     """Tells when the core has let go of a buffer."""
 

@@ -19,6 +19,7 @@ REASONS = {
     "stale",
     "refused",
     "excess",
+    "unfinished",
 }
 
 

@@ -11,8 +11,17 @@ from gevent.hub import get_hub
 from gevent.socket import wait_read
 
 from .. import as_zmq
-from .._native import arrow_messages
-from ..constants import DONTWAIT, EVENT_ALL, POLLIN, POLLOUT, RCVTIMEO, SNDTIMEO, SocketOption
+from .._native import LastPart, arrow_messages
+from ..constants import (
+    DONTWAIT,
+    EVENT_ALL,
+    POLLIN,
+    POLLOUT,
+    RCVTIMEO,
+    SNDMORE,
+    SNDTIMEO,
+    SocketOption,
+)
 from ..context import Context as _BlockingContext
 from ..error import Again
 from ..events import SocketEvent, SocketEvents
@@ -125,6 +134,8 @@ class _Socket(_BlockingSocket[bytes]):
         ) -> Any:
             """Sends one part of a message; with ``SNDMORE`` more parts follow."""
             attempt = super().send
+            if not flags & SNDMORE and (last := self._last_part([data], copy, track)):
+                return self._finish(last, flags)
             return self._call(
                 POLLOUT, SNDTIMEO, lambda flags: attempt(data, flags, copy, track, **kwargs), flags
             )
@@ -140,9 +151,18 @@ class _Socket(_BlockingSocket[bytes]):
             """Sends a message of several parts, as a whole."""
             attempt = super().send_multipart
             parts = list(msg_parts)
+            if not flags & SNDMORE and (last := self._last_part(parts, copy, track)):
+                return self._finish(last, flags)
             return self._call(
                 POLLOUT, SNDTIMEO, lambda flags: attempt(parts, flags, copy, track, **kwargs), flags
             )
+
+        def _finish(self, last: LastPart, flags: int) -> Any:
+            # Parts that were sent before this one: what other greenlets send must not join them.
+            try:
+                return self._call(POLLOUT, SNDTIMEO, lambda _: last.attempt(), flags)
+            finally:
+                last.give_up()
 
         def send_batch(self, messages: Any, flags: int = 0) -> int:
             """Sends many messages; returns how many were taken."""

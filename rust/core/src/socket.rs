@@ -492,8 +492,9 @@ impl Socket {
     /// too.
     ///
     /// # Errors
-    /// As [`send`](Self::send); on `Again` and `Interrupted` of the last part, all parts are kept but that one, so
-    /// that it can be sent again. On any other error nothing is kept.
+    /// As [`send`](Self::send), whatever the part: the message is over, and comes back with all its parts. What this
+    /// thread sends next begins another one. To go on with it, [`send`](Self::send) it as a whole; who gives it up says
+    /// so to [`count_unfinished`](Self::count_unfinished).
     pub fn send_part(
         &self,
         frame: Frame,
@@ -507,19 +508,19 @@ impl Socket {
             self.core().check_open()
         };
         if let Err(error) = stopped {
-            let message = Message::single(frame);
+            let message = self.complete([frame]);
             return Err(SendError { message, error });
         }
         if more {
             parts.gather(frame);
             return Ok(());
         }
-        let Some(mut message) = self.core().parts().take() else {
-            return self.send(Message::single(frame), wait);
-        };
-        message.push(frame);
-        self.send(message, wait)
-            .map_err(|failed| self.core().parts().give_back(failed))
+        self.send(self.complete([frame]), wait)
+    }
+
+    /// Counts a message that was begun in parts and will not be sent.
+    pub fn count_unfinished(&self) {
+        self.core().parts().count_unfinished();
     }
 
     /// Waits until a message that begins with `head` could be sent.
@@ -591,14 +592,14 @@ impl Socket {
         }
     }
 
-    /// The message of which this thread has gathered all parts but the last.
-    pub fn take_gathered(&self, last: Frame) -> Message {
+    /// The message of which this thread has gathered all but these parts. What it sends next begins another one.
+    pub fn complete(&self, rest: impl IntoIterator<Item = Frame>) -> Message {
         match self.core().parts().take() {
             Some(mut message) => {
-                message.push(last);
+                rest.into_iter().for_each(|part| message.push(part));
                 message
             }
-            None => Message::single(last),
+            None => Message::from_frames(rest),
         }
     }
 

@@ -9,6 +9,7 @@ mod access;
 mod alarm;
 mod arrow;
 mod awaited;
+mod begun;
 mod blocking;
 mod buffer;
 mod context;
@@ -41,6 +42,8 @@ mod _native {
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
     use super::awaited::watcher::Watcher;
+    #[pymodule_export]
+    use super::begun::LastPart;
     #[pymodule_export]
     use super::buffer::{Release, lent_buffers};
     #[pymodule_export]

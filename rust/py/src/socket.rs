@@ -20,6 +20,7 @@ use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::arrow::ArrowTable;
+use crate::begun::LastPart;
 use crate::blocking::{self, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
@@ -213,6 +214,16 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         let (copy, track) = (truth(copy, true)?, truth(track, false)?);
         self.send_parts(py, msg_parts, flags, copy, track)
+    }
+
+    /// The last parts of the message that this thread has begun to send, if it has begun one.
+    fn _last_part(
+        slf: &Bound<'_, Self>,
+        msg_parts: &Bound<'_, PyAny>,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Option<LastPart>> {
+        Socket::last_part(slf, msg_parts, copy, track)
     }
 
     /// Receives a whole message, or the rest of the one that this thread is in.

@@ -373,3 +373,40 @@ def test_waiting_for_peers_and_events(zmq, context):
         zmq.Event.ACCEPTED,
         zmq.Event.HANDSHAKE_SUCCEEDED,
     ]
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_failed_last_part_ends_the_message(zmq, sockets, wait):
+    push = sockets.bound(zmq.PUSH)
+    pull = sockets.connected(zmq.PULL, push)
+    push.send(b"head", zmq.SNDMORE)
+    pull.close()
+    while push.poll(0, zmq.POLLOUT):
+        gevent.sleep(0.001)
+    push.sndtimeo = 10
+    with pytest.raises(zmq.Again):
+        push.send_multipart([b"neck", b"body"], 0 if wait else zmq.DONTWAIT)
+    assert push.stats()["dropped"]["unfinished"] == 1
+    pull = sockets.connected(zmq.PULL, push)
+    push.sndtimeo = -1
+    push.send_multipart([b"head 2", b"body 2"])
+    assert pull.recv_multipart() == [b"head 2", b"body 2"]
+
+
+@pytest.mark.zeroxide_only
+def test_a_last_part_that_waits_brings_the_whole_message(zmq, sockets):
+    push = sockets.bound(zmq.PUSH)
+    pull = sockets.connected(zmq.PULL, push)
+    push.send(b"head", zmq.SNDMORE)
+    pull.close()
+    while push.poll(0, zmq.POLLOUT):
+        gevent.sleep(0.001)
+    waiting = gevent.spawn(push.send_multipart, [b"neck", b"body"])
+    gevent.sleep(0)
+    behind = gevent.spawn(push.send, b"behind")
+    gevent.sleep(0)
+    pull = sockets.connected(zmq.PULL, push)
+    gevent.joinall([waiting, behind], raise_error=True)
+    assert pull.recv_multipart() == [b"head", b"neck", b"body"]
+    assert pull.recv_multipart() == [b"behind"]

@@ -43,11 +43,13 @@ pub enum DropReason {
     Refused,
     /// A subscription above MAX_SUBSCRIPTIONS, which was ignored.
     Excess,
+    /// It was sent part by part and its last part failed, or its thread ended in the middle of it.
+    Unfinished,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 13] = [
+    pub const ALL: [DropReason; 14] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -61,6 +63,7 @@ impl DropReason {
         DropReason::Stale,
         DropReason::Refused,
         DropReason::Excess,
+        DropReason::Unfinished,
     ];
 
     /// The name under which statistics show it.
@@ -79,6 +82,7 @@ impl DropReason {
             DropReason::Stale => "stale",
             DropReason::Refused => "refused",
             DropReason::Excess => "excess",
+            DropReason::Unfinished => "unfinished",
         }
     }
 }

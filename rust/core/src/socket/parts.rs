@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::process;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 
@@ -11,11 +11,8 @@ use zeroxide_proto::engine::PeerInfo;
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
 
-use super::SendError;
-use crate::error::ErrorKind;
-
 /// Per thread: what it has gathered for sending, and what is left of what it receives. A thread that ends takes both
-/// with it.
+/// with it, and that is counted.
 ///
 /// Most programs never send or receive in parts; they pay one load.
 #[derive(Default)]
@@ -28,6 +25,8 @@ struct Shared {
     busy: AtomicUsize,
     /// How many threads have parts left to receive.
     receiving: AtomicUsize,
+    /// Messages that were begun in parts and lost.
+    unfinished: AtomicU64,
     threads: Mutex<HashMap<ThreadId, Thread>>,
 }
 
@@ -119,7 +118,10 @@ impl Drop for Mine {
         }
         let sockets = self.0.sockets().take().unwrap_or_default();
         for shared in sockets.iter().filter_map(Weak::upgrade) {
-            shared.with(self.0.thread, |unfinished| *unfinished = Thread::default());
+            let (thread, _) = shared.with(self.0.thread, mem::take);
+            let halves = [thread.outgoing.is_some(), !thread.incoming.is_empty()];
+            let lost = halves.into_iter().filter(|half| *half).count();
+            shared.unfinished.fetch_add(lost as u64, Ordering::Relaxed);
         }
     }
 }
@@ -184,23 +186,14 @@ impl Parts {
         }
     }
 
-    /// Puts back what could not be sent yet, but for its last part, which goes back to the caller. What will never be
-    /// sent goes back as a whole: the next message must not begin with it.
-    pub(super) fn give_back(&self, failed: SendError) -> SendError {
-        if !matches!(
-            failed.error.kind(),
-            ErrorKind::Again | ErrorKind::Interrupted
-        ) {
-            return failed;
-        }
-        let SendError { message, error } = failed;
-        let mut frames: Vec<Frame> = message.into_iter().collect();
-        let last = frames.pop().unwrap_or_default();
-        self.with(|mine| mine.outgoing = Some(Message::from_frames(frames)));
-        SendError {
-            message: Message::single(last),
-            error,
-        }
+    /// A message that was begun in parts is lost.
+    pub(super) fn count_unfinished(&self) {
+        self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many messages that were begun in parts are lost.
+    pub(super) fn unfinished(&self) -> u64 {
+        self.shared.unfinished.load(Ordering::Relaxed)
     }
 
     /// Whether this thread has gathered something.
@@ -312,6 +305,8 @@ mod tests {
         assert!(!parts.is_anybody_receiving());
         assert_eq!(parts.shared.lock().len(), 1);
         assert!(others.nobody());
+        // What it sent and what it received.
+        assert_eq!((parts.unfinished(), others.unfinished()), (2, 1));
         assert_eq!(parts.take().unwrap().len(), 1);
     }
 

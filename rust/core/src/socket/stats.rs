@@ -118,6 +118,8 @@ impl Socket {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         stats.dropped.merge(&lost_below);
+        let unfinished = core.parts().unfinished();
+        stats.dropped.add(DropReason::Unfinished, unfinished);
         Ok(stats)
     }
 }

@@ -12,6 +12,7 @@ use zeroxide::{
     Socket as CoreSocket, Wait, deferring_wakes,
 };
 
+use crate::begun::{self, Begun};
 use crate::buffer;
 use crate::error::raise;
 use crate::frame::Frame;
@@ -273,8 +274,8 @@ pub(crate) fn send_now(
 
 /// What waits to be sent.
 pub(crate) enum Outgoing {
-    /// `send` and `send_multipart`: the message and what the call returns.
-    One(Option<Message>, Py<PyAny>),
+    /// `send` and `send_multipart`: the message, what the call returns, and whether the message was begun by others.
+    One(Option<Message>, Py<PyAny>, Option<Begun>),
     /// Parts of a message that is sent by several calls, whether others follow, and what this call returns. What is at the
     /// front of the queue finds out whether they are a message by themselves.
     Parts(VecDeque<CoreFrame>, bool, Py<PyAny>),
@@ -293,7 +294,7 @@ impl Outgoing {
             && !core.is_sending_parts()
         {
             let message = Message::from_frames(parts.drain(..));
-            *self = Outgoing::One(Some(message), result.clone_ref(py));
+            *self = Outgoing::One(Some(message), result.clone_ref(py), None);
         }
         match self {
             Outgoing::Parts(parts, more, result) => {
@@ -301,20 +302,25 @@ impl Outgoing {
                 if !wakes.is_empty() {
                     py.detach(|| drop(wakes));
                 }
-                match pushed.map_err(raise)? {
+                match pushed? {
                     Pushed::All => Ok(Some(result.clone_ref(py))),
                     Pushed::Waiting => Ok(None),
                     Pushed::AllBut(message) => {
-                        *self = Outgoing::One(Some(message), result.clone_ref(py));
+                        let begun = Begun::of(core, &message);
+                        *self = Outgoing::One(Some(message), result.clone_ref(py), begun);
                         Ok(None)
                     }
                 }
             }
-            Outgoing::One(pending, result) => {
+            Outgoing::One(pending, result, begun) => {
                 if let Some(message) = pending.take() {
                     *pending = send_now(py, core, message)?;
                 }
-                Ok(pending.is_none().then(|| result.clone_ref(py)))
+                if pending.is_some() {
+                    return Ok(None);
+                }
+                begun::finish(begun.take());
+                Ok(Some(result.clone_ref(py)))
             }
             Outgoing::Many(pending, rest, sent) => {
                 if let Some(message) = pending.take() {
@@ -342,12 +348,18 @@ impl Outgoing {
         }
     }
 
-    /// The result of the call when its time is over, unless nothing was sent at all.
-    pub(crate) fn so_far(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self {
-            Outgoing::Many(_, _, sent) if *sent > 0 => count_object(py, *sent).map(Some),
-            _ => Ok(None),
-        }
+    /// The result of the call when its time is over; an error if nothing was sent at all.
+    pub(crate) fn give_up(self, py: Python<'_>, core: &CoreSocket) -> PyResult<Py<PyAny>> {
+        Err(begun::give_up(match self {
+            Outgoing::Many(_, _, sent) if sent > 0 => return count_object(py, sent),
+            Outgoing::Many(..) | Outgoing::Parts(_, true, _) => None,
+            Outgoing::One(_, _, begun) => begun,
+            Outgoing::Parts(parts, false, _) => {
+                let gathered = core.is_sending_parts();
+                let message = core.complete(parts);
+                gathered.then(|| Begun::of(core, &message)).flatten()
+            }
+        }))
     }
 }
 
@@ -360,26 +372,22 @@ enum Pushed {
     AllBut(Message),
 }
 
-fn push_parts(
-    core: &CoreSocket,
-    parts: &mut VecDeque<CoreFrame>,
-    more: bool,
-) -> Result<Pushed, Error> {
+fn push_parts(core: &CoreSocket, parts: &mut VecDeque<CoreFrame>, more: bool) -> PyResult<Pushed> {
     while let Some(part) = parts.pop_front() {
         let more = more || !parts.is_empty();
         let Err(SendError { message, error }) = core.send_part(part, more, Wait::Dont) else {
             continue;
         };
         if error.kind() != ErrorKind::Again {
-            return Err(error);
+            drop(Begun::of(core, &message));
+            return Err(raise(error));
         }
-        let part = message.into_iter().next().unwrap_or_default();
         if more {
-            parts.push_front(part);
+            parts.push_front(message.into_head());
             return Ok(Pushed::Waiting);
         }
         // What other tasks send meanwhile must not become parts of it.
-        return Ok(Pushed::AllBut(core.take_gathered(part)));
+        return Ok(Pushed::AllBut(message));
     }
     Ok(Pushed::All)
 }

@@ -661,9 +661,9 @@ impl Lane {
             if is_done(py, &call.future) {
                 continue;
             }
-            match call.outgoing.so_far(py)? {
-                Some(sent) => succeed(py, &call.future, sent.into_bound(py))?,
-                None => fail(py, &call.future, again())?,
+            match call.outgoing.give_up(py, &lane.core) {
+                Ok(sent) => succeed(py, &call.future, sent.into_bound(py))?,
+                Err(error) => fail(py, &call.future, error)?,
             }
         }
         for call in polls {

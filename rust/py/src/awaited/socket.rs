@@ -220,7 +220,7 @@ impl AsyncSocket {
         match send_now(slf.py(), core, message) {
             Ok(None) => AsyncSocket::done(slf, result),
             Ok(Some(message)) => {
-                let outgoing = Outgoing::One(Some(message), result.unbind());
+                let outgoing = Outgoing::One(Some(message), result.unbind(), None);
                 AsyncSocket::wait_to_send(slf, core, outgoing, flags)
             }
             Err(error) => AsyncSocket::failed(slf, error),
@@ -235,9 +235,9 @@ impl AsyncSocket {
         flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         if flags & DONTWAIT != 0 {
-            return match outgoing.so_far(slf.py())? {
-                Some(sent) => AsyncSocket::done(slf, sent.into_bound(slf.py())),
-                None => AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again))),
+            return match outgoing.give_up(slf.py(), core) {
+                Ok(sent) => AsyncSocket::done(slf, sent.into_bound(slf.py())),
+                Err(error) => AsyncSocket::failed(slf, error),
             };
         }
         let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;

@@ -8,6 +8,7 @@ use zeroxide::{
 };
 
 use super::{DONTWAIT, SNDMORE, Socket, deadline_of};
+use crate::begun::{self, Begun, LastPart};
 use crate::blocking::{self, Step};
 use crate::buffer::{self, reclaim};
 use crate::error::raise;
@@ -63,6 +64,23 @@ impl Socket {
             self.send_whole(py, Message::from_frames(frames), flags)?;
         }
         Ok(tracker)
+    }
+
+    /// The message of which this thread has gathered all but these parts, if it has gathered any.
+    pub(super) fn last_part(
+        slf: &Bound<'_, Self>,
+        parts: &Bound<'_, PyAny>,
+        copy: bool,
+        track: bool,
+    ) -> PyResult<Option<LastPart>> {
+        reclaim();
+        let (this, py) = (slf.get(), slf.py());
+        let core = this.core()?;
+        if !core.is_sending_parts() {
+            return Ok(None);
+        }
+        let (frames, tracker) = this.take_parts(py, parts, copy, track)?;
+        LastPart::new(slf, core.complete(frames), tracker).map(Some)
     }
 
     /// The parts of a message, and what the send of them returns.
@@ -257,25 +275,39 @@ impl Socket {
     }
 
     /// Sends a part: at once with the GIL held if nothing has to be waited for, else waiting without it. What is waited for
-    /// is room, with the first part and, should it be gone again, with the last.
+    /// is room, with the first part and, should it be gone again, with the last. However it fails, the message is over.
     fn send_part(&self, py: Python<'_>, part: CoreFrame, more: bool, flags: i32) -> PyResult<()> {
         let core = self.core()?;
         let (attempt, wakes) = deferring_wakes(|| core.send_part(part, more, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
         }
-        let mut pending = match attempt {
-            Ok(()) => return Ok(()),
-            Err(failed) if failed.error.kind() == ErrorKind::Again && flags & DONTWAIT == 0 => {
-                failed.message.into_iter().next()
-            }
-            Err(failed) => return Err(raise(failed.error)),
+        let Err(SendError { message, error }) = attempt else {
+            return Ok(());
         };
+        let begun = Begun::of(core, &message);
+        if error.kind() != ErrorKind::Again {
+            return Err(raise(error));
+        }
+        if flags & DONTWAIT != 0 {
+            return Err(begun::give_up(begun));
+        }
+        if !more {
+            return match self.send_waiting(py, message, flags) {
+                Ok(()) => {
+                    begun::finish(begun);
+                    Ok(())
+                }
+                Err(error) if is_again(py, &error) => Err(begun::give_up(begun)),
+                Err(error) => Err(error),
+            };
+        }
+        let mut pending = message.into_iter().next();
         blocking::wait(py, deadline_of(core, SNDTIMEO)?, move |until| {
             let Some(part) = pending.take() else {
                 return Ok(Step::Done(()));
             };
-            match core.send_part(part, more, until.map_or(Wait::Forever, Wait::Until)) {
+            match core.send_part(part, true, until.map_or(Wait::Forever, Wait::Until)) {
                 Ok(()) => Ok(Step::Done(())),
                 Err(failed) => match failed.error.kind() {
                     ErrorKind::Again | ErrorKind::Interrupted => {
