@@ -158,7 +158,7 @@ impl Decoder {
         if self.framing == Framing::Raw {
             return Ok(self.decode_raw());
         }
-        let Some((header, end)) = self.next_header()? else {
+        let Some((header, end)) = self.next_header(parse_header)? else {
             return Ok(None);
         };
         let mut frame = if end - header.len <= INLINE_MAX {
@@ -186,18 +186,10 @@ impl Decoder {
         &mut self,
         cipher: &mut dyn Cipher,
     ) -> Result<Option<Frame>, CloseReason> {
-        let Some((header, end)) = self.next_header()? else {
+        let Some((header, end)) = self.next_header(parse_wrapping)? else {
             return Ok(None);
         };
         let opened = cipher.open(self.input.bytes_mut(header.len, end))?;
-        if header.more || header.command {
-            // They are inside, and nobody may have put others outside.
-            return Err(ProtocolError::Malformed {
-                command: "MESSAGE",
-                problem: "a frame with flags of its own",
-            }
-            .into());
-        }
         let start = header.len + opened.start;
         let mut frame = self.input.take_before_more(start, end);
         frame.set_more(opened.more);
@@ -208,13 +200,16 @@ impl Decoder {
         Ok(Some(frame))
     }
 
-    /// The header of the next frame and where it ends, once it is complete.
+    /// The header of the next frame and where it ends, once it is complete. `parse` reads those of today.
     #[inline]
-    fn next_header(&mut self) -> Result<Option<(Header, usize)>, CloseReason> {
+    fn next_header(
+        &mut self,
+        parse: impl Fn(&[u8]) -> Result<Option<Header>, ProtocolError>,
+    ) -> Result<Option<(Header, usize)>, CloseReason> {
         let data = self.input.bytes();
         let header = match self.framing {
             Framing::V1 => legacy::parse_header(data)?,
-            Framing::V2 | Framing::Raw => parse_header(data)?,
+            Framing::V2 | Framing::Raw => parse(data)?,
         };
         let Some(header) = header else {
             self.input.wait_for(0);
@@ -275,8 +270,31 @@ fn parse_header(data: &[u8]) -> Result<Option<Header>, ProtocolError> {
     let Some(&flags) = data.first() else {
         return Ok(None);
     };
-    // A command never has more frames; the other bits are reserved.
-    if flags & !(MORE | LONG | COMMAND) != 0 || flags & (MORE | COMMAND) == MORE | COMMAND {
+    // A command never has more frames.
+    if flags & (MORE | COMMAND) == MORE | COMMAND {
+        return Err(ProtocolError::FrameFlags(flags));
+    }
+    parse_any_header(flags, data)
+}
+
+/// As [`parse_header`], for a frame that wraps another. What it is says the inside; what the flags outside say of it,
+/// peers do not agree on, and nobody has vouched for it.
+fn parse_wrapping(data: &[u8]) -> Result<Option<Header>, ProtocolError> {
+    let Some(&flags) = data.first() else {
+        return Ok(None);
+    };
+    let header = parse_any_header(flags, data)?;
+    Ok(header.map(|header| Header {
+        more: false,
+        command: false,
+        ..header
+    }))
+}
+
+#[inline]
+fn parse_any_header(flags: u8, data: &[u8]) -> Result<Option<Header>, ProtocolError> {
+    // The other bits are reserved.
+    if flags & !(MORE | LONG | COMMAND) != 0 {
         return Err(ProtocolError::FrameFlags(flags));
     }
     let (len, size) = if flags & LONG == 0 {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use std::time::Duration;
 use wire::curve::{client, client_keys, server, server_keys};
-use wire::{Cut, Pair, Script, config, data, frames, message};
+use wire::{Cut, Pair, Script, config, data, frame_starts, frames, message};
 use zeroxide_proto::mechanisms::curve::{KeyPair, PUBLIC_KEY, SECRET_KEY, SERVER_KEY};
 use zeroxide_proto::mechanisms::plain::PLAIN;
 use zeroxide_proto::{
@@ -267,6 +267,11 @@ fn whatever_a_third_party_does_to_a_message_ends_the_connection() {
         pair.b.feed(&bytes, pair.now);
         pair.b.engine.handle_eof(pair.now);
         let events = pair.b.drain();
+        if matches!(bit, 0 | 2) {
+            // The flags outside mean nothing.
+            assert_eq!(frames(&events).len(), 3);
+            continue;
+        }
         assert_eq!(frames(&events), [Frame::from("first")]);
         let closed = reason(&events[1..]);
         // A longer length, or a length of more bytes, makes us wait for what never comes.
@@ -474,6 +479,8 @@ proptest! {
         }
         let mut bytes = pair.a.output(pair.now);
         let at = at.index(bytes.len());
+        let means_nothing = frame_starts(&bytes).contains(&at) && flipped & !0x05 == 0;
+        let harmless = means_nothing && inserted.is_empty() && dropped == 0;
         bytes[at] ^= flipped;
         let end = bytes.len().min(at + 1 + dropped);
         bytes.splice(at + 1..end, inserted);
@@ -481,7 +488,7 @@ proptest! {
             pair.b.feed(piece, pair.now);
         }
         let arrived: Vec<Vec<u8>> = frames(&pair.b.drain()).iter().map(|frame| frame.to_vec()).collect();
-        prop_assert!(arrived.len() < messages.len());
+        prop_assert!(harmless || arrived.len() < messages.len());
         prop_assert_eq!(&arrived[..], &messages[..arrived.len()]);
     }
 }

@@ -160,6 +160,24 @@ pub fn config(socket_type: SocketType) -> EngineConfig {
     EngineConfig::new(socket_type)
 }
 
+/// Where the frames begin in what was sent after the greeting.
+pub fn frame_starts(bytes: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        starts.push(at);
+        at += match bytes[at] & 0x02 {
+            0 => 2 + usize::from(bytes[at + 1]),
+            _ => {
+                let size = bytes[at + 1..at + 9].try_into().unwrap();
+                9 + usize::try_from(u64::from_be_bytes(size)).unwrap()
+            }
+        };
+    }
+    assert_eq!(at, bytes.len());
+    starts
+}
+
 /// The frames of a message with these bodies.
 pub fn message(parts: &[Vec<u8>]) -> impl Iterator<Item = Frame> + use<> {
     let frames: Vec<Frame> = parts.iter().map(|part| Frame::from(&part[..])).collect();
