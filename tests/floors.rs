@@ -53,7 +53,7 @@ const CORE: &[&[&str]] = &[
 
 /// The modules of rust/log, in the same way.
 const LOG: &[&[&str]] = &[
-    &["columns", "table"],
+    &["columns", "table", "private"],
     &["error"],
     &["layout"],
     &["batch", "ipc"],

@@ -28,6 +28,7 @@ from typing import (
 )
 
 from . import _native, pickles, typed
+from ._plaintext import warn_if_readable
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
@@ -220,11 +221,14 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
                     f" (a path has at most {IPC_PATH_MAX_LEN} bytes: zmq.IPC_PATH_MAX_LEN)"
                 )
             raise
+        warn_if_readable(self, endpoint)
         return _Attachment(self, "bind", endpoint)
 
     def connect(self, addr: str | bytes) -> _Attachment[Self]:  # type: ignore[override]
         """Connects to `addr` now or later; as a ``with`` block, until its end."""
-        return _Attachment(self, "connect", super().connect(addr))
+        endpoint = super().connect(addr)
+        warn_if_readable(self, endpoint)
+        return _Attachment(self, "connect", endpoint)
 
     def bind_to_random_port(
         self,

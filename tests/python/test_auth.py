@@ -5,6 +5,7 @@ import importlib
 import itertools
 import os
 import stat
+import warnings
 
 import pytest
 from support import PATIENCE, Background, eventually, run_script
@@ -64,6 +65,30 @@ def test_nobody_else_can_read_a_secret(auth, directory):
     (directory / "alice.key_secret").touch(0o666)
     _, secret_file = auth.create_certificates(directory, "alice")
     assert stat.S_IMODE(os.stat(secret_file).st_mode) == 0o600
+
+
+@pytest.mark.zeroxide_only
+def test_a_link_is_replaced_and_not_followed(auth, directory):
+    for name in ("alice.key", "alice.key_secret"):
+        (directory / f"elsewhere-{name}").write_text("mine")
+        (directory / name).symlink_to(directory / f"elsewhere-{name}")
+    for file in auth.create_certificates(directory, "alice"):
+        assert not os.path.islink(file)
+        assert auth.load_certificate(file)[0]
+    assert (directory / "elsewhere-alice.key").read_text() == "mine"
+    assert (directory / "elsewhere-alice.key_secret").read_text() == "mine"
+
+
+@pytest.mark.zeroxide_only
+def test_a_secret_that_all_can_read_is_told(auth, directory):
+    public_file, secret_file = auth.create_certificates(directory, "alice")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        auth.load_certificate(public_file)
+        auth.load_certificate(secret_file)
+    os.chmod(secret_file, 0o644)
+    with pytest.warns(RuntimeWarning, match="can read the secret key in .*alice.key_secret"):
+        auth.load_certificate(secret_file)
 
 
 def test_what_is_no_certificate(auth, directory):

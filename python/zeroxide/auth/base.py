@@ -24,6 +24,19 @@ VERSION = b"1.0"
 _DEFAULT_DOMAIN = "*"
 
 
+# Of no use to anybody else: digests are compared in place of passwords, whose lengths would show.
+_SALT = os.urandom(32)
+
+
+def _is_same(expected: str, got: str) -> bool:
+    """Compares in a time that tells neither where two passwords differ nor how long they are."""
+    left, right = (
+        hmac.digest(_SALT, text.encode("utf-8", "surrogatepass"), "sha256")
+        for text in (expected, got)
+    )
+    return hmac.compare_digest(left, right)
+
+
 class CredentialsProvider(Protocol):
     """Decides about keys, see `Authenticator.configure_curve_callback`."""
 
@@ -249,10 +262,11 @@ class Authenticator:
             reason = b"No passwords defined"
         elif (users := self.passwords.get(domain or _DEFAULT_DOMAIN)) is None:
             reason = b"Invalid domain"
+        # An unknown user takes as long as a wrong password.
+        elif not _is_same(users.get(username, ""), password):
+            reason = b"Invalid password" if username in users else b"Invalid username"
         elif username not in users:
             reason = b"Invalid username"
-        elif not hmac.compare_digest(users[username].encode(), password.encode()):
-            reason = b"Invalid password"
         else:
             self.log.debug("ALLOWED (PLAIN) domain=%s username=%s", domain, username)
             return True, b""

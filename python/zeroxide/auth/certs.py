@@ -5,6 +5,8 @@ A pair of files: ``NAME.key`` holds the public key, ``NAME.key_secret`` both.
 
 import datetime
 import os
+import stat
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -54,17 +56,27 @@ def _write(
     lines += [f"    {field} = {value}\n" for field, value in (metadata or {}).items()]
     lines.append("curve\n")
     lines += [f'    {field} = "{key}"\n' for field, key in keys]
-    # Never readable for others, not for a moment, also if there was such a file.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        if hasattr(os, "fchmod"):
-            os.fchmod(file.fileno(), mode)
-        file.writelines(lines)
+    # A new file takes the place of whatever is there: what a link points to is not written to,
+    # and the keys are never readable for others, not for a moment.
+    fresh = f"{path}.{os.urandom(8).hex()}.new"
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), mode)  # whatever the umask says
+            file.writelines(lines)
+        os.replace(fresh, path)
+    except BaseException:
+        os.unlink(fresh)
+        raise
     return path
 
 
 def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
-    """The public key in a file, and the secret one if it holds that too."""
+    """The public key in a file, and the secret one if it holds that too.
+
+    Warns if others than the owner and the group can read a secret key.
+    """
     path = Path(filename)
     if not path.exists():
         raise OSError(f"Invalid certificate file: {filename}")
@@ -81,6 +93,13 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
             keys[field.strip()] = value.strip().strip("\"'").encode("utf-8")
     if "public-key" not in keys:
         raise ValueError(f"No public key found in {filename}")
+    if "secret-key" in keys and path.stat().st_mode & stat.S_IRWXO:
+        warnings.warn(
+            f"every user of this machine can read the secret key in {filename}: chmod 600 it, "
+            "and make a new one if they should not have",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return keys["public-key"], keys.get("secret-key")
 
 

@@ -209,18 +209,23 @@ impl AllowList {
 
     /// Lets the owner of a key in. The name becomes the User-Id of its messages; without one that is the key in Z85.
     pub fn add(&self, key: Key, name: &str) {
-        self.shared.names.add(key, name.to_owned());
+        self.shared
+            .names
+            .add(curve::canonical_key(&key), name.to_owned());
     }
 
     /// Takes a key off. Returns whether it was there.
     pub fn remove(&self, key: &Key) -> bool {
-        self.shared.names.remove(key)
+        self.shared.names.remove(&curve::canonical_key(key))
     }
 
     /// Only these from now on, in one step.
     pub fn replace(&self, keys: impl IntoIterator<Item = (Key, String)>) {
         self.shared.anybody.store(false, Ordering::Release);
-        self.shared.names.replace(keys);
+        let keys = keys.into_iter();
+        self.shared
+            .names
+            .replace(keys.map(|(key, name)| (curve::canonical_key(&key), name)));
     }
 
     /// Ends the connections that were let in by this list and would not be any more. Returns how many.
@@ -234,7 +239,7 @@ impl AllowList {
 
     /// Whether a key is on the list.
     pub fn contains(&self, key: &Key) -> bool {
-        self.shared.names.contains(key)
+        self.shared.names.contains(&curve::canonical_key(key))
     }
 
     /// The keys, in no order, with their names.

@@ -36,6 +36,7 @@ mod ipc;
 mod layout;
 mod lock;
 mod log;
+pub mod private;
 mod reader;
 mod recovery;
 mod segment;

@@ -1,6 +1,6 @@
 //! One writer at a time.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::LogError;
+use crate::private;
 
 const NAME: &str = "LOCK";
 
@@ -25,11 +26,7 @@ impl Drop for Lock {
 /// Takes the folder.
 pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
     let path = dir.join(NAME);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
+    let file = private::new_file().truncate(false).open(&path);
     let mut file = file.map_err(|error| LogError::from_io("open", &path, error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}

@@ -12,6 +12,7 @@ use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock::{self, Lock};
+use crate::private;
 use crate::segment::{
     DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, beginning_len, first_of_name,
     path_of,
@@ -47,7 +48,7 @@ pub(crate) struct Opened {
 /// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment. What the
 /// last segment has behind `trusted` is dropped.
 pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
-    fs::create_dir_all(dir).map_err(|error| LogError::from_io("make", dir, error))?;
+    private::make_folder(dir).map_err(|error| LogError::from_io("make", dir, error))?;
     let lock = lock::take(dir)?;
     let mut recovery = Recovery::default();
     let snapshot = load_snapshot(dir, &mut recovery)?;
@@ -137,11 +138,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
         failure: None,
     };
     let durable_path = dir.join(DURABLE);
-    let durable_file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&durable_path);
+    let durable_file = private::new_file().truncate(false).open(&durable_path);
     let durable_file =
         durable_file.map_err(|error| LogError::from_io("open", &durable_path, error))?;
     let shared = Shared::new(dir.to_owned(), id, durable_file, state);

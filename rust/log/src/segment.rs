@@ -1,6 +1,6 @@
 //! One file of the log: its beginning, and how to walk its frames.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::LogError;
 use crate::frame::Header;
 use crate::ipc;
+use crate::private;
 
 mod walk;
 
@@ -57,11 +58,7 @@ pub(crate) fn begin_segment(
     let path = path_of(dir, first);
     let bytes = beginning(id, first);
     let write = || -> io::Result<File> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .open(&path)?;
+        let file = private::new_file().truncate(true).open(&path)?;
         file.write_all_at(&bytes, 0)?;
         file.sync_all()?;
         File::open(dir)?.sync_all()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::book::{Book, Last, Published};
 use crate::error::LogError;
+use crate::private;
 use crate::segment::LogId;
 
 const MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
@@ -36,7 +37,7 @@ impl Snapshot {
     pub fn save(&self, dir: &Path) -> Result<(), LogError> {
         let (path, new) = (dir.join(NAME), dir.join(NEW_NAME));
         let write = || -> io::Result<()> {
-            let mut file = File::create(&new)?;
+            let mut file = private::new_file().truncate(true).open(&new)?;
             file.write_all(&self.encode())?;
             file.sync_all()?;
             fs::rename(&new, &path)?;

@@ -37,6 +37,20 @@ fn ask(gate: &Gate, mechanism: &'static str, credentials: &[&[u8]]) -> (u16, Str
 }
 
 #[test]
+fn a_list_knows_a_key_however_it_is_spelled() {
+    let mut spelled = [1; 32];
+    spelled[31] |= 0x80;
+    let allowed = AllowList::new();
+    allowed.add(spelled, "alice");
+    let gate = Gate::Keys(allowed.clone());
+    assert_eq!(ask(&gate, "CURVE", &[&[1; 32]]), (200, "alice".to_owned()));
+    assert!(allowed.contains(&spelled) && allowed.contains(&[1; 32]));
+    allowed.replace([(spelled, "bob".to_owned())]);
+    assert_eq!(ask(&gate, "CURVE", &[&[1; 32]]), (200, "bob".to_owned()));
+    assert!(allowed.remove(&spelled) && allowed.is_empty());
+}
+
+#[test]
 fn nobody_comes_in_who_is_not_listed() {
     let allowed = AllowList::new();
     let gate = Gate::Keys(allowed.clone());

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use zeroxide_log::private;
 
 use crate::collector::ingest::Refusal;
 use crate::wire::{Attempt, Code, Won};
@@ -92,7 +93,7 @@ impl Stage {
     /// What is staged in a log's folder. Files that are none of this are left alone.
     pub fn open(log: &Path, most: u64) -> io::Result<Stage> {
         let dir = log.join("staged");
-        fs::create_dir_all(&dir)?;
+        private::make_folder(&dir)?;
         let mut stage = Stage {
             dir,
             most,
@@ -216,9 +217,8 @@ impl Stage {
     fn create(&mut self, of: &BatchOf, now: Instant) -> io::Result<Staged> {
         let path = self.dir.join(format!("{:012}.stage", self.next_file));
         self.next_file += 1;
-        let file = OpenOptions::new()
+        let file = private::new_file()
             .read(true)
-            .write(true)
             .create_new(true)
             .open(&path)?;
         let head = format::head(of);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
+use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin, private};
 
 use crate::producer::worker::wall;
 use crate::producer::{Failure, encoded};
@@ -294,7 +294,7 @@ fn write_base(dir: &Path, base: u64) -> io::Result<()> {
 /// Writes a small file so that there is either all of it or what was there before.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let fresh = path.with_extension("new");
-    let mut file = fs::File::create(&fresh)?;
+    let mut file = private::new_file().truncate(true).open(&fresh)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&fresh, path)?;
@@ -308,7 +308,7 @@ const NAME: &str = "producer";
 
 /// The name that a spool's rows have: that of its first producer. Fails if it is another.
 pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Result<String> {
-    fs::create_dir_all(dir)?;
+    private::make_folder(dir)?;
     let path = dir.join(NAME);
     match fs::read_to_string(&path) {
         Ok(kept) => {

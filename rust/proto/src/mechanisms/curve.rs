@@ -31,7 +31,7 @@ mod server;
 #[cfg(target_arch = "x86_64")]
 mod wide_poly1305;
 
-pub use keys::{KEY, KeyPair, keypair, public_key};
+pub use keys::{KEY, KeyPair, canonical_key, keypair, public_key};
 
 use super::{Local, MechanismConfig, MechanismSpec, Started};
 use crate::error::{CloseReason, ProtocolError};
@@ -77,11 +77,18 @@ fn own_keys(config: &MechanismConfig) -> Result<KeyPair, CloseReason> {
     let secret = Zeroizing::new(key(config, SECRET_KEY, "no secret key of 32 bytes")?);
     let pair = KeyPair::from_secret(*secret);
     match config.parameter(PUBLIC_KEY) {
-        Some(public) if public[..] != pair.public => Err(misconfigured(
+        Some(public) if is_other(public, &pair.public) => Err(misconfigured(
             "the public key does not belong to the secret key",
         )),
         _ => Ok(pair),
     }
+}
+
+/// Whether `given` spells another key than `own`.
+fn is_other(given: &[u8], own: &[u8; KEY]) -> bool {
+    given
+        .try_into()
+        .map_or(true, |given| canonical_key(given) != *own)
 }
 
 fn key(

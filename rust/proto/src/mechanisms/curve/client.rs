@@ -14,6 +14,10 @@ use bytes::Bytes;
 use zeroize::Zeroizing;
 
 pub(super) fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
+    Ok(Box::new(new(config, local)?))
+}
+
+fn new(config: &MechanismConfig, local: Local<'_>) -> Result<Client, CloseReason> {
     let server = key(
         config,
         super::SERVER_KEY,
@@ -27,7 +31,7 @@ pub(super) fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
     }
     let to_server = keys::agree(&transient.secret, &server)
         .ok_or_else(|| super::misconfigured("the server's key is none"))?;
-    Ok(Box::new(Client {
+    Ok(Client {
         properties: local.properties.to_vec(),
         server,
         own,
@@ -35,7 +39,7 @@ pub(super) fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
         vouch_nonce,
         to_server,
         step: Step::SendHello,
-    }))
+    })
 }
 
 struct Client {
@@ -179,4 +183,59 @@ fn ready(data: &[u8], shared: &[u8; KEY]) -> Result<Step, CloseReason> {
     let properties = command::parse_properties(&properties)?;
     let messages = Messages::new(shared, false, SECOND, number);
     Ok(Step::Meet(properties, Box::new(messages)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CURVE, SECRET_KEY, SERVER_KEY, server};
+    use super::*;
+    use crate::SocketType;
+    use crate::mechanisms::{Greeted, system_random};
+
+    fn config(parameters: &[(&'static str, [u8; KEY])]) -> MechanismConfig {
+        let parameters = parameters.iter();
+        MechanismConfig {
+            spec: &CURVE,
+            parameters: parameters
+                .map(|(name, key)| (*name, Bytes::copy_from_slice(key)))
+                .collect(),
+        }
+    }
+
+    fn local(as_server: bool) -> Local<'static> {
+        Local {
+            socket_type: SocketType::Dealer,
+            as_server,
+            authenticate: true,
+            properties: b"",
+            random: system_random,
+            peer: Greeted {
+                minor: 1,
+                libzmq: false,
+            },
+        }
+    }
+
+    #[test]
+    fn a_key_with_bit_255_set_is_known_under_its_only_name() {
+        let (ours, theirs) = ([0x43; KEY], [0x53; KEY]);
+        let own = keys::public_key(&ours);
+        let mut server = server::start(&config(&[(SECRET_KEY, theirs)]), local(true)).unwrap();
+        let server_key = keys::public_key(&theirs);
+        let parameters = config(&[(SECRET_KEY, ours), (SERVER_KEY, server_key)]);
+        let mut client = new(&parameters, local(false)).unwrap();
+        client.own.public[KEY - 1] |= 0x80;
+
+        server
+            .handle_command(&client.poll_command().unwrap())
+            .unwrap();
+        client
+            .handle_command(&server.poll_command().unwrap())
+            .unwrap();
+        server
+            .handle_command(&client.poll_command().unwrap())
+            .unwrap();
+        let heard = server.poll_credentials().unwrap();
+        assert_eq!(heard, [Bytes::copy_from_slice(&own)]);
+    }
 }

@@ -58,6 +58,31 @@ pub fn public_key(secret: &[u8; KEY]) -> [u8; KEY] {
     PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
 }
 
+/// The one spelling of a public key. Bit 255 means nothing in a point's coordinate, and neither does the field's prime
+/// on top of it (RFC 7748, section 5): without this, one key could be presented under several names.
+///
+/// ```
+/// use zeroxide_proto::mechanisms::curve;
+///
+/// let key = [7; 32];
+/// let mut same = key;
+/// same[31] |= 0x80;
+/// assert_eq!(curve::canonical_key(&same), key);
+/// ```
+pub fn canonical_key(key: &[u8; KEY]) -> [u8; KEY] {
+    /// The lowest byte of the prime 2^255 - 19; the others are ones.
+    const LOWEST: u8 = 0xed;
+    let mut key = *key;
+    key[KEY - 1] &= 0x7f;
+    let [first, middle @ .., last] = &key;
+    if *first >= LOWEST && *last == 0x7f && middle.iter().all(|byte| *byte == 0xff) {
+        let rest = first - LOWEST;
+        key = [0; KEY];
+        key[0] = rest;
+    }
+    key
+}
+
 /// What the owners of both pairs, and nobody else, can seal boxes with. `None` for a public key that gives the
 /// same result with every secret one.
 pub(super) fn agree(ours: &[u8; KEY], theirs: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
@@ -65,4 +90,28 @@ pub(super) fn agree(ours: &[u8; KEY], theirs: &[u8; KEY]) -> Option<Zeroizing<[u
     point
         .was_contributory()
         .then(|| Zeroizing::new(salsa20::hsalsa20(point.as_bytes(), &[0; 16])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_spelling() {
+        let prime = |lowest: u8| {
+            let mut key = [0xff; KEY];
+            (key[0], key[KEY - 1]) = (lowest, 0x7f);
+            key
+        };
+        let small = |lowest: u8| {
+            let mut key = [0; KEY];
+            key[0] = lowest;
+            key
+        };
+        assert_eq!(canonical_key(&prime(0xec)), prime(0xec));
+        assert_eq!(canonical_key(&prime(0xed)), small(0));
+        assert_eq!(canonical_key(&prime(0xff)), small(18));
+        assert_eq!(canonical_key(&[0xff; KEY]), small(18));
+        assert_eq!(canonical_key(&small(9)), small(9));
+    }
 }

@@ -235,7 +235,7 @@ impl Server {
             return Err(ProtocolError::KeyExchange("a vouch for other keys than ours").into());
         }
         Ok(Client {
-            key: *key,
+            key: keys::canonical_key(key),
             shared,
             number,
             properties: command::parse_properties(properties)?,

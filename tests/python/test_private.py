@@ -1,0 +1,48 @@
+"""What a collector and a producer write is for their owner only."""
+
+import os
+import stat
+
+import pytest
+
+from zeroxide.collector import Collector
+from zeroxide.producer import Producer
+
+pytestmark = pytest.mark.zeroxide_only
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@pytest.fixture(autouse=True)
+def generous_umask():
+    """One that would let everybody in."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder):
+    entries = [folder, *folder.rglob("*")]
+    assert len(entries) > 2
+    return [entry for entry in entries if entry.stat().st_mode & OTHERS]
+
+
+def test_only_the_owner_can_read_a_log_and_a_spool(directory):
+    log, spool = directory / "log", directory / "spool"
+    with (
+        Collector(log) as collector,
+        Producer(collector.endpoint, name="p", spool=spool) as producer,
+    ):
+        producer.send(b"row")
+        producer.flush(30)
+        assert open_to_others(spool) == []
+    assert open_to_others(log) == []
+
+
+def test_folders_that_others_could_read_are_closed_to_them(directory):
+    log = directory / "log"
+    Collector(log).close()
+    for entry in (log, *log.rglob("*")):
+        entry.chmod(0o777)
+    Collector(log).close()
+    assert open_to_others(log) == []
