@@ -744,6 +744,7 @@ class Collector:
         advertise: str | None,
         secret_key: bytes | str | None,
         allow: Any,
+        open_to_network: bool,
     ) -> None: ...
     def _append(
         self, rows: Iterable[Buffer | str | Mapping[str, Any]], timeout: float | None

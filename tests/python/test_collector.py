@@ -91,11 +91,21 @@ def test_mistakes_are_named(zmq, directory):
             collectors.Collector(directory / "log", **options)
     with pytest.raises(TypeError, match="list"):
         collectors.Collector(directory / "log", pull="tcp://127.0.0.1:*")
-    with pytest.raises(zmq.ZMQError, match="tcp://nowhere"):
-        collectors.Collector(directory / "log", "tcp://nowhere:x")
+    with pytest.raises(zmq.ZMQError, match="tcp://127.0.0.1:x"):
+        collectors.Collector(directory / "log", "tcp://127.0.0.1:x")
     (directory / "file").write_text("")
     with pytest.raises((collectors.CollectorError, OSError)):
         collectors.Collector(directory / "file")
+
+
+@pytest.mark.parametrize("option", ["bind", "pull", "dealer", "subscribe"])
+def test_it_does_not_open_itself_to_other_machines_unasked(directory, option):
+    where = "tcp://0.0.0.0:*"
+    given = {"bind": where} if option == "bind" else {option: [f"bind:{where}"]}
+    with pytest.raises(collectors.CollectorError, match="can be reached from other") as error:
+        collectors.Collector(directory / "log", **given)
+    assert "secret_key" in str(error.value) and "open_to_network" in str(error.value)
+    collectors.Collector(directory / "log", **given, open_to_network=True).close()
 
 
 def test_closed_is_closed(directory):

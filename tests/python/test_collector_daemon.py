@@ -331,7 +331,19 @@ def test_http_with_a_token(directory):
         assert daemon.request("POST", "/pub", b"x")[0] == 401
         assert daemon.request("POST", "/pub", b"x", Authorization="Bearer wrong")[0] == 401
         assert daemon.request("POST", "/pub", b"x", Authorization="Bearer secret")[0] == 200
+        assert daemon.request("GET", "/stats")[0] == 401
+        assert daemon.request("GET", "/stats", Authorization="Bearer secret")[0] == 200
         assert daemon.request("GET", "/health")[0] == 200
+
+
+def test_an_open_network_is_stated(directory):
+    arguments = ["--http", "0.0.0.0:*", "--http-host", "collector"]
+    environment = {"ZEROXIDE_COLLECTOR_OPEN_TO_NETWORK": "true"}
+    with Daemon(
+        directory / "log", *arguments, bind="tcp://0.0.0.0:*", environment=environment
+    ) as daemon:
+        assert daemon.request("POST", "/pub", b"x", Host="collector")[0] == 200
+        assert daemon.saw("open_to_network")
 
 
 def test_options_from_the_environment(directory):
@@ -399,6 +411,10 @@ def test_systemd_is_told(directory):
         (["--dir", "{}", "--allow", "*"], 2, "--key"),
         (["--dir", "{}", "--bind", "nowhere"], 1, "nowhere"),
         (["--dir", "/proc/nowhere"], 1, "/proc/nowhere"),
+        (["--dir", "{}", "--bind", "tcp://*:*"], 1, "--open-to-network"),
+        (["--dir", "{}", "--bind", "tcp://*:*"], 1, "--key and --allow"),
+        (["--dir", "{}", "--pull", "tcp://*:*"], 1, "--open-to-network"),
+        (["--dir", "{}", "--http", "0.0.0.0:*"], 1, "--http-token"),
     ],
 )
 def test_mistakes(directory, arguments, status, text):

@@ -46,7 +46,64 @@ def test_commands(options):
     ):
         assert words[0] == "collector"
         flags = {word for word in words if word.startswith("--")}
-        assert {"--bind", "--dir"} < flags <= options
+        assert "--dir" in flags <= options
+
+
+@pytest.fixture(scope="module")
+def manifests():
+    """The objects of the Kubernetes example, by kind."""
+    yaml = pytest.importorskip("yaml")
+    found = yaml.safe_load_all((DEPLOY / "collector.yaml").read_text())
+    return {one["kind"]: one for one in found}
+
+
+def test_the_pods_are_closed(manifests):
+    pod = manifests["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    environment = {one["name"].removeprefix("ZEROXIDE_COLLECTOR_"): one for one in container["env"]}
+    assert "OPEN_TO_NETWORK" not in environment
+    assert "secretKeyRef" in environment["SECRET_KEY"]["valueFrom"], "no key in the manifest"
+    mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
+    for name, kind in [("ALLOW", "configMap"), ("HTTP_TOKEN", "secret")]:
+        folder = "/" + environment[name]["value"].split("/")[1]
+        assert mounts[folder]["readOnly"]
+        (volume,) = [one for one in pod["volumes"] if one["name"] == mounts[folder]["name"]]
+        assert kind in volume
+    assert environment["ALLOW"]["value"] != "*"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        # Without the token.
+        assert container[probe]["httpGet"]["path"] in ("/live", "/health")
+
+
+def test_only_chosen_pods_reach_them(manifests):
+    policy = manifests["NetworkPolicy"]["spec"]
+    pods = manifests["StatefulSet"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= pods.items()
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    ports = {one["name"] for one in manifests["Service"]["spec"]["ports"]}
+    assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == ports
+    for rule in policy["ingress"]:
+        assert rule["from"] and all(any(one.values()) for one in rule["from"])
+
+
+def test_nothing_that_is_started_is_open(tmp_path, manifests):
+    """Each of them starts with keys, as it is written, and says what is missing without."""
+    args = manifests["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    image = re.search(r"^CMD (\[.+\])$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    for words in args, json.loads(image[1]):
+        words = [str(tmp_path / "log") if word == "/data/log" else word for word in words]
+        words = [word.replace(":5555", ":*").replace(":8080", ":0") for word in words]
+        done = subprocess.run(
+            [sys.executable, "-m", "zeroxide", *words], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1 and "--key" in done.stderr, done.stderr
 
 
 def test_every_option_of_the_collector_is_on_its_page(options):

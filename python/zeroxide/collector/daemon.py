@@ -10,15 +10,16 @@ ZEROXIDE_COLLECTOR_RETENTION_BYTES=100G. Where an option may be given several ti
 values are separated by commas. Sizes may end in K, M, G or T, for powers of 1024.
 
 examples:
-  zeroxide collector --bind tcp://*:5555 --dir /var/lib/zeroxide
-  zeroxide collector --bind tcp://*:5555 --dir /var/lib/zeroxide \\
-      --advertise tcp://collector-0.example.org:5555 --retention-bytes 100G --retention-hours 72
-  zeroxide collector --bind tcp://*:5555 --dir /var/lib/zeroxide --http 127.0.0.1:8080 \\
-      --pull tcp://*:5556 --subscribe "tcp://ticker:5557 EUR USD" --framing topic-first
+  zeroxide collector --bind tcp://127.0.0.1:5555 --dir /var/lib/zeroxide
+  zeroxide collector --bind tcp://127.0.0.1:5555 --dir /var/lib/zeroxide --http 127.0.0.1:8080 \\
+      --pull tcp://127.0.0.1:5556 --subscribe "tcp://ticker:5557 EUR USD" --framing topic-first
 
-with CURVE (see zeroxide keygen --name):
+for other machines, with CURVE (see zeroxide keygen --name):
   zeroxide collector --bind tcp://*:5555 --dir /var/lib/zeroxide \\
-      --key keys/collector.key_secret --allow clients/
+      --key keys/collector.key_secret --allow clients/ \\
+      --advertise tcp://collector-0.example.org:5555 --retention-bytes 100G --retention-hours 72
+
+for other machines, without keys, where a network is to be trusted: --open-to-network
 
 signals: SIGTERM and SIGINT end it in order, SIGHUP reads the folder of --allow anew
 """
@@ -83,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
             secret_key=secret_key,
             allow=allow,
             archive=options.archive,
+            open_to_network=options.open_to_network,
         ) as collector:
             http = _open_http(options, collector)
             try:
@@ -161,7 +163,14 @@ def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer
             token = file.read().strip()
         if not token:
             options.fail(f"{options.http_token} holds no token")
-    http = HttpServer(collector, options.http, max_body_bytes=options.http_body_bytes, token=token)
+    http = HttpServer(
+        collector,
+        options.http,
+        max_body_bytes=options.http_body_bytes,
+        token=token,
+        hosts=options.http_host,
+        open_to_network=options.open_to_network,
+    )
     http.start()
     return http
 
@@ -180,6 +189,8 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
     has_key = options.key or os.environ.get(SECRET_KEY)
     if has_key and http is not None and not options.http_token:
         _log.warning("http_is_open", extra={"fields": {"hint": "--http-token asks for a token"}})
+    if options.open_to_network and not has_key:
+        _log.warning("open_to_network", extra={"fields": {"hint": "--key asks for keys"}})
     plain = iter(collector.plain_endpoints)
     where = {"bind": [collector.endpoint]}
     where |= {

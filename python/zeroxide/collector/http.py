@@ -7,52 +7,91 @@
 ``GET /metrics``              counters for Prometheus
 ``GET /stats``                the same and more, as JSON
 ``GET /health``               200 while rows can be written, else 503
+``GET /live``                 200 while the collector runs
 
 An answer to a POST says 200 when the rows are on disk, and where: ``{"first": 7, "end": 9}``.
-Anything else means that they may not be there, and can be sent again.
+Anything else means that they may not be there, and can be sent again. Of a large body the
+messages are written in pieces, as they come in: rows of others may come in between.
+
+All connections are served by one thread. What a client may cost is bounded: time by
+deadlines, memory by `_BODIES`, `_SPLITTING` and `_ANSWERS`, connections by `_CONNECTIONS`; when there are
+more, the one that has kept us waiting for longest has to go. So there is always one to be had
+for /health, however many do nothing with theirs.
 """
 
-import contextlib
+import asyncio
 import hmac
-import json
+import ipaddress
 import socket
-import struct
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 from . import metrics
-from .errors import CollectorError, Refused
+from .connection import CHUNK, Connection, encoded
+from .errors import CollectorError
+from .request import Request, Wrong
 
 if TYPE_CHECKING:
     from .service import Collector
 
-__all__ = ["HttpServer"]
+__all__ = ["HttpServer", "is_loopback"]
 
-# For how long a client may take with its request, or its next one.
-_PATIENCE = 30.0
 # For how long rows may take to the disk.
 _APPEND = 30.0
-_CONNECTIONS = 128
-# How much of a body that nobody wants is taken so that its sender hears of it.
-_LEFTOVER = 32 << 20
+# Connections; those whose rows are on their way to the disk; those of them that have many;
+# bytes of bodies, beside the largest one that may come, and bytes of answers that are not
+# taken yet.
+_CONNECTIONS = 256
+_APPENDING = 128
+_SPLITTING = 8
+_BODIES = 64 << 20
+_ANSWERS = 64 << 20
+# About so much memory is taken by the rows that are appended at once, with what a row costs
+# beside its bytes.
+_PIECE = 8 << 20
+_ROW = 64
 
-_STATUS = {
-    "too-big": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "malformed": HTTPStatus.BAD_REQUEST,
-    "invalid": HTTPStatus.BAD_REQUEST,
+# What a page of another origin may send without asking: a form.
+_FORMS = {"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
+
+_METHODS = {
+    "/pub": ("POST",),
+    "/mpub": ("POST",),
+    "/metrics": ("GET", "HEAD"),
+    "/stats": ("GET", "HEAD"),
+    "/health": ("GET", "HEAD"),
+    "/live": ("GET", "HEAD"),
 }
+# They say a word about the process, and nothing that is in the log.
+_FOR_ALL = {"/health", "/live"}
 
 
-class HttpServer(ThreadingHTTPServer):
-    """Serves a collector over HTTP, on threads of its own, until it is closed."""
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
 
-    daemon_threads = True
-    request_queue_size = 128
-    allow_reuse_address = True
+
+class HttpServer:
+    """Serves a collector over HTTP, on a thread of its own, until it is closed.
+
+    With a `token` all but /health and /live ask for it. Without one the address has to be on
+    the loopback, unless `open_to_network` says that others may write and read. `hosts` are
+    names by which it is called, beside its addresses: a browser that was lured here calls it
+    by another one.
+    """
 
     def __init__(
         self,
@@ -61,239 +100,227 @@ class HttpServer(ThreadingHTTPServer):
         *,
         max_body_bytes: int = 16 << 20,
         token: str | None = None,
+        hosts: Iterable[str] = (),
+        open_to_network: bool = False,
     ) -> None:
+        where = ":".join(map(str, address))
+        if token is None and not open_to_network and not is_loopback(address[0]):
+            raise CollectorError(
+                f"HTTP at {where} can be reached from other machines, and without a token whoever"
+                " does may write and read: give it one (--http-token FILE), or say that this is"
+                " intended (--open-to-network)"
+            )
         self.collector = collector
         self.max_body_bytes = max_body_bytes
-        self.token = token
-        self._room = threading.BoundedSemaphore(_CONNECTIONS)
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
+        self._token = None if token is None else b"Bearer " + token.encode()
+        self._hosts = {"localhost", address[0].lower(), *(host.lower() for host in hosts)}
+        self._connections: set[Connection] = set()
+        self._appending = 0
+        self._bodies = 0
+        self._answers = 0
+        self._counts = dict.fromkeys(metrics.HTTP, 0)
+        self._asking: asyncio.Future[Snapshot] | None = None
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         try:
-            super().__init__(address, _Handler)
+            self._socket = socket.create_server(address, family=family, backlog=128)
         except OSError as error:
-            where = ":".join(map(str, address))
             text = f"cannot listen for HTTP at {where}: {error.strerror or error}"
             raise OSError(error.errno, text) from error
-        self._thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="collector-http"
-        )
-        self._thread.daemon = True
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._began = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="collector-http", daemon=True)
 
     @property
     def endpoint(self) -> str:
         """Where it listens."""
-        host, port = self.socket.getsockname()[:2]
+        host, port = self._socket.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
         """Begins to serve."""
         self._thread.start()
+        self._began.wait()
 
     def close(self) -> None:
-        """Stops serving; requests that are being answered may end with the process."""
-        if self._thread.is_alive():
-            self.shutdown()
+        """Stops serving; who waits for an answer sees the connection end."""
+        if self._thread.is_alive() and self._loop is not None and self._over is not None:
+            with suppress(RuntimeError):  # it has just ended by itself
+                self._loop.call_soon_threadsafe(self._over.set)
             self._thread.join()
-        self.server_close()
+        self._socket.close()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection, unless there are too many."""
-        if not self._room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._room.release()
-            raise
+    # ---- connections -----------------------------------------------------------------------
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serves a connection."""
+    def _run(self) -> None:
+        # Asking for counters does not wait behind rows.
+        with ThreadPoolExecutor(_APPENDING) as self._writers, ThreadPoolExecutor(1) as self._askers:
+            asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        self._splitting = asyncio.Semaphore(_SPLITTING)
+        server = await asyncio.start_server(self._accept, sock=self._socket, limit=CHUNK)
+        self._began.set()
+        await self._over.wait()
+        server.close()
+        for connection in list(self._connections):
+            connection.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(self, reader, writer)
+        if len(self._connections) >= _CONNECTIONS:
+            self._make_room()
+        self._connections.add(connection)
         try:
-            super().process_request_thread(request, client_address)
+            await connection.serve()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+            pass  # a connection that breaks off concerns nobody else
         finally:
-            self._room.release()
+            self._connections.discard(connection)
+            connection.abort()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off concerns nobody else."""
+    def _make_room(self, *, holding: bool = False) -> None:
+        """Ends the connection that has kept us waiting for longest, or that of those with bodies."""
+        waiting = [one for one in self._connections if one.waits_since is not None]
+        if holding:
+            waiting = [one for one in waiting if one.held]
+        if waiting:
+            self._counts["http_evicted"] += 1
+            oldest = min(waiting, key=lambda one: one.waits_since or 0.0)
+            self._connections.discard(oldest)
+            oldest.abort()
 
+    # ---- who may do what -------------------------------------------------------------------
 
-class _Wrong(Exception):
-    """What to answer to a request that cannot be served."""
+    def check(self, request: Request) -> None:
+        """Raises `Wrong` for a request that is not to be served."""
+        if request.path not in _METHODS:
+            text = f"there is {', '.join(_METHODS)}"
+            raise Wrong(HTTPStatus.NOT_FOUND, text)
+        allowed = _METHODS[request.path]
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise Wrong(HTTPStatus.NOT_IMPLEMENTED, f"there is no {request.method} here")
+        if request.method not in allowed:
+            text = f"{request.path} is not for {request.method}"
+            raise Wrong(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=", ".join(allowed))
+        if request.path in _FOR_ALL:
+            return
+        if self._token is not None:
+            given = request.one("authorization").encode("latin-1")
+            if not hmac.compare_digest(given, self._token):
+                text = "Authorization: Bearer TOKEN is asked for"
+                raise Wrong(HTTPStatus.UNAUTHORIZED, text, WWW_Authenticate="Bearer")
+            return
+        self._check_browser(request)
 
-    def __init__(self, status: HTTPStatus, text: str, code: str = "") -> None:
-        super().__init__(text)
-        self.status = status
-        self.code = code
+    def _check_browser(self, request: Request) -> None:
+        """Without a token a page that somebody here looks at could do what they may."""
+        origin = request.one("origin") or request.one("sec-fetch-site").lower()
+        if origin not in ("", "none", "same-origin"):
+            text = "pages of other origins may not do this: there is --http-token"
+            raise Wrong(HTTPStatus.FORBIDDEN, text)
+        host = request.host
+        if host and host not in self._hosts and not _is_address(host):
+            text = f"nobody calls this host {host}: if one should, name it with --http-host"
+            raise Wrong(HTTPStatus.MISDIRECTED_REQUEST, text)
+        kind = request.one("content-type").partition(";")[0].strip().lower()
+        if request.method == "POST" and kind in _FORMS:
+            text = f"{kind} is what forms send: say Content-Type: application/octet-stream"
+            raise Wrong(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
 
+    # ---- rows ------------------------------------------------------------------------------
 
-class _Handler(BaseHTTPRequestHandler):
-    server: HttpServer
-    protocol_version = "HTTP/1.1"
-    server_version = "zeroxide"
-    sys_version = ""
-    timeout = _PATIENCE
-    # An answer is written at once, head and body.
-    wbufsize = -1
-    disable_nagle_algorithm = True
+    async def append(self, values: list[bytes], extras: dict[str, str]) -> tuple[int, int]:
+        """Appends rows; gives the offset of the first and the one behind the last."""
+        cost = _ROW + sum(len(extra) for extra in extras.values())
+        most = max(1, _PIECE // cost)
+        first, end = await self._append(values[:most], extras)
+        for at in range(most, len(values), most):
+            _, end = await self._append(values[at : at + most], extras)
+        return first, end
 
-    def do_GET(self) -> None:
-        routes: dict[str, Callable[[], None]] = {
-            "/metrics": self._metrics,
-            "/stats": self._stats,
-            "/health": self._health,
-        }
-        self._answer(routes, {"/pub", "/mpub"})
-
-    do_HEAD = do_GET
-
-    def do_POST(self) -> None:
-        routes: dict[str, Callable[[], None]] = {"/pub": self._pub, "/mpub": self._mpub}
-        self._answer(routes, {"/metrics", "/stats", "/health"})
-
-    def _answer(self, routes: dict[str, Callable[[], None]], others: set[str]) -> None:
-        path = urlsplit(self.path).path
+    async def _append(self, values: list[bytes], extras: dict[str, str]) -> tuple[int, int]:
+        if self._appending >= _APPENDING:
+            text = "too many rows are on their way: ask again"
+            raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
+        rows: Any = ({"value": value, **extras} for value in values) if extras else values
+        self._appending += 1
         try:
-            if path in routes:
-                routes[path]()
-            elif path in others:
-                raise _Wrong(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is not for {self.command}")
-            else:
-                raise _Wrong(
-                    HTTPStatus.NOT_FOUND, "there is /pub, /mpub, /metrics, /stats and /health"
-                )
-        except _Wrong as wrong:
-            if self.command == "POST":
-                # What is left of the body would be taken for the next request; closing on
-                # top of it would take the answer away.
-                self.close_connection = True
-                self._say_json(wrong.status, {"error": str(wrong), "code": wrong.code})
-                self._let_go()
-            else:
-                self._say_json(wrong.status, {"error": str(wrong), "code": wrong.code})
-        except Refused as refused:
-            status = _STATUS.get(refused.code, HTTPStatus.SERVICE_UNAVAILABLE)
-            self._say_json(status, {"error": str(refused), "code": refused.code})
-        except CollectorError as error:
-            self._say_json(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error), "code": "gone"})
-
-    # ---- in --------------------------------------------------------------------------------
-
-    def _pub(self) -> None:
-        extras = self._extras()
-        self._append([{"value": self._body(), **extras}])
-
-    def _mpub(self) -> None:
-        extras = self._extras()
-        is_binary = self._query().get("binary", ["false"])[-1].lower() in ("true", "1", "")
-        body = self._body()
-        values = _counted(body) if is_binary else [line for line in body.split(b"\n") if line]
-        self._append([{"value": value, **extras} for value in values] if extras else values)
-
-    def _append(self, rows: list[Any]) -> None:
-        first, end = self.server.collector.append(rows, timeout=_APPEND)
-        self._say_json(HTTPStatus.OK, {"first": first, "end": end})
-
-    def _query(self) -> dict[str, list[str]]:
-        try:
-            return parse_qs(
-                urlsplit(self.path).query,
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=16,
+            return await asyncio.get_running_loop().run_in_executor(
+                self._writers, lambda: self.collector.append(rows, timeout=_APPEND)
             )
-        except ValueError as error:
-            raise _Wrong(HTTPStatus.BAD_REQUEST, f"the query cannot be read: {error}") from None
+        finally:
+            self._appending -= 1
 
-    def _extras(self) -> dict[str, str]:
-        query = self._query()
-        return {name: query[name][-1] for name in ("topic", "key") if name in query}
+    def splitting(self, size: int) -> Any:
+        """A turn to take so many bytes apart: their messages need more memory than they do."""
+        return self._splitting if size > CHUNK else nullcontext()
 
-    def _body(self) -> bytes:
-        token = self.server.token
-        if token is not None:
-            given = self.headers.get("Authorization", "")
-            if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-                raise _Wrong(HTTPStatus.UNAUTHORIZED, "Authorization: Bearer TOKEN is asked for")
-        if "Transfer-Encoding" in self.headers:
-            raise _Wrong(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
+    def hold(self, size: int) -> None:
+        """So many bytes of bodies more, or fewer, are here."""
+        if size > 0 and self._bodies + size > _BODIES + self.max_body_bytes:
+            self._make_room(holding=True)
+            text = "too much is being sent at the same time: ask again"
+            raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many", is_over=True)
+        self._bodies += size
+
+    # ---- counters --------------------------------------------------------------------------
+
+    def count(self, name: str) -> None:
+        self._counts[name] += 1
+
+    async def snapshot(self, age: float = 0.0) -> "Snapshot":
+        """The counters as they are now, or were so many seconds ago. Many ask, and one is told."""
+        before = self._asking
+        if before is not None and before.done() and not before.exception():
+            last = before.result()
+            if time.monotonic() - last.taken < age:
+                return last
+        if before is not None and not before.done():
+            # It may be from before our request came.
+            with suppress(CollectorError):
+                await asyncio.shield(before)
+        if self._asking is before:
+            loop = asyncio.get_running_loop()
+            self._asking = loop.run_in_executor(self._askers, self._take_snapshot)
+        assert self._asking is not None
+        return await asyncio.shield(self._asking)
+
+    def _take_snapshot(self) -> "Snapshot":
+        stats = self.collector.stats() | self._counts
+        stats["http_connections"] = len(self._connections)
+        page = metrics.render(stats).encode()
+        state = {"state": stats["state"], "reason": stats["reason"]}
+        return Snapshot(time.monotonic(), state, encoded(stats), page)
+
+    @asynccontextmanager
+    async def answering(self, size: int) -> AsyncIterator[None]:
+        """So many bytes are to be sent."""
+        if size > CHUNK and self._answers + size > _ANSWERS:
+            text = "too many answers are not taken: ask again"
+            raise Wrong(HTTPStatus.SERVICE_UNAVAILABLE, text, "too-many")
+        self._answers += size
         try:
-            length = int(self.headers["Content-Length"])
-        except (TypeError, ValueError):
-            raise _Wrong(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed") from None
-        most = self.server.max_body_bytes
-        if not 0 <= length <= most:
-            raise _Wrong(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {most} bytes", "too-big"
-            )
-        body = self.rfile.read(length)
-        if len(body) < length:
-            raise ConnectionError("the body ended early")
-        return body
-
-    def _let_go(self) -> None:
-        """Lets the client see the answer although it is still sending."""
-        with contextlib.suppress(OSError):
-            self.wfile.flush()
-            self.connection.shutdown(socket.SHUT_WR)
-            self.connection.settimeout(1.0)
-            for _ in range(_LEFTOVER // 65536):
-                if not self.connection.recv(65536):
-                    break
-
-    # ---- out -------------------------------------------------------------------------------
-
-    def _metrics(self) -> None:
-        page = metrics.render(self.server.collector.stats())
-        self._say(HTTPStatus.OK, metrics.CONTENT_TYPE, page.encode())
-
-    def _stats(self) -> None:
-        self._say_json(HTTPStatus.OK, self.server.collector.stats())
-
-    def _health(self) -> None:
-        stats = self.server.collector.stats()
-        is_fine = stats["state"] == "fine"
-        status = HTTPStatus.OK if is_fine else HTTPStatus.SERVICE_UNAVAILABLE
-        self._say_json(status, {"state": stats["state"], "reason": stats["reason"]})
-
-    def _say_json(self, status: HTTPStatus, answer: dict[str, Any]) -> None:
-        self._say(status, "application/json", json.dumps(answer).encode() + b"\n")
-
-    def _say(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            self.send_header("Retry-After", "1")
-        if status == HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", "Bearer")
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are counted, not logged."""
+            yield
+        finally:
+            self._answers -= size
 
 
-def _counted(body: bytes) -> list[bytes]:
-    """A number of messages, then each with its length."""
-    wrong = _Wrong(HTTPStatus.BAD_REQUEST, "the lengths in the body do not fit it", "malformed")
-    if len(body) < 4:
-        raise wrong
-    (count,) = struct.unpack_from(">I", body)
-    values: list[bytes] = []
-    at = 4
-    # The body is here already, and each message takes four bytes at least.
-    for _ in range(min(count, len(body))):
-        if at + 4 > len(body):
-            raise wrong
-        (length,) = struct.unpack_from(">I", body, at)
-        at += 4 + length
-        values.append(body[at - length : at])
-        if at > len(body):
-            raise wrong
-    if len(values) != count or at != len(body):
-        raise wrong
-    return values
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters, as they are told."""
+
+    taken: float
+    state: dict[str, str]
+    json: bytes
+    metrics: bytes
+
+
+def _is_address(host: str) -> bool:
+    """Whether a host is named by its address: no name that somebody else may point here."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True

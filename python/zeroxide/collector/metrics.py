@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["CONTENT_TYPE", "render"]
+__all__ = ["CONTENT_TYPE", "HTTP", "render"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -37,6 +37,14 @@ _COUNTERS = {
     "forgotten_producers": "Producers whose last sequence number was forgotten: too many of them",
 }
 
+#: What only grows, over HTTP.
+HTTP = {
+    "http_requests": "HTTP requests",
+    "http_refused": "HTTP requests that could not be served",
+    "http_timeouts": "HTTP clients that were too slow",
+    "http_evicted": "HTTP connections that had to make room",
+}
+
 # What goes up and down, or is a position.
 _GAUGES = {
     "earliest": "First offset that can be fetched",
@@ -64,6 +72,11 @@ def render(stats: Mapping[str, Any]) -> str:
 def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
     for name, text in _COUNTERS.items():
         yield from _family(f"{name}_total", "counter", text, [({}, stats[name])])
+    if "http_connections" in stats:
+        for name, text in HTTP.items():
+            yield from _family(f"{name}_total", "counter", text, [({}, stats[name])])
+        text, count = "HTTP connections", stats["http_connections"]
+        yield from _family("http_connections", "gauge", text, [({}, count)])
     for name, text in _GAUGES.items():
         yield from _family(name, "gauge", text, [({}, stats[name])])
     if "archived" in stats:

@@ -56,10 +56,12 @@ class Collector(_native.Collector, Closing):
     a word. `advertise` is the address that clients are told, where that is not `bind`.
 
     With a `secret_key` everything that is bound is encrypted by CURVE, and lets those in
-    whose public keys are in `allow`: see `zeroxide.Socket.secure_server`.
+    whose public keys are in `allow`: see `zeroxide.Socket.secure_server`. Without one it binds
+    to what only this machine reaches, unless `open_to_network` says that whoever comes may
+    write and read.
 
     Raises `Refused` (``locked``) while another collector has the folder, another
-    `CollectorError` for a folder that cannot be used, `zeroxide.ZMQError` for an address that
+    `CollectorError` for a folder that cannot be used, or an address that is open to others, `zeroxide.ZMQError` for an address that
     cannot be bound to, and `ValueError` for what cannot be meant.
     """
 
@@ -90,6 +92,7 @@ class Collector(_native.Collector, Closing):
         secret_key: bytes | str | None = None,
         allow: Any = None,
         archive: str | os.PathLike[str] | None = None,
+        open_to_network: bool = False,
     ) -> None:
         if archive is not None:
             self._hold(0)  # retention waits for the archive
@@ -115,6 +118,7 @@ class Collector(_native.Collector, Closing):
             advertise=advertise,
             secret_key=secret_key,
             allow=allow,
+            open_to_network=open_to_network,
         )
         if archive is not None:
             from .archive import Archiver

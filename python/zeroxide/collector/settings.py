@@ -94,6 +94,12 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
             metavar="ENDPOINT",
         ),
         _Option("http", "POST /pub and /mpub, GET /metrics", _address, metavar="HOST:PORT"),
+        _Option(
+            "http_host",
+            "a name by which that is called, beside its address",
+            metavar="NAME",
+            many=True,
+        ),
     ),
     "plain peers": (
         _Option("pull", "for PUSH peers", metavar="ENDPOINT", many=True),
@@ -140,7 +146,13 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         _Option(
             "allow", "certificates of those who may connect; * for everybody", metavar="FOLDER"
         ),
-        _Option("http_token", "file with the token that a POST has to bring", metavar="FILE"),
+        _Option("http_token", "file with the token that HTTP requests bring", metavar="FILE"),
+        _Option(
+            "open_to_network",
+            "without keys or token, whoever reaches an address of other machines may write and read",
+            _flag,
+            False,
+        ),
     ),
     "logging": (
         _Option("log_format", "text or json, on stderr", _choice("text", "json"), "text", "FORMAT"),

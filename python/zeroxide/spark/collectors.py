@@ -303,6 +303,7 @@ def _start(embedded: Embedded, patience: float) -> Collector:
         "retention_bytes": embedded.retention_bytes,
         "retention_hours": embedded.retention_hours,
         "advertise": embedded.advertise,
+        "open_to_network": embedded.open_to_network,
     }
     if embedded.secret_key is not None:
         settings["secret_key"] = look_up("collector.secretKey", embedded.secret_key)

@@ -44,6 +44,7 @@ The way to the rows
     ``collector.secretKey``, ``collector.allow``
                                embedded: its key as ``env:NAME`` or ``file:PATH``, and a folder
                                with the certificates of those it lets in, or ``*``
+    ``collector.openToNetwork`` embedded: without a key, binds to what other machines reach
     ``zmq.curve_serverkey``, ``zmq.curve_publickey``, ``zmq.curve_secretkey``
                                keys as ``env:NAME`` or ``file:PATH``, looked up where they are used
     ``filterPushdown``         batches: filters on offset, partition, topic and receive_time read
@@ -96,6 +97,7 @@ EMBEDDED_ONLY = (
     "keepFrames",
     "secretKey",
     "allow",
+    "openToNetwork",
 )
 
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -118,6 +120,7 @@ class Embedded:
     keep_frames: bool
     secret_key: str | None
     allow: str | None
+    open_to_network: bool = False
 
 
 @dataclass(frozen=True)
@@ -302,6 +305,7 @@ class _LogGiven(_Given):
             keep_frames=self.flag("collector.keepFrames"),
             secret_key=secret,
             allow=self.text("collector.allow"),
+            open_to_network=self.flag("collector.openToNetwork"),
         )
         if is_embedded:
             if (found.secret_key is None) != (found.allow is None):

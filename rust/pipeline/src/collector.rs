@@ -16,6 +16,7 @@
 
 mod commit;
 mod config;
+mod exposure;
 mod fetch;
 mod ingest;
 mod line;
@@ -72,6 +73,16 @@ pub enum CollectorError {
     /// The folder of staged rows, or a thread.
     #[error("the collector cannot work in its folder: {0}")]
     Io(#[from] std::io::Error),
+    /// Whoever reaches the address could write and read.
+    #[error(
+        "{endpoint} can be reached from other machines, and without keys whoever does may write and read: give the collector \
+         a key and a list of those it lets in (--key and --allow, secret_key and allow), or say that this is intended \
+         (--open-to-network, open_to_network=True)"
+    )]
+    Open {
+        /// What was to be bound.
+        endpoint: String,
+    },
     /// It said no.
     #[error("{text}")]
     Refused {
@@ -109,8 +120,10 @@ impl Collector {
     /// Opens the log, binds the sockets and serves from now on.
     ///
     /// # Errors
-    /// When the log is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to.
+    /// When the log is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to;
+    /// when other machines could connect without keys, and nobody said that they may.
     pub fn start(config: Config) -> Result<Collector, CollectorError> {
+        exposure::check(&config)?;
         let log = Log::open(&config.dir, config.log.clone())?;
         let mut stage = Stage::open(&config.dir, config.max_staged_bytes)?;
         stage.forget_published(|query| log.published(query).map(|last| last.batch));

@@ -43,6 +43,8 @@ pub struct Config {
     pub retry_every: Duration,
     /// CURVE for everything that is bound.
     pub security: Option<Security>,
+    /// Without it, other machines may connect, and whoever does may write and read.
+    pub open_to_network: bool,
 }
 
 /// Who the collector is, and who may come in.
@@ -124,6 +126,7 @@ impl Config {
             retain_every: Duration::from_secs(1),
             retry_every: Duration::from_millis(500),
             security: None,
+            open_to_network: false,
         }
     }
 }

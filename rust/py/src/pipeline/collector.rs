@@ -85,7 +85,8 @@ impl Collector {
     /// Opens the log, binds, and serves.
     #[pyo3(signature = (directory, bind, *, pull, subscribe, dealer, framing, keep_frames, retention_bytes,
         retention_seconds, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
-        staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow))]
+        staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow,
+        open_to_network))]
     #[allow(clippy::too_many_arguments, reason = "the options of a collector")]
     fn _open(
         &self,
@@ -111,6 +112,7 @@ impl Collector {
         advertise: Option<String>,
         secret_key: Option<&Bound<'_, PyAny>>,
         allow: Option<&Bound<'_, PyAny>>,
+        open_to_network: bool,
     ) -> PyResult<()> {
         let mut config = Config::new(directory);
         config.bind = bind;
@@ -138,6 +140,7 @@ impl Collector {
         config.staged_for = span(staged_seconds)?.unwrap_or(Duration::MAX);
         config.credit.rows = credit_rows;
         config.credit.bytes = credit_bytes;
+        config.open_to_network = open_to_network;
         config.security = match secret_key {
             Some(secret_key) => Some(Security {
                 secret_key: key(secret_key)?,

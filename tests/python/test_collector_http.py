@@ -1,0 +1,337 @@
+"""A collector over HTTP, and clients that mean no good, or cannot do better."""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from support import PATIENCE, eventually
+
+pytestmark = pytest.mark.zeroxide_only
+
+collectors = pytest.importorskip("zeroxide.collector")
+http = pytest.importorskip("zeroxide.collector.http")
+
+PLAIN = {"Content-Type": "application/octet-stream"}
+
+
+class Served:
+    """A collector with HTTP, in this process."""
+
+    def __init__(self, directory, **options):
+        self.collector = collectors.Collector(directory / "log")
+        self.server = http.HttpServer(self.collector, ("127.0.0.1", 0), **options)
+        self.server.start()
+        host, port = self.server.endpoint.removeprefix("http://").split(":")
+        self.address = (host, int(port))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.close()
+        self.collector.close()
+
+    def connect(self):
+        return socket.create_connection(self.address, timeout=PATIENCE)
+
+    def say(self, *pieces):
+        """Sends these bytes, and returns everything that comes until the other side closes."""
+        with self.connect() as client:
+            for piece in pieces:
+                client.sendall(piece)
+            client.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: client.recv(65536), b""))
+
+    def ask(self, method, path, body=b"", **fields):
+        """A request of its own; the status, and the body of the answer."""
+        fields = {"Host": "127.0.0.1", "Connection": "close"} | {
+            name.replace("_", "-"): value for name, value in fields.items()
+        }
+        if body or method == "POST":
+            fields.setdefault("Content-Length", len(body))
+        lines = [f"{method} {path} HTTP/1.1", *(f"{n}: {v}" for n, v in fields.items()), "", ""]
+        answer = self.say("\r\n".join(lines).encode(), body)
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        return int(head.split(b" ")[1]), rest
+
+    def values(self):
+        client = collectors.Client(self.collector.endpoint, timeout=PATIENCE)
+        info = client.info()
+        batches = client.fetch(info.earliest, info.latest)
+        return [value for batch in batches for value in batch["value"].to_pylist()]
+
+
+@pytest.fixture
+def served(directory):
+    with Served(directory) as served:
+        yield served
+
+
+def statuses(answers):
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", answers)]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\nContent-Length: 0\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3, 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: +3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3_0\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length : 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /pub HTTP/1.0\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /pub HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: a b\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\n Content-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nX: \0\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST  /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST /pub HTTP/2.0\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
+        b"POST pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
+    ],
+)
+def test_a_request_that_can_be_read_in_two_ways_is_not_served(served, request_):
+    follower = b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    answers = served.say(request_ + follower)
+    assert statuses(answers) == [400], "and what follows is not a request"
+    assert b"Connection: close" in answers
+    assert served.values() == []
+
+
+def test_a_transfer_coding_is_refused(served):
+    head = "POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: {}\r\n\r\n"
+    for coding, status in [("chunked", 411), ("gzip, chunked", 501), ("identity", 501)]:
+        assert statuses(served.say(head.format(coding).encode() + b"3\r\nabc\r\n0\r\n\r\n")) == [
+            status
+        ]
+    assert served.values() == []
+
+
+def test_a_body_is_never_the_next_request(served):
+    smuggled = b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc"
+    for method, path, status in [
+        (b"GET", b"/live", 200),
+        (b"HEAD", b"/live", 200),
+        (b"GET", b"/pub", 405),
+        (b"GET", b"/nowhere", 404),
+        (b"POST", b"/stats", 405),
+        (b"DELETE", b"/pub", 501),
+    ]:
+        head = b"%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n"
+        answers = served.say(head % (method, path, len(smuggled)) + smuggled)
+        assert statuses(answers) == [status], (method, path)
+    assert served.values() == []
+
+
+def test_requests_follow_each_other_on_a_connection(served):
+    requests = (
+        b"\r\nGET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\nbody"
+        b"POST http://127.0.0.1/pub?topic=t HTTP/1.1\r\nHost: else\r\nContent-Length: 3\r\n\r\none"
+        b"GET /pub HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
+        b"HEAD /stats HTTP/1.1\r\nHost: localhost:1\r\n\r\n"
+        b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n"
+        b"Expect: 100-continue\r\n\r\ntwo"
+        b"GET /live HTTP/1.0\r\n\r\n"
+        b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    )
+    # One by one, or a byte at a time.
+    for pieces in [[requests], [requests[at : at + 1] for at in range(len(requests))]]:
+        assert statuses(served.say(*pieces)) == [200, 200, 405, 200, 100, 200, 200]
+    assert served.values() == [b"one", b"two"] * 2
+
+
+def test_a_head_that_does_not_end_is_too_large(served):
+    assert statuses(served.say(b"GET /live HTTP/1.1\r\nX: " + b"x" * 100_000)) == [431]
+    many = b"".join(b"X%d: x\r\n" % number for number in range(200))
+    assert statuses(served.say(b"GET /live HTTP/1.1\r\nHost: a\r\n" + many + b"\r\n")) == [431]
+
+
+def test_pages_of_other_origins_can_do_nothing(served):
+    for status, fields in [
+        (200, {}),
+        (200, {"Host": "localhost:8080"}),
+        (200, {"Host": "[::1]:80"}),
+        (421, {"Host": "rebound.example.org"}),
+        (421, {"Host": "127.0.0.1.example.org"}),
+        (403, {"Origin": "http://evil.example.org"}),
+        (403, {"Origin": "null"}),
+        (403, {"Sec-Fetch-Site": "cross-site"}),
+    ]:
+        assert served.ask("GET", "/stats", **fields)[0] == status, fields
+        assert served.ask("POST", "/pub", b"x", **fields)[0] == status, fields
+    for kind in [
+        "text/plain;charset=utf-8",
+        "multipart/form-data",
+        "Application/x-www-form-urlencoded",
+    ]:
+        assert served.ask("POST", "/pub", b"x", Content_Type=kind)[0] == 415, kind
+    assert served.ask("POST", "/pub", b"x", Content_Type="application/json")[0] == 200
+    assert len(served.values()) == 4
+    # It tells nothing, and is what orchestrators ask.
+    assert served.ask("GET", "/live", Host="rebound.example.org")[0] == 200
+
+
+def test_hosts_may_have_names(directory):
+    with Served(directory, hosts=["Collector-0.example.org"]) as served:
+        assert served.ask("GET", "/stats", Host="collector-0.EXAMPLE.org:80")[0] == 200
+        assert served.ask("GET", "/stats", Host="collector-1.example.org")[0] == 421
+
+
+def test_a_token_is_asked_for_whatever_is_read_or_written(directory):
+    with Served(directory, token="secret") as served:
+        for method, path in [
+            ("GET", "/metrics"),
+            ("GET", "/stats"),
+            ("HEAD", "/stats"),
+            ("POST", "/pub"),
+            ("POST", "/mpub"),
+        ]:
+            for given in [
+                {},
+                {"Authorization": "Bearer wrong"},
+                {"Authorization": "Bearer sécret"},
+            ]:
+                assert served.ask(method, path, **given)[0] == 401, (path, given)
+            # Who has it may be called by any name.
+            fields = {
+                "Authorization": "Bearer secret",
+                "Host": "collector",
+                "Content_Type": "text/plain",
+            }
+            assert served.ask(method, path, **fields)[0] == 200, path
+        assert served.ask("GET", "/health") == (200, b'{"state": "fine", "reason": ""}\n')
+        assert served.ask("GET", "/live")[0] == 200
+
+
+def test_an_address_of_others_needs_a_token_or_a_word(directory):
+    with collectors.Collector(directory / "log") as collector:
+        for host in ["0.0.0.0", "::", "192.0.2.1"]:
+            with pytest.raises(collectors.CollectorError, match="--open-to-network") as error:
+                http.HttpServer(collector, (host, 0))
+            assert "--http-token" in str(error.value)
+        http.HttpServer(collector, ("0.0.0.0", 0), token="secret").close()
+        http.HttpServer(collector, ("0.0.0.0", 0), open_to_network=True).close()
+
+
+def test_clients_that_drip_do_not_keep_others_out(served):
+    with contextlib.ExitStack() as stack:
+        heads = [b"GET /stats HT", b"POST /pub HTTP/1.1\r\nHost: a\r\n", b"", b"x"]
+        body = b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf"
+        for number in range(400):
+            client = stack.enter_context(served.connect())
+            client.sendall((*heads, body)[number % 5])
+        # However many there are, and whatever they hold back.
+        for _ in range(3):
+            assert served.ask("GET", "/health")[0] == 200
+            assert served.ask("POST", "/pub", b"row", **PLAIN)[0] == 200
+        stats = json.loads(served.ask("GET", "/stats")[1])
+        assert stats["http_evicted"] >= 100 and stats["http_connections"] <= 256
+
+
+def test_bodies_have_to_come_in_time(directory, monkeypatch):
+    connection = pytest.importorskip("zeroxide.collector.connection")
+    monkeypatch.setattr(connection, "_GRACE", 0.2)
+    monkeypatch.setattr(connection, "_PATIENCE", 0.2)
+    with Served(directory) as served:
+        for half in [
+            b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf",
+            b"POST /pub HTT",
+        ]:
+            with served.connect() as client:
+                client.sendall(half)
+                assert statuses(client.recv(1000)) == [408]
+                assert client.recv(1000) == b""
+        assert served.ask("GET", "/live")[0] == 200
+
+
+def rss(pid="self"):
+    with open(f"/proc/{pid}/status") as file:
+        (line,) = [line for line in file if line.startswith("VmRSS")]
+    return int(line.split()[1]) << 10
+
+
+def test_a_body_of_short_lines_takes_no_more_memory_than_it_has_bytes(served):
+    lines = b"x\n" * (8 << 20)
+    before, most, is_over = rss(), 0, threading.Event()
+
+    def watch():
+        nonlocal most
+        while not is_over.wait(0.005):
+            most = max(most, rss())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        status, answer = served.ask("POST", "/mpub?topic=t", lines, **PLAIN)
+    finally:
+        is_over.set()
+        watcher.join()
+    assert (status, json.loads(answer)) == (200, {"first": 0, "end": 8 << 20})
+    assert most - before < 200 << 20
+
+
+def test_large_bodies_are_taken_apart_as_they_come(served):
+    values = [b"%d" % number * (number % 50) for number in range(100_000)]
+    assert len(b"".join(values)) > 4 << 20
+    lines = b"\n".join(values) + b"\n" + b"y" * (3 << 20) + b"\nlast"
+    status, answer = served.ask("POST", "/mpub?key=k", lines, **PLAIN)
+    expected = [*filter(None, values), b"y" * (3 << 20), b"last"]
+    assert (status, json.loads(answer)) == (200, {"first": 0, "end": len(expected)})
+    assert served.values() == expected
+    values.insert(7, b"z" * (2 << 20))
+    binary = struct.pack(">I", len(values))
+    binary += b"".join(struct.pack(">I", len(value)) + value for value in values)
+    status, answer = served.ask("POST", "/mpub?binary=true", binary, **PLAIN)
+    assert (status, json.loads(answer)["end"]) == (200, len(expected) + len(values))
+    assert served.values()[len(expected) :] == values
+    assert served.ask("POST", "/mpub?binary=true", binary + b"!", **PLAIN)[0] == 400
+
+
+def test_many_bodies_at_once_take_bounded_memory(served):
+    half = b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 16000000\r\n\r\n"
+    before = rss()
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            client = stack.enter_context(served.connect())
+            client.settimeout(0.5)
+            with contextlib.suppress(OSError):
+                client.sendall(half + bytes(15_000_000))
+        eventually(lambda: served.ask("POST", "/pub", b"row", **PLAIN)[0] == 200)
+        assert rss() - before < 400 << 20
+    assert served.values()[-1] == b"row"
+
+
+def test_clients_that_do_not_read_take_bounded_memory(served):
+    client = collectors.Client(served.collector.endpoint, timeout=PATIENCE)
+    for number in range(2000):
+        client.commit(f"{number:04}" + "g" * 240, 0)
+    page = served.ask("GET", "/stats")[1]
+    assert len(page) > 400_000
+    before = rss()
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            reader = stack.enter_context(socket.socket())
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect(served.address)
+            reader.sendall(b"GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 20)
+        for _ in range(10):
+            assert served.ask("GET", "/health")[0] == 200
+            time.sleep(0.1)
+        assert rss() - before < 200 << 20
+
+
+def test_noise_harms_nobody(served):
+    for _ in range(50):
+        with contextlib.suppress(OSError):
+            served.say(os.urandom(2000) + b"\r\n\r\n")
+    assert served.ask("GET", "/health")[0] == 200
