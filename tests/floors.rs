@@ -80,7 +80,7 @@ const PYTHON: &[&[&str]] = &[
     &["_native", "_typing", "_closing"],
     &["constants", "version"],
     &["error"],
-    &["frame", "options", "stopwatch", "typed"],
+    &["frame", "options", "stopwatch", "typed", "_plaintext"],
     &["tracker", "events", "as_zmq"],
     &["pickles"],
     &["socket"],

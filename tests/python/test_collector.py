@@ -91,7 +91,7 @@ def test_mistakes_are_named(zmq, directory):
             collectors.Collector(directory / "log", **options)
     with pytest.raises(TypeError, match="list"):
         collectors.Collector(directory / "log", pull="tcp://127.0.0.1:*")
-    with pytest.raises(zmq.ZMQError, match="tcp://127.0.0.1:x"):
+    with pytest.raises(zmq.ZMQError, match=r"tcp://127\.0\.0\.1:x"):
         collectors.Collector(directory / "log", "tcp://127.0.0.1:x")
     (directory / "file").write_text("")
     with pytest.raises((collectors.CollectorError, OSError)):
