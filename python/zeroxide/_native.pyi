@@ -56,6 +56,8 @@ class PeerStats(TypedDict):
     address: str
     routing_id: bytes
     connected: bool
+    # Somebody else has its routing id: it is not read from until that is free.
+    waiting: bool
     sent: int
     sent_bytes: int
     received: int

@@ -85,6 +85,87 @@ def test_handover(zmq, sockets):
     assert second.recv() == b"to second"
 
 
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("handover", [0, 1])
+def test_two_of_one_name_do_not_fight(zmq, sockets, transport, handover):
+    router = sockets.bound(zmq.ROUTER, transport, router_handover=handover, router_mandatory=1)
+    dealers = []
+    for number in range(3):
+        dealer = sockets.connected(zmq.DEALER, router, routing_id=b"same", reconnect_ivl=1)
+        dealer.send(b"%d" % number)
+        eventually(lambda: len(router.stats()["peers"]) == number + 1)  # noqa: B023
+        dealers.append(dealer)
+    ends = [peer.monitor_events(zmq.EVENT_DISCONNECTED) for peer in (router, *dealers)]
+    in_line = dealers if not handover else dealers[::-1]
+    for turn, dealer in enumerate(in_line):
+        eventually(lambda: waiting(router) == 2 - turn)  # noqa: B023
+        for _ in range(100):
+            router.send_multipart([b"same", b"yours"])
+            assert dealer.recv() == b"yours"
+            dealer.send(b"mine")
+            while (message := router.recv_multipart()) != [b"same", b"mine"]:
+                # What it sent while it waited.
+                assert message == [b"same", b"%d" % dealers.index(dealer)]
+        for end in ends:
+            with pytest.raises(zmq.Again):
+                end.recv(timeout=0)
+        ends = []
+        dealer.close()
+    assert not any(router.stats()["dropped"].values())
+
+
+def waiting(router):
+    return sum(peer["waiting"] for peer in router.stats()["peers"])
+
+
+@pytest.mark.zeroxide_only
+@pytest.mark.parametrize("handover", [0, 1])
+def test_a_name_is_not_for_the_owner_of_another_key(zmq, sockets, handover):
+    """Without a list of keys, too."""
+    public, secret = zmq.curve_keypair()
+    router = sockets.bound(
+        zmq.ROUTER,
+        router_handover=handover,
+        router_mandatory=1,
+        curve_server=1,
+        curve_publickey=public,
+        curve_secretkey=secret,
+    )
+    owners = [zmq.curve_keypair() for _ in range(2)]
+
+    def dealer(owner):
+        return sockets.connected(
+            zmq.DEALER,
+            router,
+            routing_id=b"same",
+            curve_serverkey=public,
+            curve_publickey=owners[owner][0],
+            curve_secretkey=owners[owner][1],
+        )
+
+    first = dealer(0)
+    first.send(b"first")
+    assert router.recv_multipart() == [b"same", b"first"]
+    thief = dealer(1)
+    thief.send(b"stolen")
+    eventually(lambda: waiting(router) == 1)
+    again = dealer(0)
+    again.send(b"again")
+    eventually(lambda: waiting(router) == 2)
+    one, other = (again, first) if handover else (first, again)
+    router.send_multipart([b"same", b"secret"])
+    assert one.recv() == b"secret"
+    one.close()
+    eventually(lambda: waiting(router) == 1)
+    router.send_multipart([b"same", b"secret"])
+    assert other.recv() == b"secret"
+    # Nobody has the name any more: now it is for whoever comes.
+    other.close()
+    messages = iter(router.recv_multipart, [b"same", b"stolen"])
+    assert set(map(tuple, messages)) <= {(b"same", b"first"), (b"same", b"again")}
+    assert not thief.poll(0)
+
+
 def test_connect_routing_id(zmq, context, sockets):
     dealer = sockets.bound(zmq.DEALER)
     with context.socket(zmq.ROUTER) as router:

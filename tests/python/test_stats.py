@@ -42,7 +42,8 @@ def test_form(zmq, sockets):
         assert set(peer["dropped"]) == REASONS
         numbers = {"sent", "sent_bytes", "received", "received_bytes", "queued_out", "queued_in"}
         assert set(stats) == {*numbers, "dropped", "no_subscriber", "peers"}
-        assert set(peer) == {*numbers, "dropped", "endpoint", "address", "routing_id", "connected"}
+        words = {"endpoint", "address", "routing_id", "connected", "waiting"}
+        assert set(peer) == {*numbers, *words, "dropped"}
         assert all(isinstance(counts[name], int) for counts in (stats, peer) for name in numbers)
 
 

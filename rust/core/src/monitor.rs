@@ -271,6 +271,7 @@ mod tests {
             version: (3, 1),
             mechanism: "NULL",
             user_id: None,
+            key: None,
             properties: vec![("X".to_owned(), Bytes::from(vec![0; 60_000]))],
         };
         let queue = EventQueue::new();

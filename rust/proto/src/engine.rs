@@ -108,6 +108,8 @@ pub struct PeerInfo {
     pub mechanism: &'static str,
     /// Who it is, if somebody vouched for it.
     pub user_id: Option<String>,
+    /// The public key that it has proved to be its own, with CURVE.
+    pub key: Option<Bytes>,
     /// The properties it sent, in order.
     pub properties: Vec<(String, Bytes)>,
 }

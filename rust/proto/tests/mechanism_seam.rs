@@ -83,6 +83,7 @@ impl Mechanism for Xor {
         Some(Peer {
             properties: self.peer.take()?,
             user_id: Some("alice".to_owned()),
+            key: None,
             cipher: Some(Box::new(XorCipher(self.key))),
         })
     }

@@ -14,6 +14,7 @@
 //! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
 //! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
 
+mod claims;
 mod distributor;
 mod fair_queue;
 mod load_balancer;
@@ -144,6 +145,12 @@ pub trait Pattern: Send {
     fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
         let _ = (pipes, option);
         Err(Error::new(ErrorKind::Invalid))
+    }
+
+    /// Whether this peer is connected and yet not there for the application: somebody else has its routing id.
+    fn is_waiting(&self, id: PipeId) -> bool {
+        let _ = id;
+        false
     }
 
     /// What the application wants the peer of the connect that is being made to be called (CONNECT_ROUTING_ID), once.

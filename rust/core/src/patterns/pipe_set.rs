@@ -38,8 +38,8 @@ pub enum DropReason {
     Lingered,
     /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
     Stale,
-    /// It arrived, but the socket had closed its end already (a second PAIR peer, a duplicate routing id), or did so
-    /// before it was received (disconnect, unbind).
+    /// It arrived, but the socket had closed its end already (a second PAIR peer), did so before it was received
+    /// (disconnect, unbind), or had another peer of that routing id for as long as this one was there.
     Refused,
     /// A subscription above MAX_SUBSCRIPTIONS, which was ignored.
     Excess,
@@ -126,9 +126,9 @@ pub enum Side {
 pub enum DoomReason {
     /// PAIR serves one peer at a time, and has one.
     SecondPeer,
-    /// Another peer holds the same routing id, and ROUTER_HANDOVER is off or not allowed between the two.
+    /// Another peer holds the same routing id, and too many wait for one already, or it was set aside.
     DuplicateRoutingId,
-    /// A newcomer with the same routing id took over (ROUTER_HANDOVER).
+    /// A newcomer with the same routing id took over (ROUTER_HANDOVER), and too many wait for one already.
     HandedOver,
     /// The peer announced a routing id that is too long, or that starts with a zero byte as only the automatic ones do.
     InvalidRoutingId,

@@ -7,6 +7,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
+use crate::patterns::claims::Claims;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::notices::Notices;
@@ -17,6 +18,8 @@ use crate::pipe::PipeId;
 
 struct Router {
     table: RouterTable,
+    /// Peers whose name somebody else has.
+    claims: Claims,
     /// Only pipes whose peer has a name: nothing can be received from somebody without one.
     inbound: FairQueue,
     /// Peers with room, for POLLOUT when an unroutable message is an error.
@@ -30,10 +33,22 @@ struct Router {
     notices: Notices,
 }
 
+/// Whether a peer may be called as it wants to be.
+enum Claim {
+    Granted,
+    /// Somebody else is.
+    Taken,
+    Refused(DoomReason),
+}
+
+/// `None` of peers who might be anybody.
+type Identity = Option<(bool, Bytes)>;
+
 impl Router {
     fn new() -> Router {
         Router {
             table: RouterTable::new(),
+            claims: Claims::default(),
             inbound: FairQueue::default(),
             open: LoadBalancer::default(),
             mandatory: false,
@@ -44,9 +59,10 @@ impl Router {
         }
     }
 
-    /// Finds out what the peer of a fresh connection is called. False when it is turned away.
+    /// Finds out what the peer of a fresh connection is called. False when it has to do without a name.
     fn identify(&mut self, pipes: &mut PipeSet, id: PipeId) -> bool {
         let announced = announced_id(pipes, id);
+        self.claims.remove(id);
         match self.table.given(id) {
             // The same peer again, or one that the application has named itself.
             Some(Given::Chosen) => return true,
@@ -54,34 +70,34 @@ impl Router {
             Some(Given::Announced) if self.table.route(&announced) == Some(id) => return true,
             _ => {}
         }
-        let refusal = if announced.is_empty() {
-            None
-        } else if !router_table::is_valid(&announced) {
-            Some(DoomReason::InvalidRoutingId)
-        } else if self.table.is_reserved(&announced) {
-            Some(DoomReason::DuplicateRoutingId)
-        } else {
-            match self.table.route(&announced) {
-                Some(holder) if !self.take_over(pipes, holder, id) => {
-                    Some(DoomReason::DuplicateRoutingId)
-                }
-                _ => None,
-            }
-        };
+        let claim = self.claim(pipes, id, &announced);
         // A peer that comes back under another name has no claim to the old one.
+        self.release(pipes, id);
         self.table.remove(id);
-        if let Some(reason) = refusal {
-            self.inbound.remove(id);
-            self.open.remove(id);
-            pipes.doom(id, reason);
-            return false;
+        match claim {
+            Claim::Granted if announced.is_empty() => self.table.insert_automatic(id),
+            Claim::Granted => self.table.insert(id, announced, Given::Announced),
+            Claim::Taken => self.line_up(pipes, id, &announced, DoomReason::DuplicateRoutingId),
+            Claim::Refused(reason) => self.turn_away(pipes, id, reason),
         }
-        if announced.is_empty() {
-            self.table.insert_automatic(id);
-        } else {
-            self.table.insert(id, announced, Given::Announced);
+        self.table.name(id).is_some()
+    }
+
+    /// What a peer that calls itself `name` is told.
+    fn claim(&mut self, pipes: &mut PipeSet, id: PipeId, name: &Bytes) -> Claim {
+        if name.is_empty() {
+            return Claim::Granted;
         }
-        true
+        if !router_table::is_valid(name) {
+            return Claim::Refused(DoomReason::InvalidRoutingId);
+        }
+        if self.table.is_reserved(name) {
+            return Claim::Refused(DoomReason::DuplicateRoutingId);
+        }
+        match self.table.route(name) {
+            Some(holder) if !self.take_over(pipes, holder, id) => Claim::Taken,
+            _ => Claim::Granted,
+        }
     }
 
     /// Frees the name that `holder` has for `newcomer`, if that may have it.
@@ -91,20 +107,79 @@ impl Router {
             self.table.unroute(holder);
             return true;
         }
-        // Whoever was authenticated shares its name with nobody else.
-        if !self.handover || user(pipes, holder) != user(pipes, newcomer) {
+        // Whoever has shown who it is shares its name with nobody else, and what the application chose stays.
+        if !self.handover
+            || self.table.given(holder) == Some(Given::Chosen)
+            || identity(pipes, holder) != identity(pipes, newcomer)
+        {
             return false;
         }
         self.depose(pipes, holder);
         true
     }
 
-    /// Takes a peer's name away, and the peer with it.
+    /// Takes a peer's name away. The peer stays: closed, it would come back at once and take the name back, for ever.
     fn depose(&mut self, pipes: &mut PipeSet, holder: PipeId) {
-        self.table.unroute(holder);
-        self.inbound.remove(holder);
-        self.open.remove(holder);
-        pipes.doom(holder, DoomReason::HandedOver);
+        let name = self.table.unroute(holder);
+        self.table.remove(holder);
+        if let Some(name) = name {
+            self.line_up(pipes, holder, &name, DoomReason::HandedOver);
+        }
+    }
+
+    /// Has a peer wait for the name that somebody else has: connected, and unread.
+    fn line_up(&mut self, pipes: &mut PipeSet, id: PipeId, name: &Bytes, otherwise: DoomReason) {
+        self.inbound.remove(id);
+        self.open.remove(id);
+        if !self.claims.add(name, id) {
+            pipes.doom(id, otherwise);
+        }
+    }
+
+    fn turn_away(&mut self, pipes: &mut PipeSet, id: PipeId, reason: DoomReason) {
+        self.inbound.remove(id);
+        self.open.remove(id);
+        pipes.doom(id, reason);
+    }
+
+    /// The peer's name leads nowhere any more, or to whoever was waiting for it.
+    fn release(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        if let Some(name) = self.table.unroute(id)
+            && !self.claims.is_empty()
+        {
+            self.pass_on(pipes, id, name);
+        }
+    }
+
+    #[cold]
+    fn pass_on(&mut self, pipes: &mut PipeSet, from: PipeId, name: Bytes) {
+        let mut line = self.claims.of(&name);
+        if self.handover {
+            // Who came last, as if the others had never been there.
+            line.reverse();
+        }
+        // Whoever is the same comes first: a name that is free is for anybody.
+        let before = identity(pipes, from);
+        let same = line.iter().find(|id| identity(pipes, **id) == before);
+        let Some(&heir) = same.or(line.first()) else {
+            return;
+        };
+        self.claims.remove(heir);
+        self.table.insert(heir, name, Given::Announced);
+        self.welcome(pipes, heir);
+    }
+
+    /// A peer has its name.
+    fn welcome(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.inbound.insert(id);
+        self.open.insert(id);
+        if self.raw {
+            self.notices.connected(id);
+        }
+        if self.probe_router {
+            // Without room for it there are messages in front of it that tell the peer the same.
+            pipes.write(id, &mut Message::new());
+        }
     }
 
     /// Why nothing can be sent to whoever `name` names.
@@ -128,8 +203,13 @@ fn announced_id(pipes: &mut PipeSet, id: PipeId) -> Bytes {
     peer.map(|peer| peer.routing_id.clone()).unwrap_or_default()
 }
 
-fn user(pipes: &mut PipeSet, id: PipeId) -> Option<String> {
-    pipes.get(id)?.peer()?.user_id.clone()
+/// Who a peer has shown to be: the user that somebody vouched for, or else the owner of a key.
+fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
+    let peer = pipes.get(id)?.peer()?;
+    match &peer.user_id {
+        Some(user) => Some((true, Bytes::copy_from_slice(user.as_bytes()))),
+        None => Some((false, peer.key.clone()?)),
+    }
 }
 
 impl Pattern for Router {
@@ -141,7 +221,7 @@ impl Pattern for Router {
                     // Came in under this name while there was no connection: the application's word counts.
                     self.depose(pipes, holder);
                 }
-                Some(holder) => self.table.unroute(holder),
+                Some(holder) => drop(self.table.unroute(holder)),
                 None => {}
             }
             self.table.insert(id, name, Given::Chosen);
@@ -151,17 +231,8 @@ impl Pattern for Router {
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        if !self.identify(pipes, id) {
-            return;
-        }
-        self.inbound.insert(id);
-        self.open.insert(id);
-        if self.raw {
-            self.notices.connected(id);
-        }
-        if self.probe_router {
-            // Without room for it there are messages in front of it that tell the peer the same.
-            pipes.write(id, &mut Message::new());
+        if self.identify(pipes, id) {
+            self.welcome(pipes, id);
         }
     }
 
@@ -169,6 +240,8 @@ impl Pattern for Router {
         if self.raw {
             self.notices.disconnected(pipes, &self.table, id);
         }
+        // It asks again when it is back.
+        self.claims.remove(id);
     }
 
     fn readable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -184,18 +257,28 @@ impl Pattern for Router {
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.table.unroute(id);
+        let waited = self.claims.remove(id);
+        self.release(pipes, id);
         self.open.remove(id);
         if self.table.name(id).is_some() {
             self.inbound.far_closed(pipes, id);
         } else {
-            pipes.discard(id, DropReason::PeerGone);
+            let reason = if waited {
+                DropReason::Refused
+            } else {
+                DropReason::PeerGone
+            };
+            pipes.discard(id, reason);
             pipes.check_read(id);
         }
     }
 
-    fn detach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.notices.detach(&self.table, id);
+        if self.claims.remove(id) {
+            pipes.discard(id, DropReason::Refused);
+        }
+        self.release(pipes, id);
         self.table.remove(id);
         self.inbound.remove(id);
         self.open.remove(id);
@@ -270,6 +353,10 @@ impl Pattern for Router {
         }
     }
 
+    fn is_waiting(&self, id: PipeId) -> bool {
+        self.claims.contains(id)
+    }
+
     fn take_peer_name(&mut self) -> Option<Bytes> {
         self.table.take_reserved()
     }
@@ -305,301 +392,4 @@ pub(super) static ROUTER: PatternSpec = PatternSpec {
 };
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::patterns::rig::{Rig, message, peer};
-    use zeroxide_proto::engine::PeerInfo;
-
-    fn name(frames: &[String]) -> String {
-        frames[0].clone()
-    }
-
-    #[test]
-    fn replies_find_their_way_by_name() {
-        let mut rig = Rig::new(&ROUTER);
-        let a = rig.accept("alice");
-        let b = rig.accept("bob");
-        rig.far_send(a, ["", "hello"]);
-        rig.far_send(b, ["x", "y"]);
-        rig.settle();
-        assert_eq!(
-            rig.recv_from().unwrap(),
-            (vec!["alice".into(), "".into(), "hello".into()], Some(a))
-        );
-        assert_eq!(rig.recv().unwrap(), ["bob", "x", "y"]);
-        rig.send(["bob", "", "1"]).unwrap();
-        rig.send(["alice", "2"]).unwrap();
-        assert_eq!(rig.far_recv_all(a), ["2"]);
-        assert_eq!(rig.far_recv_all(b), ["/1"]);
-    }
-
-    #[test]
-    fn nameless_peers_get_five_bytes_that_start_with_zero() {
-        let mut rig = Rig::new(&ROUTER);
-        let a = rig.accept("");
-        let b = rig.accept("");
-        for id in [a, b] {
-            rig.far_send(id, ["hi"]);
-        }
-        rig.settle();
-        let mut names = Vec::new();
-        for (id, body) in [(a, "for a"), (b, "for b")] {
-            let (got, from) = rig.recv_message().unwrap();
-            assert_eq!(from, Some(id));
-            let name = got.head().clone();
-            assert_eq!((name.len(), name[0]), (5, 0));
-            names.push(u32::from_be_bytes(name[1..].try_into().unwrap()));
-            rig.send_message(message([&name[..], body.as_bytes()]))
-                .unwrap();
-            assert_eq!(rig.far_recv_all(id), [body]);
-        }
-        assert_eq!(names[1], names[0].wrapping_add(1));
-    }
-
-    #[test]
-    fn what_cannot_be_delivered_is_dropped_and_counted() {
-        let mut rig = Rig::with_hwm(&ROUTER, 1);
-        let a = rig.accept("a");
-        assert!(rig.can_send());
-        rig.send(["nobody", "x"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::Unroutable), 1);
-        rig.send(["a"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::Malformed), 1);
-        rig.send(["a", "1"]).unwrap();
-        rig.send(["a", "2"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::HighWater), 1);
-        assert!(rig.can_send());
-        assert_eq!(rig.far_recv_all(a), ["1"]);
-        rig.far_close(a);
-        rig.send(["a", "3"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::Unroutable), 2);
-    }
-
-    #[test]
-    fn mandatory_makes_it_an_error_and_gives_the_message_back() {
-        let mut rig = Rig::with_hwm(&ROUTER, 1);
-        rig.set(PatternOption::RouterMandatory(true)).unwrap();
-        assert!(!rig.can_send());
-        let rejected = rig.send(["nobody", "x"]).unwrap_err();
-        assert_eq!(rejected.error.kind(), ErrorKind::HostUnreachable);
-        assert_eq!(rejected.message, message(["nobody", "x"]));
-
-        let a = rig.accept("a");
-        let b = rig.accept("b");
-        rig.send(["a", "1"]).unwrap();
-        let rejected = rig.send(["a", "2"]).unwrap_err();
-        assert_eq!(rejected.error.kind(), ErrorKind::Again);
-        assert_eq!(rejected.message, message(["a", "2"]));
-        assert!(rig.can_send(), "b has room");
-        rig.send(["b", "1"]).unwrap();
-        assert!(!rig.can_send());
-        assert_eq!(rig.far_recv_all(b), ["1"]);
-        assert!(rig.can_send());
-
-        rig.far_close(a);
-        rig.settle();
-        let error = rig.send(["a", "3"]).unwrap_err().error;
-        assert_eq!(error.kind(), ErrorKind::HostUnreachable);
-        assert_eq!(rig.dropped_in_all(), 0);
-    }
-
-    #[test]
-    fn a_second_peer_of_the_same_name_is_turned_away_visibly() {
-        let mut rig = Rig::new(&ROUTER);
-        let first = rig.accept("x");
-        let second = rig.accept("x");
-        assert_eq!(rig.doomed(second), Some(DoomReason::DuplicateRoutingId));
-        assert!(rig.is_far_end_closed(second));
-        rig.send(["x", "1"]).unwrap();
-        assert_eq!(rig.far_recv_all(first), ["1"]);
-    }
-
-    #[test]
-    fn handover_gives_the_name_to_the_newcomer_and_closes_the_other() {
-        let mut rig = Rig::new(&ROUTER);
-        rig.set(PatternOption::RouterHandover(true)).unwrap();
-        let first = rig.accept("x");
-        rig.far_send(first, ["unread"]);
-        let second = rig.accept("x");
-        assert_eq!(rig.doomed(first), Some(DoomReason::HandedOver));
-        assert!(rig.is_far_end_closed(first));
-        assert_eq!(rig.dropped(DropReason::PeerGone), 1);
-        rig.send(["x", "1"]).unwrap();
-        assert_eq!(rig.far_recv_all(second), ["1"]);
-        rig.far_send(second, ["2"]);
-        rig.settle();
-        assert_eq!(rig.recv().unwrap(), ["x", "2"]);
-    }
-
-    #[test]
-    fn handover_happens_only_to_the_same_user() {
-        let known = |user: &str| PeerInfo {
-            user_id: Some(user.into()),
-            ..peer("x")
-        };
-        let mut rig = Rig::new(&ROUTER);
-        rig.set(PatternOption::RouterHandover(true)).unwrap();
-        let alice = rig.accept_as(known("alice"));
-        for thief in [known("mallory"), peer("x")] {
-            let id = rig.accept_as(thief);
-            assert_eq!(rig.doomed(id), Some(DoomReason::DuplicateRoutingId));
-        }
-        assert!(!rig.is_gone(alice));
-        let again = rig.accept_as(known("alice"));
-        assert!(rig.is_gone(alice) && !rig.is_gone(again));
-    }
-
-    #[test]
-    fn a_peer_that_comes_back_gets_its_name_even_while_its_last_words_are_unread() {
-        let mut rig = Rig::new(&ROUTER);
-        let first = rig.accept("x");
-        rig.far_send(first, ["last words"]);
-        rig.far_close(first);
-        // Before the socket has heard of the loss.
-        let second = rig.accept_at_once("x");
-        assert!(!rig.is_gone(second));
-        rig.send(["x", "welcome back"]).unwrap();
-        assert_eq!(rig.far_recv_all(second), ["welcome back"]);
-        assert_eq!(rig.recv().unwrap(), ["x", "last words"]);
-        assert!(!rig.can_recv());
-        rig.settle();
-        assert!(rig.is_gone(first));
-        rig.send(["x", "still there?"]).unwrap();
-        assert_eq!(rig.far_recv_all(second), ["still there?"]);
-    }
-
-    #[test]
-    fn names_that_peers_may_not_have_are_refused() {
-        let mut rig = Rig::new(&ROUTER);
-        for bad in [&[0u8, 1, 2, 3, 4][..], &[b'x'; 256][..]] {
-            let id = rig.accept_as(peer(bad));
-            assert_eq!(rig.doomed(id), Some(DoomReason::InvalidRoutingId));
-        }
-        let long = rig.accept_as(peer([b'x'; 255]));
-        rig.far_send(long, ["hi"]);
-        rig.settle();
-        assert_eq!(rig.recv().unwrap()[0].len(), 255);
-    }
-
-    #[test]
-    fn a_connecting_pipe_is_anonymous_until_it_is_ready() {
-        let mut rig = Rig::new(&ROUTER);
-        let id = rig.connect();
-        rig.far_send(id, ["too early"]);
-        rig.settle();
-        assert!(!rig.can_recv());
-        rig.ready(id, "server");
-        assert_eq!(rig.recv().unwrap(), ["server", "too early"]);
-    }
-
-    #[test]
-    fn a_reconnected_peer_keeps_its_name_or_brings_another() {
-        let mut rig = Rig::new(&ROUTER);
-        let id = rig.connect();
-        rig.ready(id, "one");
-        rig.disconnected(id);
-        rig.send(["one", "queued"]).unwrap();
-        rig.ready(id, "one");
-        rig.send(["one", "sent"]).unwrap();
-        assert_eq!(rig.far_recv_all(id), ["queued", "sent"]);
-        rig.disconnected(id);
-        rig.ready(id, "two");
-        rig.send(["one", "x"]).unwrap();
-        assert_eq!(rig.dropped(DropReason::Unroutable), 1);
-        rig.send(["two", "y"]).unwrap();
-        assert_eq!(rig.far_recv_all(id), ["y"]);
-        // Without a name of its own it gets an automatic one, and keeps that.
-        let mut names = Vec::new();
-        for _ in 0..2 {
-            rig.disconnected(id);
-            rig.ready(id, "");
-            rig.far_send(id, ["hi"]);
-            rig.settle();
-            names.push(name(&rig.recv().unwrap()));
-        }
-        assert_eq!(names[0], names[1]);
-        assert!(names[0].starts_with("\\x00"));
-    }
-
-    #[test]
-    fn the_application_may_name_the_peer_of_its_next_connect() {
-        let mut rig = Rig::new(&ROUTER);
-        let choose = |id: &'static [u8]| PatternOption::ConnectRoutingId(Bytes::from_static(id));
-        rig.set(choose(b"chosen")).unwrap();
-        // Somebody who comes in meanwhile neither gets the name nor can take it.
-        let other = rig.accept("other");
-        let thief = rig.accept("chosen");
-        assert_eq!(rig.doomed(thief), Some(DoomReason::DuplicateRoutingId));
-        let id = rig.connect();
-        rig.send(["chosen", "early"]).unwrap();
-        rig.ready(id, "its own idea");
-        rig.send(["chosen", "late"]).unwrap();
-        assert_eq!(rig.far_recv_all(id), ["early", "late"]);
-        rig.far_send(id, ["hi"]);
-        rig.settle();
-        assert_eq!(rig.recv().unwrap(), ["chosen", "hi"]);
-        assert_eq!(rig.set(choose(b"chosen")), Err(ErrorKind::AddressInUse));
-        assert_eq!(rig.set(choose(b"\0")), Err(ErrorKind::Invalid));
-        assert!(rig.far_recv_all(other).is_empty());
-        // Only once.
-        let next = rig.connect();
-        rig.ready(next, "");
-        rig.far_send(next, ["hi"]);
-        rig.settle();
-        assert!(rig.recv().unwrap()[0].starts_with("\\x00"));
-    }
-
-    #[test]
-    fn probes_each_connection_when_told_to() {
-        let mut rig = Rig::new(&ROUTER);
-        rig.set(PatternOption::ProbeRouter(true)).unwrap();
-        let id = rig.accept("x");
-        assert_eq!(rig.far_recv(id).unwrap(), [""]);
-        assert_eq!(
-            rig.set(PatternOption::ReqRelaxed(true)),
-            Err(ErrorKind::Invalid)
-        );
-    }
-
-    #[test]
-    fn many_come_and_go_and_leave_nothing() {
-        let mut rig = Rig::new(&ROUTER);
-        for round in 0..1000 {
-            let id = rig.accept(&format!("peer {}", round % 7));
-            rig.far_send(id, ["x"]);
-            rig.settle();
-            assert_eq!(name(&rig.recv().unwrap()), format!("peer {}", round % 7));
-            rig.far_close(id);
-            rig.settle();
-        }
-        assert!(rig.is_empty());
-        assert_eq!(rig.dropped_in_all(), 0);
-    }
-
-    #[test]
-    fn a_peer_with_room_is_one_to_send_to_whoever_saw_it_first() {
-        let mut rig = Rig::with_hwm(&ROUTER, 100);
-        rig.set(PatternOption::RouterMandatory(true)).unwrap();
-        let id = rig.accept("a");
-        let body = vec![0u8; 256 << 10];
-        let msg = || crate::patterns::rig::message([&b"a"[..], &body[..]]);
-        for _ in 0..5 {
-            rig.send_message(msg()).unwrap();
-        }
-        for _ in 0..3 {
-            rig.far_recv(id).unwrap();
-        }
-        while rig.send_message(msg()).is_ok() {}
-        rig.far_recv(id).unwrap();
-        rig.settle();
-        assert!(!rig.can_send());
-        for _ in 0..3 {
-            rig.far_recv(id).unwrap();
-            rig.settle();
-        }
-        rig.send_message(msg()).unwrap();
-        rig.far_recv_all(id);
-        rig.settle();
-        assert!(rig.can_send());
-    }
-}
+mod tests;

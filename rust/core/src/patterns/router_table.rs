@@ -107,13 +107,14 @@ impl RouterTable {
         self.insert(pipe, Bytes::copy_from_slice(&id), Given::Automatic);
     }
 
-    /// The pipe's id leads nowhere any more; what is received from it still bears it.
-    pub(super) fn unroute(&mut self, pipe: PipeId) {
-        let Some(name) = self.entry(pipe) else { return };
-        if self.routes.get(name.frame.as_slice()) == Some(&pipe) {
-            let id = name.frame.clone();
-            self.routes.remove(id.as_slice());
+    /// The pipe's id leads nowhere any more; what is received from it still bears it. Returns the id if it led here.
+    pub(super) fn unroute(&mut self, pipe: PipeId) -> Option<Bytes> {
+        let id = self.entry(pipe)?.frame.clone();
+        if self.routes.get(id.as_slice()) != Some(&pipe) {
+            return None;
         }
+        self.routes.remove(id.as_slice());
+        Some(id.into_bytes())
     }
 
     /// Forgets the pipe.

@@ -190,6 +190,7 @@ fn peer_info(socket_type: SocketType, routing_id: &Bytes) -> PeerInfo {
         version: (3, 1),
         mechanism: "NULL",
         user_id: None,
+        key: None,
         properties: vec![
             (
                 "Socket-Type".to_owned(),

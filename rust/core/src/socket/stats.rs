@@ -44,6 +44,8 @@ pub struct PeerStats {
     pub routing_id: Bytes,
     /// Whether its connection is up, its handshake finished. Of a peer that is gone messages may be left to receive.
     pub connected: bool,
+    /// Whether it waits for its routing id, which another peer has, and is not read from until then (ROUTER).
+    pub waiting: bool,
     /// Messages written for it.
     pub sent: u64,
     /// Bytes of them.
@@ -142,6 +144,7 @@ fn snapshot(state: &State) -> SocketStats {
         let mut peer = peer_stats(pipe, endpoint);
         peer.dropped = *counters;
         peer.dropped.merge(&below);
+        peer.waiting = state.pattern.is_waiting(id);
         stats.sent += peer.sent;
         stats.sent_bytes += peer.sent_bytes;
         stats.received += peer.received;
@@ -173,6 +176,7 @@ fn peer_stats(pipe: &Pipe, endpoint: &str) -> PeerStats {
             .map(|peer| peer.routing_id.clone())
             .unwrap_or_default(),
         connected: pipe.is_connected(),
+        waiting: false,
         sent,
         sent_bytes,
         received,

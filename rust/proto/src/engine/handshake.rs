@@ -258,6 +258,7 @@ impl Engine {
             user_id: Some(verdict.user_id)
                 .filter(|user_id| !user_id.is_empty())
                 .or(peer.user_id),
+            key: peer.key,
             properties: merged(verdict.metadata, peer.properties),
         };
         self.start_traffic(info, peer.cipher);
@@ -321,6 +322,7 @@ impl Engine {
             version,
             mechanism: null::NULL.name,
             user_id: None,
+            key: None,
             properties: Vec::new(),
         };
         self.start_traffic(info, None);

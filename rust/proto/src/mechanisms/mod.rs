@@ -186,6 +186,8 @@ pub struct Peer {
     pub properties: Vec<(String, Bytes)>,
     /// Who it is, if the mechanism itself knows; what an authenticator says goes before it.
     pub user_id: Option<String>,
+    /// The public key that it has proved to be its own.
+    pub key: Option<Bytes>,
     /// What wraps the messages, if anything does.
     pub cipher: Option<Box<dyn Cipher>>,
 }

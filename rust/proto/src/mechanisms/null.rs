@@ -86,6 +86,7 @@ impl Mechanism for Null {
             Properties::Received(properties) => Some(Peer {
                 properties,
                 user_id: None,
+                key: None,
                 cipher: None,
             }),
             Properties::Awaited | Properties::Taken => None,

@@ -144,6 +144,7 @@ impl Mechanism for Plain {
             Step::Meet(properties) => Some(Peer {
                 properties,
                 user_id: None,
+                key: None,
                 cipher: None,
             }),
             other => {

@@ -26,7 +26,7 @@ fn peer_dict<'py>(py: Python<'py>, peer: &PeerStats) -> PyResult<Bound<'py, PyDi
     let dict = PyDict::new(py);
     fill!(dict, peer => endpoint, address);
     dict.set_item("routing_id", PyBytes::new(py, &peer.routing_id))?;
-    fill!(dict, peer => connected, sent, sent_bytes, received, received_bytes, queued_out, queued_in);
+    fill!(dict, peer => connected, waiting, sent, sent_bytes, received, received_bytes, queued_out, queued_in);
     dict.set_item("dropped", dropped(py, &peer.dropped)?)?;
     Ok(dict)
 }

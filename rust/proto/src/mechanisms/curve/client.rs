@@ -104,6 +104,7 @@ impl Mechanism for Client {
             Step::Meet(properties, messages) => Some(Peer {
                 properties,
                 user_id: None,
+                key: Some(Bytes::copy_from_slice(&self.server)),
                 cipher: Some(messages),
             }),
             other => {

@@ -131,6 +131,7 @@ impl Mechanism for Server {
                 Some(Peer {
                     properties: client.properties,
                     user_id: None,
+                    key: Some(Bytes::copy_from_slice(&client.key)),
                     cipher: Some(Box::new(messages)),
                 })
             }
