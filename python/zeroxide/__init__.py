@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _native, backend, constants, error, sugar, utils  # noqa: F401
+from ._both import watch_imports as _watch_imports
 from ._native import (
     ArrowTable,
     __version__,
@@ -152,6 +153,7 @@ def get_library_dirs() -> list[str]:
     return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 
+_watch_imports()
 _native.install(
     package=sys.modules[__name__],
     zmq_error=ZMQError,
