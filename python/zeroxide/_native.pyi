@@ -36,7 +36,7 @@ class Dropped(TypedDict):
     malformed: int
     # The connection ended in the middle of it.
     torn: int
-    # The connection was lost before it had left.
+    # The connection was lost before it had left, or before the peer's machine had it.
     peer_gone: int
     # The socket was closed, and its linger time was over.
     lingered: int

@@ -26,6 +26,7 @@ mod connect;
 mod inline;
 mod line;
 mod link;
+mod tail;
 mod traffic;
 
 use std::collections::hash_map::RandomState;
@@ -42,6 +43,7 @@ use zeroxide_proto::socket_type::SocketType;
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::line::Lease;
+use self::tail::Tail;
 use crate::connecter::{Connecter, Setback};
 use crate::error::Result;
 use crate::io_thread::IoHandle;
@@ -131,6 +133,8 @@ struct Connection {
     hung_up: bool,
     /// Writing failed: it is over as soon as everything was read.
     broken: bool,
+    /// When the kernel was last asked for anything that would have shown a hang-up.
+    looked: Instant,
     /// The handshake was finished; stays true when the engine has closed.
     was_ready: bool,
     admission: Admission,
@@ -145,6 +149,7 @@ struct Connection {
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
     accounted: u64,
+    tail: Tail,
 }
 
 impl Session {
@@ -187,7 +192,7 @@ impl Session {
             peer: None,
         };
         let link = match stream {
-            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream))),
+            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream, now))),
             None => Link::Idle,
         };
         let session = Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -394,7 +399,13 @@ impl Connection {
         self.given - self.engine.messages_transmitted()
     }
 
-    fn new(engine: Engine, stream: Stream) -> Connection {
+    /// Whether the peer has hung up, and all that is left to do is to read what it said before: nobody would read what is
+    /// written. A raw peer that has finished may still listen.
+    fn is_over(&self, is_raw: bool) -> bool {
+        self.hung_up && !is_raw && self.engine.is_ready()
+    }
+
+    fn new(engine: Engine, stream: Stream, now: Instant) -> Connection {
         Connection {
             engine,
             stream,
@@ -402,6 +413,7 @@ impl Connection {
             writable: true,
             hung_up: false,
             broken: false,
+            looked: now,
             was_ready: false,
             admission: Admission::default(),
             heard: false,
@@ -410,6 +422,7 @@ impl Connection {
             ended: None,
             given: 0,
             accounted: 0,
+            tail: Tail::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ use zeroxide_queue::lookout::Lookout;
 use crate::error::{ErrorKind, Result};
 use crate::sys::eventfd::EventFd;
 use crate::sys::futex::{self, Wait};
-use crate::sys::poll;
+use crate::sys::poll::{self, Either};
 
 /// See the module text.
 pub(crate) struct Signal {
@@ -41,6 +41,8 @@ pub(crate) struct Signal {
 pub(crate) enum Beside {
     /// The descriptor can be read from.
     Ready,
+    /// So it can, to the end: its peer has finished, or it broke.
+    HungUp,
     Woken(Woken),
     /// Somebody else waits in this way, or there is no descriptor to wait for.
     Impossible,
@@ -236,7 +238,7 @@ impl Signal {
         let beside = self.wait_beside(ticket, alarm, deadline);
         self.alarmed.fetch_sub(1, Ordering::SeqCst);
         match beside {
-            Beside::Ready => Woken::Interrupted,
+            Beside::Ready | Beside::HungUp => Woken::Interrupted,
             Beside::Woken(woken) => woken,
             Beside::Impossible => {
                 let until = Instant::now() + DEAF;
@@ -281,17 +283,18 @@ impl Signal {
         let found = if self.ticket() == ticket {
             poll::either(fd, bell.as_fd(), deadline)
         } else {
-            Ok((false, false))
+            Ok(Either::default())
         };
-        if matches!(found, Ok((_, true))) {
+        if found.as_ref().is_ok_and(|found| found.other) {
             bell.drain();
         }
         drop(place);
         match found {
             _ if self.ticket() != ticket => Beside::Woken(Woken::Notified),
             // Rung by somebody who was late: look again.
-            Ok((true, _)) | Ok((_, true)) => Beside::Ready,
-            Ok((false, false)) => Beside::Woken(Woken::TimedOut),
+            Ok(found) if found.hung_up => Beside::HungUp,
+            Ok(found) if found.first || found.other => Beside::Ready,
+            Ok(_) => Beside::Woken(Woken::TimedOut),
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 Beside::Woken(Woken::Interrupted)
             }

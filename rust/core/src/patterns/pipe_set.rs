@@ -32,7 +32,7 @@ pub enum DropReason {
     Malformed,
     /// The connection ended in the middle of it.
     Torn,
-    /// The connection was lost before it had left.
+    /// The connection was lost before it had left, or before the peer's machine had it.
     PeerGone,
     /// The socket was closed and its linger time was over.
     Lingered,

@@ -15,10 +15,23 @@ impl Pipe {
         (self.read, self.bytes_read)
     }
 
-    /// The far end's messages that were handed to the kernel: `sent` more, and `lost` more that never will be.
-    pub fn account(&self, sent: u64, lost: u64) {
+    /// So many more of the far end's messages were handed to the kernel.
+    pub fn account(&self, sent: u64) {
         self.far().sent.fetch_add(sent, Ordering::Release);
-        self.far().lost.fetch_add(lost, Ordering::Release);
+        self.tell_accounts();
+    }
+
+    /// The connection was lost, and with it so many of the far end's messages that had not been handed to the kernel, and so
+    /// many that had, and did not get to the peer.
+    pub fn account_lost(&self, stranded: u64, unheard: u64) {
+        self.far().sent.fetch_sub(unheard, Ordering::Release);
+        self.far()
+            .lost
+            .fetch_add(stranded + unheard, Ordering::Release);
+        self.tell_accounts();
+    }
+
+    fn tell_accounts(&self) {
         fence(Ordering::SeqCst);
         if self.far().wants_sent.ring() {
             self.far().notify(PipeEvent::Sent);

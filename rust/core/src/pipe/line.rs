@@ -10,8 +10,8 @@ use super::Pipe;
 pub(crate) trait Line: Send + Sync {
     /// What to wait for, unless there is more to do for the connection than to read.
     fn take_over(&self) -> Option<Loan>;
-    /// Moves what has arrived into the pipe.
-    fn look(&self, loan: Loan) -> Look;
+    /// Moves what has arrived into the pipe. Whoever waited may have seen that the peer has hung up.
+    fn look(&self, loan: Loan, hung_up: bool) -> Look;
     /// The wait is over. With `soon`, the next one is expected so soon that it is not worth telling anybody; if it does
     /// not come, the connection looks after itself again within milliseconds.
     fn give_back(&self, loan: Loan, soon: bool);

@@ -245,7 +245,7 @@ impl Session {
             engine.input().extend_from_slice(heard);
             engine.handle_input(io.now());
         }
-        let mut up = Connection::new(engine, stream);
+        let mut up = Connection::new(engine, stream, io.now());
         // Otherwise an event tells of its first words.
         up.readable = heard.is_some();
         state.link = Link::Up(Box::new(up));

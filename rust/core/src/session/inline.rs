@@ -4,10 +4,14 @@ use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
 use super::traffic::Output;
-use super::{Link, Session, allowance};
+use super::{Link, Session, State, allowance};
 
 /// Shorter gaps than this between two writes mean that messages come faster than single writes can carry them.
 const INLINE_GAP: Duration = Duration::from_micros(15);
+
+/// A hang-up that has come since the connection was last looked at must not be overlooked, and the I/O thread may not have
+/// had the time to tell of it. A round trip that is quicker than this does not pay for another system call.
+const BLIND: Duration = Duration::from_micros(100);
 
 impl Session {
     /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. False when the I/O
@@ -21,22 +25,38 @@ impl Session {
             return false;
         }
         let now = Instant::now();
-        if state.closing.is_some() {
-            return false;
-        }
-        let Link::Up(up) = &state.link else {
+        let State {
+            link: Link::Up(up),
+            closing: None,
+            pipe,
+            last_output,
+            ..
+        } = &mut *state
+        else {
             return false;
         };
         if !up.engine.is_ready() || !up.writable || up.engine.has_transmit() || up.ended.is_some() {
             return false;
         }
         // Message by message: the peer has said one thing, which was received, and this is the answer.
-        let turns = up.unanswered == 1 && state.pipe.as_ref().is_some_and(|p| p.queued_out() == 0);
-        if !turns && now.duration_since(state.last_output) < INLINE_GAP {
+        let turns = up.unanswered == 1 && pipe.as_ref().is_some_and(|p| p.queued_out() == 0);
+        if !turns && now.duration_since(*last_output) < INLINE_GAP {
             return false;
         }
         // A peer that said something may be waiting for the answer.
         if up.unanswered == 0 && !allowance::is_left(now) {
+            return false;
+        }
+        let is_raw = self.options.is_raw();
+        if !is_raw && now.saturating_duration_since(up.looked) >= BLIND {
+            up.looked = now;
+            if up.stream.has_hung_up() {
+                up.hung_up = true;
+                up.readable = true;
+            }
+        }
+        if up.is_over(is_raw) {
+            // What is in the pipe stays there, for the next connection if there is one.
             return false;
         }
         let output = self.contain(&mut state, |state| self.output(state, now));

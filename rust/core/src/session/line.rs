@@ -1,7 +1,7 @@
 //! The thread that waits for messages reads them off the wire itself: a message then costs it a wait for the descriptor,
 //! and no hand-off from the I/O thread, which sleeps on. What is not reading is left to the I/O thread.
 //!
-//! Meanwhile the descriptor is *lent*: the I/O thread does not watch it. Where one short wait follows the other it stays
+//! Meanwhile the descriptor is *lent*: the I/O thread hears of its end, and of nothing else. Where one short wait follows the other it stays
 //! lent in between: an answer may come before the thread that asked gets to wait for it, and the I/O thread would only be
 //! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`], or for up to
 //! [`GUARD_MAX`] where the connection has been lent for longer than that: each look takes a core away from somebody, which
@@ -29,7 +29,7 @@ const GUARD_MAX: Duration = Duration::from_millis(16);
 /// Who reads from a connection.
 #[derive(Default)]
 pub(super) struct Lease {
-    /// The I/O thread does not watch the descriptor.
+    /// The I/O thread watches for the descriptor's end only.
     lent: bool,
     /// The loan of the thread that waits for it instead.
     waiting: Option<u64>,
@@ -85,7 +85,7 @@ impl Line for Session {
             self.end_lease(up, token);
             return None;
         }
-        if !up.lease.lent && !self.io.watch(token, up.stream.fd(), Interest::Nothing) {
+        if !up.lease.lent && !self.io.watch(token, up.stream.fd(), Interest::HangUp) {
             return None;
         }
         self.lent.store(true, Ordering::Relaxed);
@@ -103,10 +103,10 @@ impl Line for Session {
         })
     }
 
-    fn look(&self, loan: Loan) -> Look {
+    fn look(&self, loan: Loan, hung_up: bool) -> Look {
         let mut state = self.lock();
         let look = self
-            .contain(&mut state, |state| self.look_at(state, loan))
+            .contain(&mut state, |state| self.look_at(state, loan, hung_up))
             .unwrap_or(Look::Elsewhere);
         drop(state);
         if look == Look::Elsewhere {
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    fn look_at(&self, state: &mut State, loan: Loan) -> Look {
+    fn look_at(&self, state: &mut State, loan: Loan, hung_up: bool) -> Look {
         let now = Instant::now();
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
@@ -270,6 +270,7 @@ impl Session {
         }
         let timer = up.engine.poll_timeout();
         up.readable = true;
+        up.hung_up |= hung_up;
         let input = self.input(state, now, READ_ONCE);
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
@@ -284,7 +285,7 @@ impl Session {
             (now, None) => now.is_some(),
             (None, Some(_)) => false,
         };
-        if up.readable || up.engine.has_transmit() || sooner {
+        if up.readable || up.hung_up || up.engine.has_transmit() || sooner {
             Look::Elsewhere
         } else {
             Look::Again

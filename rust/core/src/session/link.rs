@@ -242,6 +242,8 @@ impl Session {
         let fd = up.stream.id();
         let (was_ready, heard) = (up.was_ready, up.heard);
         let stranded = up.stranded();
+        // What the peer's kernel has not acknowledged by now nobody will read.
+        let unheard = up.tail.messages_within(up.stream.unsent() as u64);
         let why = up.explain(reason);
         if !was_ready {
             self.emit_handshake_failure(up, reason);
@@ -253,10 +255,11 @@ impl Session {
         if let Some(pipe) = &mut state.pipe {
             pipe.rollback();
             pipe.flush();
-            if stranded > 0 && state.closing.is_none() {
-                pipe.account(0, stranded);
-            } else if stranded > 0 {
-                self.port.count_drop(DropReason::PeerGone, stranded);
+            if state.closing.is_none() {
+                pipe.account_lost(stranded, unheard);
+            } else if stranded + unheard > 0 {
+                self.port
+                    .count_drop(DropReason::PeerGone, stranded + unheard);
             }
         }
         let comes_back = state.connecter.is_some();

@@ -81,6 +81,7 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
+            up.looked = now;
             let buffer = up.engine.input();
             let room = buffer.capacity() - buffer.len();
             match up.stream.recv(buffer) {
@@ -249,6 +250,9 @@ impl Session {
         else {
             return Output::Idle;
         };
+        if up.is_over(self.options.is_raw()) {
+            return Output::Idle;
+        }
         let mut budget = WRITE_BUDGET;
         let mut moved = false;
         let result = loop {
@@ -276,6 +280,7 @@ impl Session {
             match sent {
                 Ok(n) => {
                     up.engine.transmitted(n, now);
+                    up.tail.note(n, up.engine.messages_transmitted());
                     budget = budget.saturating_sub(n);
                     moved = true;
                     *last_output = now;
@@ -298,7 +303,7 @@ impl Session {
         let transmitted = up.engine.messages_transmitted();
         if transmitted != up.accounted {
             if let Some(pipe) = pipe {
-                pipe.account(transmitted - up.accounted, 0);
+                pipe.account(transmitted - up.accounted);
             }
             up.accounted = transmitted;
         }
@@ -376,6 +381,6 @@ fn fill(engine: &mut Engine, pipe: &mut Pipe, given: &mut u64) {
         }
     }
     if uncounted > 0 {
-        pipe.account(uncounted, 0);
+        pipe.account(uncounted);
     }
 }

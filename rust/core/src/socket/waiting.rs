@@ -135,7 +135,7 @@ impl Core {
         if looks
             && self.look_for_a_moment(ticket, || {
                 if look == Look::Again {
-                    look = line.look(loan);
+                    look = line.look(loan, false);
                 }
             })
         {
@@ -143,7 +143,8 @@ impl Core {
         }
         while look == Look::Again {
             match self.signal.wait_beside(ticket, loan.fd, deadline) {
-                Beside::Ready => look = line.look(loan),
+                Beside::Ready => look = line.look(loan, false),
+                Beside::HungUp => look = line.look(loan, true),
                 Beside::Woken(woken) => return Some(woken),
                 Beside::Impossible => break,
             }

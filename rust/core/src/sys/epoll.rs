@@ -21,7 +21,8 @@ pub(crate) enum Interest {
     Both,
     /// Bytes and the end of them.
     Input,
-    Nothing,
+    /// The end, whatever bytes are there before it.
+    HangUp,
 }
 
 /// What a descriptor became ready for.
@@ -108,7 +109,7 @@ impl Interest {
         match self {
             Interest::Both => input | EventFlags::OUT,
             Interest::Input => input,
-            Interest::Nothing => EventFlags::ET,
+            Interest::HangUp => EventFlags::RDHUP | EventFlags::ET,
         }
     }
 }
@@ -206,7 +207,7 @@ mod tests {
             ready.map(|ready| (ready.is_readable(), ready.is_writable()))
         };
         assert_eq!(told(), Some((false, true)));
-        epoll.modify(near.as_fd(), 1, Interest::Nothing).unwrap();
+        epoll.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
         far.write_all(b"meanwhile").unwrap();
         assert_eq!(told(), None);
         epoll.modify(near.as_fd(), 1, Interest::Input).unwrap();
@@ -214,6 +215,23 @@ mod tests {
         assert_eq!(told(), None);
         epoll.modify(near.as_fd(), 1, Interest::Both).unwrap();
         assert_eq!(told(), Some((true, true)));
+    }
+
+    #[test]
+    fn the_end_is_told_whatever_else_nobody_asked_for() {
+        let epoll = Epoll::new().unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        epoll.add(near.as_fd(), 1).unwrap();
+        let mut events = Events::with_capacity(1);
+        epoll.wait(&mut events, soon()).unwrap();
+        epoll.modify(near.as_fd(), 1, Interest::HangUp).unwrap();
+        far.write_all(b"last words").unwrap();
+        epoll.wait(&mut events, soon()).unwrap();
+        assert_eq!(events.iter().count(), 0);
+        far.shutdown(std::net::Shutdown::Write).unwrap();
+        epoll.wait(&mut events, soon()).unwrap();
+        let ready = events.iter().next().unwrap().ready;
+        assert!(ready.is_readable() && ready.is_hangup());
     }
 
     #[test]

@@ -88,6 +88,17 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
     }
 }
 
+/// What a wait for two descriptors has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Either {
+    /// There is something to read from the first one, or the end of it.
+    pub(crate) first: bool,
+    /// Its peer has finished, whatever is still to be read, or it broke.
+    pub(crate) hung_up: bool,
+    /// There is something to read from the other one.
+    pub(crate) other: bool,
+}
+
 /// Waits until there is something to read from one of two descriptors, or the deadline passes: then from neither.
 ///
 /// # Errors
@@ -96,13 +107,15 @@ pub(crate) fn either(
     fd: RawFd,
     other: BorrowedFd<'_>,
     deadline: Option<Instant>,
-) -> Result<(bool, bool)> {
+) -> Result<Either> {
     if fd < 0 {
         return Err(Error::new(ErrorKind::Invalid));
     }
     // SAFETY: as in `wait`.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    let [fd, other] = [fd, other].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let fd = PollFd::from_borrowed_fd(fd, PollFlags::IN | PollFlags::RDHUP);
+    let other = PollFd::from_borrowed_fd(other, PollFlags::IN);
     let (alarm, count) = match polled_alarm() {
         Some(alarm) => (alarm, 3),
         None => (other.clone(), 2),
@@ -116,10 +129,11 @@ pub(crate) fn either(
         Ok(_) if polled[0].revents().contains(PollFlags::NVAL) => {
             Err(Error::new(ErrorKind::Invalid))
         }
-        Ok(_) => Ok((
-            !polled[0].revents().is_empty(),
-            !polled[1].revents().is_empty(),
-        )),
+        Ok(_) => Ok(Either {
+            first: !polled[0].revents().is_empty(),
+            hung_up: polled[0].revents().intersects(over),
+            other: !polled[1].revents().is_empty(),
+        }),
         Err(Errno::INTR) => Err(Error::new(ErrorKind::Interrupted)),
         Err(errno) => Err(Error::from(std::io::Error::from(errno))),
     }

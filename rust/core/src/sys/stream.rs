@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
@@ -37,6 +38,17 @@ pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io
         }),
     };
     Ok(sent?)
+}
+
+/// Whether the peer has finished or the connection broke, as far as the kernel knows now. Bytes may still wait to be read.
+pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(over)
 }
 
 /// Tells the peer that nothing more comes.
@@ -117,6 +129,18 @@ mod tests {
         drop(far);
         let error = send(near.as_fd(), &[IoSlice::new(b"x")], false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_peer_that_finished_has_hung_up_before_it_was_read() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"last words").unwrap();
+        assert!(!has_hung_up(near.as_fd()));
+        shutdown_write(far.as_fd()).unwrap();
+        assert!(has_hung_up(near.as_fd()));
+        assert!(!has_hung_up(far.as_fd()));
+        drop(near);
+        assert!(has_hung_up(far.as_fd()));
     }
 
     #[test]

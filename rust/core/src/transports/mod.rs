@@ -185,6 +185,11 @@ impl Stream {
         Err(io::ErrorKind::NotConnected.into())
     }
 
+    /// Whether the peer has finished or the connection broke, as far as the kernel knows now.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        stream::has_hung_up(self.fd())
+    }
+
     /// Tells the peer that nothing more comes.
     pub(crate) fn shutdown_write(&self) {
         // Fails only when the connection is gone, and then there is nobody to tell.

@@ -56,7 +56,7 @@ impl Line for Fake {
         Some(Loan { fd, number: 1 })
     }
 
-    fn look(&self, _: Loan) -> Look {
+    fn look(&self, _: Loan, _: bool) -> Look {
         (self.look)()
     }
 
