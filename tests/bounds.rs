@@ -178,7 +178,8 @@ fn what_waits_to_be_received_can_be_limited_in_bytes() {
     const COUNT: usize = 200;
     let context = Context::new();
     let pull = socket(&context, Pull);
-    pull.int(ids::RCVHWM_BYTES, 10 * SIZE as i64);
+    // With what a message takes beside its bytes.
+    pull.int(ids::RCVHWM_BYTES, 10 * (SIZE as i64 + 72));
     let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
     let push = socket(&context, Push);
     push.connect(&endpoint).unwrap();
@@ -226,4 +227,51 @@ fn who_falls_silent_within_a_message_is_let_go() {
     let mut received: Vec<_> = (0..5).map(|_| pull.take()).collect();
     received.sort();
     assert_eq!(received, ["a", "b", "c", "half!", "i"]);
+}
+
+#[test]
+fn empty_parts_count_towards_a_mark_in_bytes() {
+    let _watchdog = Watchdog::new("empty_parts_count_towards_a_mark_in_bytes");
+    const PARTS: usize = 1000;
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.int(ids::RCVHWM_BYTES, 1 << 20);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    let mut peer = raw::join(&endpoint, "PUSH");
+    let sender = thread::spawn(move || {
+        let mut message = b"\x01\0".repeat(PARTS - 1);
+        message.extend(b"\0\0");
+        for _ in 0..200 {
+            peer.write_all(&message).unwrap();
+        }
+        peer
+    });
+    let queued = || pull.stats().unwrap().queued_in;
+    until(|| queued() >= 10);
+    for _ in 0..200 {
+        assert!(queued() <= 15, "{} wait", queued());
+        assert_eq!(pull.recv(Wait::Forever).unwrap().len(), PARTS);
+    }
+    drop(sender.join().unwrap());
+}
+
+#[test]
+fn a_message_of_empty_parts_is_limited_by_maxmsgsize() {
+    let _watchdog = Watchdog::new("a_message_of_empty_parts_is_limited_by_maxmsgsize");
+    let context = Context::new();
+    let pull = socket(&context, Pull);
+    pull.int(ids::MAXMSGSIZE, 1000);
+    let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+    // What programs send is not disturbed: as many bytes as are allowed, in as many parts as they like.
+    let mut peer = raw::join(&endpoint, "PUSH");
+    let mut message = b"\x01\x01x".repeat(999);
+    message.extend(b"\0\x01x");
+    peer.write_all(&message).unwrap();
+    assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 1000);
+    peer.write_all(&b"\x01\0".repeat(2000)).unwrap();
+    let mut rest = Vec::new();
+    let _ = peer.read_to_end(&mut rest);
+    until(|| pull.peers() == 0);
+    drop(pull);
+    context.term().unwrap();
 }

@@ -34,6 +34,7 @@ const CORE: &[&[&str]] = &[
     &["signal", "resolver"],
     &["reactor"],
     &["pipe"],
+    &["budget"],
     &["transports", "patterns"], // blind to each other
     &["monitor"],
     &["port"],

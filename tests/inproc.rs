@@ -96,6 +96,9 @@ fn high_water_marks_of_both_sides_count_whenever_they_are_set() {
     }
 }
 
+/// What ten bytes count, and what they lie in.
+const EACH: i64 = 10 + 72;
+
 #[test]
 fn bytes_that_wait_can_be_limited() {
     let context = Context::new();
@@ -104,11 +107,11 @@ fn bytes_that_wait_can_be_limited() {
         socket(&context, SocketType::Push),
         socket(&context, SocketType::Pull),
     );
-    pull.int(ids::RCVHWM_BYTES, 100);
+    pull.int(ids::RCVHWM_BYTES, 10 * EACH);
     pull.bind(&endpoint).unwrap();
     push.connect(&endpoint).unwrap();
     assert_eq!(fill(&push), 10);
-    push.int(ids::SNDHWM_BYTES, 50);
+    push.int(ids::SNDHWM_BYTES, 5 * EACH);
     assert_eq!(fill(&push), 5);
     pull.int(ids::RCVHWM_BYTES, 0);
     push.int(ids::SNDHWM_BYTES, 0);
@@ -123,7 +126,7 @@ fn a_publisher_drops_what_is_too_many_bytes_for_one_subscriber() {
         socket(&context, SocketType::Sub),
         socket(&context, SocketType::Sub),
     );
-    publisher.int(ids::SNDHWM_BYTES, 500);
+    publisher.int(ids::SNDHWM_BYTES, 50 * EACH);
     let endpoint = inproc_name();
     publisher.bind(&endpoint).unwrap();
     for subscriber in [&slow, &quick] {

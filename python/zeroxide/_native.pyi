@@ -44,9 +44,11 @@ class Dropped(TypedDict):
     stale: int
     # From a peer that the pattern had turned away, or not received before a disconnect.
     refused: int
-    # A subscription above MAX_SUBSCRIPTIONS, which was ignored.
+    # A subscription above MAX_SUBSCRIPTIONS or MAX_SUBSCRIPTION_BYTES, which was ignored.
     excess: int
     unfinished: int
+    # There was no memory for it, or none left in MEMORY_BUDGET; the connection of its sender was ended.
+    no_memory: int
 
 class PeerStats(TypedDict):
     """Counters of one connection."""

@@ -63,6 +63,8 @@ class ContextOption(_IntEnum):
     THREAD_AFFINITY_CPU_REMOVE = 8
     THREAD_NAME_PREFIX = 9
     ZERO_COPY_RECV = 10
+    # libzmq has no such option.
+    MEMORY_BUDGET = 1001
 
 
 class SocketType(_IntEnum):
@@ -241,6 +243,7 @@ class SocketOption(_IntEnum):
     SNDHWM_BYTES = 1002, _OptType.int64
     RCVHWM_BYTES = 1003, _OptType.int64
     STALL_IVL = 1004
+    MAX_SUBSCRIPTION_BYTES = 1010, _OptType.int64
 
 
 class MessageOption(_IntEnum):
@@ -416,6 +419,7 @@ THREAD_AFFINITY_CPU_ADD = ContextOption.THREAD_AFFINITY_CPU_ADD
 THREAD_AFFINITY_CPU_REMOVE = ContextOption.THREAD_AFFINITY_CPU_REMOVE
 THREAD_NAME_PREFIX = ContextOption.THREAD_NAME_PREFIX
 ZERO_COPY_RECV = ContextOption.ZERO_COPY_RECV
+MEMORY_BUDGET = ContextOption.MEMORY_BUDGET
 
 PAIR = SocketType.PAIR
 PUB = SocketType.PUB
@@ -564,6 +568,7 @@ MAX_SUBSCRIPTIONS = SocketOption.MAX_SUBSCRIPTIONS
 SNDHWM_BYTES = SocketOption.SNDHWM_BYTES
 RCVHWM_BYTES = SocketOption.RCVHWM_BYTES
 STALL_IVL = SocketOption.STALL_IVL
+MAX_SUBSCRIPTION_BYTES = SocketOption.MAX_SUBSCRIPTION_BYTES
 
 MORE = MessageOption.MORE
 SRCFD = MessageOption.SRCFD

@@ -189,6 +189,7 @@ class OptionAttributes(_native.Socket):
     sndhwm_bytes = SNDHWM_BYTES = _int("SNDHWM_BYTES")
     rcvhwm_bytes = RCVHWM_BYTES = _int("RCVHWM_BYTES")
     stall_ivl = STALL_IVL = _int("STALL_IVL")
+    max_subscription_bytes = MAX_SUBSCRIPTION_BYTES = _int("MAX_SUBSCRIPTION_BYTES")
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key.lower() in ("subscribe", "unsubscribe"):

@@ -353,6 +353,7 @@ def test_options_of_our_own(zmq, context):
             ("SNDHWM_BYTES", 0, 1 << 40),
             ("RCVHWM_BYTES", 0, 1 << 40),
             ("STALL_IVL", 60_000, 0),
+            ("MAX_SUBSCRIPTION_BYTES", 64 << 20, 1 << 40),
         ]:
             option = getattr(zmq, name)
             assert socket.get(option) == getattr(socket, name.lower()) == default

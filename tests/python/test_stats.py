@@ -20,6 +20,7 @@ REASONS = {
     "refused",
     "excess",
     "unfinished",
+    "no_memory",
 }
 
 

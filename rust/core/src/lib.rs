@@ -21,6 +21,7 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod budget;
 mod command;
 mod connecter;
 mod context;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::options::Options;
@@ -209,6 +209,11 @@ impl Listener {
             if joining.len() >= 2 * JOINING_MAX && !self.make_room(joining, crowded, io.now()) {
                 // The peers wait in the backlog while those before them, who are in a hurry as well, shake hands.
                 return pause(io, ROOM_PAUSE);
+            }
+            if !self.registry.budget.admits() {
+                let text = "there is no memory for another connection, or MEMORY_BUDGET is used up";
+                self.failed(&Error::with(ErrorKind::NoMemory, text));
+                return pause(io, PAUSE);
             }
             match listen.accept() {
                 Ok(Some(stream)) => {

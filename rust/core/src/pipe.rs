@@ -15,6 +15,7 @@ mod ledger;
 mod limit;
 mod line;
 mod runs;
+mod weight;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,6 +30,7 @@ use zeroxide_queue::spsc::{self, Consumer, Producer};
 use self::limit::InForce;
 pub use self::limit::Limit;
 pub(crate) use self::line::{Line, Loan, Look};
+pub(crate) use self::weight::Inbound;
 
 /// Names a pipe within the thing that owns this end of it; never reused while the owner lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -102,9 +104,13 @@ pub struct Pipe {
     read: u64,
     bytes_written: u64,
     bytes_read: u64,
+    /// Parts of messages beside the first.
+    parts_written: u64,
+    parts_read: u64,
     /// `read` and `bytes_read` when the far writer's doorbell was last looked at.
     read_checked: u64,
     bytes_checked: u64,
+    parts_checked: u64,
     /// The far reader's count when last looked at: looked at again only when it seems that there is no room, so that
     /// the line it lies on is not fetched for each message.
     far_read: u64,
@@ -167,6 +173,9 @@ struct Counts {
     /// The bytes of those.
     bytes_written: AtomicU64,
     bytes_read: AtomicU64,
+    /// Their parts beside the first.
+    parts_written: AtomicU64,
+    parts_read: AtomicU64,
 }
 
 struct Slot {
@@ -231,8 +240,11 @@ impl Pipe {
             read: 0,
             bytes_written: 0,
             bytes_read: 0,
+            parts_written: 0,
+            parts_read: 0,
             read_checked: 0,
             bytes_checked: 0,
+            parts_checked: 0,
             far_read: 0,
             full: false,
             full_at: 0,
@@ -318,8 +330,7 @@ impl Pipe {
     fn has_room(&mut self) -> bool {
         self.far_read = self.far().counts.read.load(Ordering::Acquire);
         let queued = self.written - self.far_read;
-        let queued_bytes =
-            self.bytes_written - self.far().counts.bytes_read.load(Ordering::Relaxed);
+        let queued_bytes = self.outstanding();
         let (messages, bytes) = (self.own().limit.messages(), self.own().limit.bytes());
         let below = |queued: u64, mark: u64| match (mark, self.full) {
             (0, _) => true,
@@ -375,6 +386,9 @@ impl Pipe {
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
+        if message.len() > 1 {
+            self.note_parts(message.len());
+        }
         self.publish_written();
         message.take_frames(|frame| self.tx.push_taken(frame));
     }
@@ -406,6 +420,9 @@ impl Pipe {
         }
         self.written += 1;
         self.bytes_written += message.size() as u64;
+        if message.len() > 1 {
+            self.note_parts(message.len());
+        }
         self.publish_written();
         if message.len() == 1 {
             self.tx.push(message.head().clone());
@@ -430,7 +447,11 @@ impl Pipe {
         self.bytes_written += frame.len() as u64;
         if frame.more() {
             self.open_frames += 1;
+            self.parts_written += 1;
         } else {
+            if self.open_frames > 0 {
+                self.publish_parts();
+            }
             self.open_frames = 0;
             self.written += 1;
             self.publish_written();
@@ -455,6 +476,7 @@ impl Pipe {
                 self.bytes_written -= frame.len() as u64;
             }
         }
+        self.parts_written -= self.open_frames as u64;
         self.open_frames = 0;
         if had {
             self.own().torn.fetch_add(1, Ordering::Relaxed);
@@ -569,7 +591,9 @@ impl Pipe {
             return Some(frame);
         }
         self.bytes_read += frame.len() as u64;
-        if !frame.more() {
+        if frame.more() {
+            self.count_part();
+        } else {
             self.count_read(1);
         }
         Some(frame)
@@ -589,7 +613,9 @@ impl Pipe {
     pub fn skip_frame(&mut self, len: usize, more: bool) {
         drop(self.rx.pop());
         self.bytes_read += len as u64;
-        if !more {
+        if more {
+            self.count_part();
+        } else {
             self.count_read(1);
         }
     }
@@ -603,6 +629,7 @@ impl Pipe {
             let Some(frame) = self.rx.pop() else { break };
             more = frame.more();
             message.push(frame);
+            self.count_part();
         }
     }
 
@@ -616,7 +643,7 @@ impl Pipe {
         let limit = &self.far().limit;
         let (messages, bytes) = (limit.messages(), limit.bytes());
         if (messages != 0 && self.read - self.read_checked >= messages.div_ceil(2))
-            || (bytes != 0 && self.bytes_read - self.bytes_checked >= bytes.div_ceil(2))
+            || (bytes != 0 && self.read_since_checked() >= bytes.div_ceil(2))
             || self.bytes_read - self.bytes_checked >= ROOM_BYTES
         {
             self.publish_read();
@@ -630,6 +657,7 @@ impl Pipe {
         }
         self.read_checked = self.read;
         self.bytes_checked = self.bytes_read;
+        self.parts_checked = self.parts_read;
         // Pairs with the fence in `wait_for_room`.
         fence(Ordering::SeqCst);
         if self.far().wants_room.ring() {

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 use zeroxide_proto::socket_type::SocketType;
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::{self, IoHandle};
 use crate::options::ContextOptions;
@@ -20,6 +21,7 @@ use crate::pipe::{Limit, Pipe};
 use crate::port::SocketPort;
 use crate::resolver::Resolver;
 use crate::signal::{Signal, Woken};
+use crate::sys::memory;
 
 /// See the module text.
 pub(crate) struct Registry {
@@ -36,6 +38,7 @@ pub(crate) struct Registry {
     moved: AtomicU64,
     requests: AtomicU64,
     pub(crate) resolver: Resolver,
+    pub(crate) budget: Arc<Budget>,
 }
 
 struct Inner {
@@ -59,6 +62,14 @@ struct IoThread {
     handle: IoHandle,
     join: Option<JoinHandle<()>>,
     load: Arc<AtomicUsize>,
+}
+
+/// The budget of a context that was not given one: no honest program needs as much, and without it a few peers could take
+/// everything.
+fn generous() -> u64 {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    let most = *MOST.get_or_init(memory::most);
+    most / 4 * 3
 }
 
 /// A bound inproc name.
@@ -105,7 +116,9 @@ pub(crate) struct LiveGuard {
 }
 
 impl Registry {
-    pub(crate) fn new(options: ContextOptions) -> Arc<Registry> {
+    pub(crate) fn new(mut options: ContextOptions) -> Arc<Registry> {
+        let budget = Budget::new();
+        budget.set_limit(*options.memory_budget.get_or_insert_with(generous));
         Arc::new(Registry {
             pid: process::id(),
             inner: Mutex::new(Inner {
@@ -128,6 +141,7 @@ impl Registry {
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(1),
             resolver: Resolver::new(),
+            budget,
         })
     }
 
@@ -147,7 +161,11 @@ impl Registry {
     }
 
     pub(crate) fn with_options<T>(&self, look: impl FnOnce(&mut ContextOptions) -> T) -> T {
-        look(&mut self.inner().options)
+        let mut inner = self.inner();
+        let result = look(&mut inner.options);
+        self.budget
+            .set_limit(inner.options.memory_budget.unwrap_or(0));
+        result
     }
 
     pub(crate) fn is_shut_down(&self) -> bool {

@@ -44,6 +44,7 @@ use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::line::Lease;
 use self::tail::Tail;
+use crate::budget::{Holder, Share};
 use crate::connecter::{Connecter, Setback};
 use crate::error::Result;
 use crate::io_thread::IoHandle;
@@ -94,6 +95,8 @@ struct State {
     closing: Option<Option<Instant>>,
     last_output: Instant,
     backlog: Backlog,
+    /// What the connection has of the context's memory budget.
+    share: Option<Share>,
     /// How often a connection was lent to a thread that waits.
     loans: u64,
     guard: Option<LiveGuard>,
@@ -220,12 +223,15 @@ impl Session {
                 closing: None,
                 last_output: now,
                 backlog: Backlog::default(),
+                share: None,
                 loans: 0,
                 guard: Some(seed.guard),
                 done: false,
             }),
         });
         let mut state = session.lock();
+        let holder: Weak<Session> = session.me.clone();
+        state.share = Some(session.registry.budget.join(holder));
         if let Some(pipe) = pipe {
             session.adopt(&mut state, pipe);
         }
@@ -295,6 +301,9 @@ impl Session {
         if let Some(me) = self.me.upgrade() {
             pipe.take_runs();
             pipe.set_owner(me, PipeId(0));
+        }
+        if let Some(share) = &mut state.share {
+            share.follow(&pipe);
         }
         state.pipe = Some(pipe);
     }
@@ -444,6 +453,12 @@ impl PipeOwner for Session {
             PipeEvent::Writable | PipeEvent::Closed | PipeEvent::Gathering => self.wake(),
             PipeEvent::Ready | PipeEvent::Disconnected | PipeEvent::Sent | PipeEvent::Asked => {}
         }
+    }
+}
+
+impl Holder for Session {
+    fn on_condemned(&self) {
+        self.wake();
     }
 }
 

@@ -104,6 +104,11 @@ impl Decoder {
         &mut self.input
     }
 
+    /// Bytes of memory for what is not decoded yet.
+    pub(crate) fn held(&self) -> usize {
+        self.input.held()
+    }
+
     /// Whether an idle connection holds on to memory worth releasing.
     pub(crate) fn holds_spare(&self) -> bool {
         self.input.holds_spare()
@@ -189,7 +194,7 @@ impl Decoder {
         let Some((header, end)) = self.next_header(parse_wrapping)? else {
             return Ok(None);
         };
-        let opened = cipher.open(self.input.bytes_mut(header.len, end))?;
+        let opened = cipher.open(self.input.bytes_mut(header.len, end)?)?;
         let start = header.len + opened.start;
         let mut frame = self.input.take_before_more(start, end);
         frame.set_more(opened.more);
@@ -212,7 +217,7 @@ impl Decoder {
             Framing::V2 | Framing::Raw => parse(data)?,
         };
         let Some(header) = header else {
-            self.input.wait_for(0);
+            self.input.wait_for(0)?;
             return Ok(None);
         };
         self.check(&header)?;
@@ -223,7 +228,7 @@ impl Decoder {
             return Err(ProtocolError::FrameLength(header.size).into());
         };
         if data.len() < end {
-            self.input.wait_for(end);
+            self.input.wait_for(end)?;
             return Ok(None);
         }
         Ok(Some((header, end)))
@@ -412,8 +417,12 @@ mod tests {
             decoder.allow_small();
         }
         // What follows lets the last frame be one of the usual.
-        decoder.input().input().extend_from_slice(bytes);
-        decoder.input().input().extend_from_slice(&[0xff; 100]);
+        decoder.input().input().unwrap().extend_from_slice(bytes);
+        decoder
+            .input()
+            .input()
+            .unwrap()
+            .extend_from_slice(&[0xff; 100]);
         let mut frames = Vec::new();
         loop {
             let mut frame = Frame::new();

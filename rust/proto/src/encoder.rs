@@ -9,7 +9,7 @@ use crate::legacy;
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
 use bytes::{Buf, Bytes};
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::io::IoSlice;
 use zeroize::Zeroize;
 
@@ -19,6 +19,9 @@ pub(crate) const GATHER_MIN: usize = 8 * 1024;
 /// Wrapped frames from this size on get a block of their own: the buffer would have to grow, and what is in it
 /// to move.
 const WRAPPED_APART: usize = 256 * 1024;
+
+/// The longest header of a frame.
+const HEADER_MAX: usize = 9;
 
 /// The largest buffer that may stay when a connection falls silent.
 const QUIET_MAX: usize = 1024;
@@ -130,7 +133,11 @@ impl Encoder {
     }
 
     /// Adds a frame of a message in a wrapping, through which nobody sees whether the message goes on.
-    pub(crate) fn put_wrapped_data(&mut self, cipher: &mut dyn Cipher, frame: &Frame) {
+    pub(crate) fn put_wrapped_data(
+        &mut self,
+        cipher: &mut dyn Cipher,
+        frame: &Frame,
+    ) -> Result<(), TryReserveError> {
         self.put_wrapped(
             cipher,
             Content {
@@ -139,25 +146,33 @@ impl Encoder {
                 prefix: &[],
                 body: frame,
             },
-        );
+        )?;
         self.note_frame(frame.more());
+        Ok(())
     }
 
     /// Adds anything in a wrapping that is not the application's.
-    pub(crate) fn put_wrapped(&mut self, cipher: &mut dyn Cipher, content: Content<'_>) {
+    pub(crate) fn put_wrapped(
+        &mut self,
+        cipher: &mut dyn Cipher,
+        content: Content<'_>,
+    ) -> Result<(), TryReserveError> {
         let size = cipher.overhead() + content.prefix.len() + content.body.len();
         let before = self.buffer.len();
-        self.put_header(0, size);
         if size < WRAPPED_APART {
-            self.buffer.reserve(size);
+            self.buffer.try_reserve(HEADER_MAX + size)?;
+            self.put_header(0, size);
             cipher.seal(content, &mut self.buffer);
         } else {
-            let mut wrapped = Vec::with_capacity(size);
+            let mut wrapped = Vec::new();
+            wrapped.try_reserve_exact(size)?;
+            self.put_header(0, size);
             cipher.seal(content, &mut wrapped);
             self.backlog += wrapped.len();
             self.bodies.push_back((self.buffer.len(), wrapped.into()));
         }
         self.backlog += self.buffer.len() - before;
+        Ok(())
     }
 
     /// Adds the bytes of a run. False where its framing is not this connection's.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use handshake::Negotiation;
 use heartbeat::Heartbeat;
 use stall::Stall;
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -268,8 +268,38 @@ impl Engine {
     /// The buffer to append received bytes to; it has room for a read.
     ///
     /// Call [`handle_input`](Engine::handle_input) when something has been appended.
+    ///
+    /// # Panics
+    /// If there is no memory for that. Drivers that must survive it call [`try_input`](Engine::try_input).
     pub fn input(&mut self) -> &mut Vec<u8> {
+        self.try_input().expect("memory for a read")
+    }
+
+    /// As [`input`](Engine::input), where memory may be short.
+    ///
+    /// # Errors
+    /// There is no memory for a read. What was received stays.
+    pub fn try_input(&mut self) -> Result<&mut Vec<u8>, TryReserveError> {
         self.decoder.input().input()
+    }
+
+    /// The driver does not read for a while, although it could: so silence is no fault of the peer's. Over with the next
+    /// call of [`poll_event`](Engine::poll_event) that returns nothing.
+    pub fn hold_back(&mut self) {
+        if self.is_ready() {
+            self.dry = false;
+        }
+    }
+
+    /// Whether it has ended because there was no memory for what was to be sent; [`Event::Closed`] says so, too.
+    pub fn is_out_of_memory(&self) -> bool {
+        let last = self.events.back();
+        matches!(last, Some(Event::Closed(CloseReason::OutOfMemory)))
+    }
+
+    /// Bytes of memory for what was received and is not decoded yet.
+    pub fn held(&self) -> usize {
+        self.decoder.held()
     }
 
     /// Bytes have been appended to [`input`](Engine::input).
@@ -481,7 +511,7 @@ impl Engine {
 
     /// Whether what was received ends within a message.
     #[inline]
-    fn is_partial(&self) -> bool {
+    pub fn is_partial(&self) -> bool {
         self.decoder.is_partial() || self.traffic.is_opened()
     }
 

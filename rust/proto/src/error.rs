@@ -1,5 +1,7 @@
 //! Why a connection ends: [`CloseReason`], and what a peer can do wrong: [`ProtocolError`].
 
+use std::collections::TryReserveError;
+
 use crate::socket_type::SocketType;
 
 /// Why an engine is done. Always the last thing it reports.
@@ -52,6 +54,9 @@ pub enum CloseReason {
     /// Whoever drove the engine panicked. The engine never says this itself.
     #[error("internal error in this connection")]
     Internal,
+    /// There is no memory, or none is left for this peer, for what it sends or for what it is to be sent.
+    #[error("expected memory for the messages of this connection, there is none")]
+    OutOfMemory,
     /// A frame, or the frames of a message together, exceed the limit.
     #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
     MessageTooBig {
@@ -60,6 +65,12 @@ pub enum CloseReason {
         /// The limit it broke.
         limit: u64,
     },
+}
+
+impl From<TryReserveError> for CloseReason {
+    fn from(_: TryReserveError) -> CloseReason {
+        CloseReason::OutOfMemory
+    }
 }
 
 /// What a peer did wrong.

@@ -5,6 +5,7 @@
 //! buffer it was received into, and cloning it for a second subscriber only counts a reference.
 
 use bytes::Bytes;
+use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::Deref;
 
@@ -101,6 +102,21 @@ impl Frame {
         let mut frame = Frame::new();
         frame.fill(body);
         frame
+    }
+
+    /// As [`copy_from`](Frame::copy_from), of a body that may be of any size.
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    #[inline]
+    pub fn try_copy_from(body: &[u8]) -> Result<Frame, TryReserveError> {
+        if body.len() <= INLINE_MAX {
+            return Ok(Frame::copy_from(body));
+        }
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(body.len())?;
+        copy.extend_from_slice(body);
+        Ok(Frame::shared(Bytes::from(copy)))
     }
 
     /// A data frame around `body`: shares it when it is large, copies it inline when it is small.

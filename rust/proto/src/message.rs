@@ -5,6 +5,10 @@ use std::collections::{VecDeque, vec_deque};
 use std::fmt;
 use std::iter;
 
+/// What a part takes beside its bytes, in a queue or in a message: a bound on memory that counted bytes only would not
+/// bound empty parts.
+pub const PART: usize = size_of::<Frame>();
+
 /// One or more frames that are delivered together or not at all.
 ///
 /// A message always has at least one frame. One of a single frame needs no heap block; further frames sit
@@ -94,6 +98,11 @@ impl Message {
             None => self.head.len(),
             Some(rest) => self.head.len() + size_of_rest(rest),
         }
+    }
+
+    /// What it takes in memory, as a bound counts it: the bytes, and [`PART`] for each part.
+    pub fn weight(&self) -> u64 {
+        (self.size() + PART * self.len()) as u64
     }
 
     /// The first frame.

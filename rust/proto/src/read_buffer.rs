@@ -15,6 +15,7 @@ mod spent;
 use self::spent::Spent;
 use crate::frame::{Frame, INLINE_MAX};
 use bytes::{Buf, Bytes};
+use std::collections::TryReserveError;
 use zeroize::Zeroize;
 
 /// Room for the first read: a handshake fits in. It grows while reads fill it, up to the batch size.
@@ -60,10 +61,11 @@ impl ReadBuffer {
         }
     }
 
-    /// Where the driver appends; there is room for a read.
-    pub(crate) fn input(&mut self) -> &mut Vec<u8> {
+    /// Where the driver appends; there is room for a read. An error when there is no memory for that: what was received
+    /// stays.
+    pub(crate) fn input(&mut self) -> Result<&mut Vec<u8>, TryReserveError> {
         if !self.frozen.is_empty() {
-            self.thaw();
+            self.thaw()?;
         } else if self.start > 0 {
             self.block.drain(..self.start);
             self.start = 0;
@@ -74,7 +76,7 @@ impl ReadBuffer {
         if have == 0 {
             // Too small, or it once held a huge frame.
             if capacity < room || capacity > 4 * room {
-                self.block = self.empty_block(room);
+                self.block = self.empty_block(room)?;
             }
         } else {
             // Growing copies what is there. So use up the space before, unless one of the two is next to nothing: equal
@@ -82,10 +84,10 @@ impl ReadBuffer {
             let missing = self.partial.saturating_sub(have);
             let enough = if missing > 0 { missing } else { room }.min(WORTH_A_READ);
             if capacity - have < enough || (capacity < room - room / GROWTH && have <= room / 2) {
-                self.block.reserve_exact(room);
+                self.block.try_reserve_exact(room)?;
             }
         }
-        &mut self.block
+        Ok(&mut self.block)
     }
 
     /// To be called when the driver has appended.
@@ -123,11 +125,15 @@ impl ReadBuffer {
 
     /// Some of these bytes, to be altered before they are taken.
     #[inline]
-    pub(crate) fn bytes_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
+    pub(crate) fn bytes_mut(
+        &mut self,
+        start: usize,
+        end: usize,
+    ) -> Result<&mut [u8], TryReserveError> {
         if !self.frozen.is_empty() {
-            self.thaw();
+            self.thaw()?;
         }
-        &mut self.block[self.start + start..self.start + end]
+        Ok(&mut self.block[self.start + start..self.start + end])
     }
 
     /// Forgets some of the bytes at the front, but not all of them.
@@ -159,8 +165,9 @@ impl ReadBuffer {
         if self.frozen.is_empty() {
             // A body that outlives the others of its read keeps the whole block alive. So share only blocks
             // that are reasonably full; the copy that costs elsewhere is small beside the system call.
-            if self.block.len() < self.block.capacity() / 4 {
-                let frame = Frame::copy_from(&self.bytes()[start..end]);
+            if self.block.len() < self.block.capacity() / 4
+                && let Ok(frame) = Frame::try_copy_from(&self.bytes()[start..end])
+            {
                 self.skip(end);
                 return frame;
             }
@@ -180,18 +187,26 @@ impl ReadBuffer {
         if size > INLINE_MAX && size >= rest {
             return self.take(start, end);
         }
-        let frame = Frame::copy_from(&self.bytes()[start..end]);
+        let Ok(frame) = Frame::try_copy_from(&self.bytes()[start..end]) else {
+            return self.take(start, end);
+        };
         self.skip(end);
         frame
     }
 
     /// The frame at the front is not complete; it will have `len` bytes, or zero if that is not known yet.
     #[cold]
-    pub(crate) fn wait_for(&mut self, len: usize) {
+    pub(crate) fn wait_for(&mut self, len: usize) -> Result<(), TryReserveError> {
         self.partial = len;
         if !self.frozen.is_empty() {
-            self.thaw();
+            self.thaw()?;
         }
+        Ok(())
+    }
+
+    /// Bytes of memory for what is not decoded yet.
+    pub(crate) fn held(&self) -> usize {
+        self.block.capacity() + self.frozen.len()
     }
 
     /// Whether it holds on to memory that an idle connection does not need.
@@ -228,17 +243,23 @@ impl ReadBuffer {
     }
 
     /// Moves what is left of a sliced block to the front of a new one.
-    fn thaw(&mut self) {
-        let rest = std::mem::take(&mut self.frozen);
-        let room = self.room(rest.len());
-        self.block = self.empty_block(rest.len() + room);
-        self.block.extend_from_slice(&rest);
+    fn thaw(&mut self) -> Result<(), TryReserveError> {
+        let room = self.room(self.frozen.len());
+        let mut block = self.empty_block(self.frozen.len() + room)?;
+        block.extend_from_slice(&self.frozen);
+        self.block = block;
+        self.frozen = Bytes::new();
+        Ok(())
     }
 
     /// A block of at least this capacity, an old one if possible.
-    fn empty_block(&mut self, capacity: usize) -> Vec<u8> {
-        let old = self.spent.take(capacity);
-        old.unwrap_or_else(|| Vec::with_capacity(capacity))
+    fn empty_block(&mut self, capacity: usize) -> Result<Vec<u8>, TryReserveError> {
+        if let Some(old) = self.spent.take(capacity) {
+            return Ok(old);
+        }
+        let mut block = Vec::new();
+        block.try_reserve_exact(capacity)?;
+        Ok(block)
     }
 
     /// Room to make behind `have` undecoded bytes.
@@ -273,7 +294,7 @@ mod tests {
 
     /// Reads as much as there is room for, `len` bytes at most.
     fn read(buffer: &mut ReadBuffer, len: usize) -> usize {
-        let block = buffer.input();
+        let block = buffer.input().unwrap();
         let count = len.min(block.capacity() - block.len());
         block.extend(std::iter::repeat_n(7, count));
         buffer.note_read();
@@ -298,7 +319,7 @@ mod tests {
             read(&mut buffer, 6000);
         }
         let block = buffer.bytes().as_ptr();
-        buffer.bytes_mut(0, 3).fill(9);
+        buffer.bytes_mut(0, 3).unwrap().fill(9);
         assert_eq!(buffer.bytes()[..4], [9, 9, 9, 7]);
         assert_ne!(
             body(&buffer.take_before_more(10, 1010)),
@@ -311,7 +332,7 @@ mod tests {
             block.wrapping_add(1020)
         );
         // What is altered now is a copy: the body stays as it is.
-        buffer.bytes_mut(0, 10).fill(9);
+        buffer.bytes_mut(0, 10).unwrap().fill(9);
         assert_ne!(buffer.bytes().as_ptr(), block.wrapping_add(5020));
     }
 
@@ -325,8 +346,8 @@ mod tests {
             buffer.skip(len);
         }
         assert_eq!(sizes, [512, 2048, 8192, 32768, 65536]);
-        assert_eq!(ReadBuffer::new(100).input().capacity(), 100);
-        assert!(ReadBuffer::new(0).input().capacity() > 0);
+        assert_eq!(ReadBuffer::new(100).input().unwrap().capacity(), 100);
+        assert!(ReadBuffer::new(0).input().unwrap().capacity() > 0);
     }
 
     #[test]
@@ -338,7 +359,7 @@ mod tests {
             let whole = buffer.bytes().len() / 66 * 66;
             buffer.note_message(66);
             buffer.skip(whole);
-            buffer.wait_for(66);
+            buffer.wait_for(66).unwrap();
         }
         assert_eq!(sizes[0], 512);
         assert!(sizes[5] >= BATCH, "{sizes:?}");
@@ -411,7 +432,7 @@ mod tests {
             buffer.note_message(message);
             buffer.skip(10);
             buffer.block = Vec::new();
-            let room = buffer.input().capacity();
+            let room = buffer.input().unwrap().capacity();
             assert_eq!(room % message, 0, "{message}");
             assert!(room > BATCH / 2, "{message}");
         }
@@ -422,7 +443,7 @@ mod tests {
         let mut buffer = grown();
         let (mut moves, mut capacity) = (0, 0);
         read(&mut buffer, 9);
-        buffer.wait_for(1 << 30);
+        buffer.wait_for(1 << 30).unwrap();
         for _ in 0..40_000 {
             read(&mut buffer, 50);
             if buffer.block.capacity() != capacity {
@@ -445,6 +466,6 @@ mod tests {
         assert!(buffer.holds_spare());
         buffer.trim();
         assert!(!buffer.holds_spare());
-        assert_eq!(buffer.input().capacity(), FIRST_READ);
+        assert_eq!(buffer.input().unwrap().capacity(), FIRST_READ);
     }
 }

@@ -92,6 +92,31 @@ fn coming_and_going_does_not_pile_up() {
     assert_eq!(unwanted, [b"stays"]);
 }
 
+/// What a peer asks for is known in bytes, however it comes and goes.
+#[test]
+fn bytes_follow_the_topics_of_each_peer() {
+    let mut table = SubscriberTable::new();
+    for topic in ["", "a", "abc", "abc", "abd"] {
+        table.add(topic.as_bytes(), 1);
+    }
+    table.add(b"abc", 2);
+    assert_eq!(
+        (table.bytes_of(1), table.bytes_of(2), table.bytes_of(3)),
+        (7, 3, 0)
+    );
+    assert!(table.contains(b"abc", 1) && table.contains(b"abc", 2) && table.contains(b"", 1));
+    assert!(!table.contains(b"ab", 1) && !table.contains(b"abd", 2) && !table.contains(b"a", 3));
+    table.remove(b"abc", 1);
+    table.remove(b"abc", 1);
+    table.remove(b"unknown", 1);
+    assert_eq!((table.bytes_of(1), table.bytes_of(2)), (4, 3));
+    assert!(!table.contains(b"abc", 1));
+    table.remove_peer(1, |_| {});
+    assert_eq!((table.bytes_of(1), table.bytes_of(2)), (0, 3));
+    table.add(b"again", 1);
+    assert_eq!(table.bytes_of(1), 5);
+}
+
 fn grown_since(before: usize) -> usize {
     resident().unwrap_or_default().saturating_sub(before)
 }

@@ -16,13 +16,12 @@ use arrow_array::{
     Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
-use bytes::Bytes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use zeroxide_log::{Table, TableError};
 
-use crate::buffer::with_contiguous;
+use crate::buffer::{copy_of, with_contiguous};
 use crate::frame::Frame;
 
 const SCHEMA: &CStr = c"arrow_schema";
@@ -253,8 +252,8 @@ pub(crate) fn arrow_encode<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
 #[pyfunction]
 pub(crate) fn arrow_decode(message: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
     let bytes = match message.cast::<Frame>() {
-        Ok(frame) => frame.get().body().into_bytes(),
-        Err(_) => with_contiguous(message, Bytes::copy_from_slice)?,
+        Ok(frame) => frame.get().body()?.into_bytes(),
+        Err(_) => with_contiguous(message, copy_of)??.into_bytes(),
     };
     let table = message
         .py()

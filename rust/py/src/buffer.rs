@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
+use std::collections::TryReserveError;
 use std::ffi::c_int;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,10 +17,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 use zeroxide::{Copies, Frame};
 use zeroxide_queue::mpsc::Queue;
 
@@ -190,20 +191,64 @@ impl Body {
 #[inline]
 pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     match data.cast_exact::<PyBytes>() {
-        Ok(object) => Ok(of_bytes(object)),
-        Err(_) => with_contiguous(data, copy),
+        Ok(object) => of_bytes(object),
+        Err(_) => with_contiguous(data, copy)?,
     }
 }
 
-/// As [`copied`], of what cannot fail.
+/// As [`copied`], of `bytes`.
 #[inline]
-pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> Frame {
+pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> PyResult<Frame> {
     let body = object.as_bytes();
     if body.len() < LEND_FROM {
         copy(body)
     } else {
-        lend_bytes(object, false).frame
+        Ok(lend_bytes(object, false).frame)
     }
+}
+
+/// A copy of a body that may be of any size.
+pub(crate) fn copy_of(body: &[u8]) -> PyResult<Frame> {
+    Frame::try_copy_from(body).map_err(|error| no_memory(&error))
+}
+
+/// What a call raises that found no memory.
+#[cold]
+pub(crate) fn no_memory(error: &TryReserveError) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
+}
+
+/// A `bytes` object of a body that may be of any size.
+#[inline]
+pub(crate) fn bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    // A slice has at most `isize::MAX` bytes.
+    let len = body.len() as ffi::Py_ssize_t;
+    // SAFETY: `body` has `len` readable bytes. What comes of it is a new reference to a `bytes` object, or null with an
+    // exception set.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(body.as_ptr().cast(), len);
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+/// A list of objects that are made on the way; there may be any number of them.
+pub(crate) fn list_of<'py>(
+    py: Python<'py>,
+    mut items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let len = items.len() as ffi::Py_ssize_t;
+    // SAFETY: a new reference to a list, or null with an exception set.
+    let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(len))? };
+    for index in 0..len {
+        let item = items.next().ok_or_else(|| PyMemoryError::new_err(()))??;
+        // SAFETY: nobody else has seen the list, which has room for `len` items; it takes the reference over. Where it
+        // ends early the rest stays null, which the end of a list allows for.
+        if unsafe { ffi::PyList_SetItem(list.as_ptr(), index, item.into_ptr()) } != 0 {
+            return Err(PyErr::fetch(py));
+        }
+    }
+    // SAFETY: it is what PyList_New has made.
+    Ok(unsafe { list.cast_into_unchecked() })
 }
 
 thread_local! {
@@ -211,13 +256,13 @@ thread_local! {
 }
 
 #[inline]
-fn copy(body: &[u8]) -> Frame {
+fn copy(body: &[u8]) -> PyResult<Frame> {
     if !Copies::takes(body.len()) {
-        return Frame::copy_from(body);
+        return copy_of(body);
     }
     COPIES
-        .try_with(|copies| copies.borrow_mut().frame(body))
-        .unwrap_or_else(|_| Frame::copy_from(body))
+        .try_with(|copies| Ok(copies.borrow_mut().frame(body)))
+        .unwrap_or_else(|_| copy_of(body))
 }
 
 /// Takes a body without copying it, if it has at least `threshold` bytes.
@@ -226,11 +271,11 @@ pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> Py
         if object.as_bytes().len() >= threshold.max(1) {
             return Ok(lend_bytes(object, track));
         }
-        return Ok(Body::copied(copy(object.as_bytes())));
+        return Ok(Body::copied(copy(object.as_bytes())?));
     }
     let buffer = view(data)?;
     if buffer.len() < threshold.max(1) {
-        return Ok(Body::copied(with_contiguous(data, copy)?));
+        return Ok(Body::copied(with_contiguous(data, copy)??));
     }
     let done = track.then(Arc::<Done>::default);
     let lent = Lent {
@@ -402,24 +447,27 @@ unsafe impl Sync for Private {}
 impl Private {
     /// Takes the memory of `frame` if nobody else refers to it, and a copy otherwise. Views of what was there stay valid:
     /// memory that is not taken stays in the frame.
-    pub(crate) fn of(frame: &mut Frame) -> Private {
+    pub(crate) fn of(frame: &mut Frame) -> PyResult<Private> {
         let mut block = if frame.is_inline() {
             BytesMut::from(frame.as_slice())
         } else {
-            std::mem::take(frame)
-                .into_bytes()
-                .try_into_mut()
-                .unwrap_or_else(|bytes| {
-                    let copy = BytesMut::from(bytes.as_ref());
-                    *frame = Frame::shared(bytes);
-                    copy
-                })
+            match std::mem::take(frame).into_bytes().try_into_mut() {
+                Ok(block) => block,
+                Err(shared) => {
+                    let copy = copy_of(&shared);
+                    *frame = Frame::shared(shared);
+                    let copy = copy?.into_bytes();
+                    // Nobody else knows it yet.
+                    copy.try_into_mut()
+                        .unwrap_or_else(|copy| BytesMut::from(copy.as_ref()))
+                }
+            }
         };
-        Private {
+        Ok(Private {
             start: block.as_mut_ptr(),
             len: block.len(),
             _block: block,
-        }
+        })
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroxide::{Error, ErrorKind};
@@ -49,6 +49,9 @@ pub(crate) fn raise(error: Error) -> PyErr {
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let errno = error.errno();
+    if error.kind() == ErrorKind::NoMemory {
+        return Ok(PyMemoryError::new_err(error.to_string()));
+    }
     let Some(installed) = installed() else {
         return Ok(PyOSError::new_err((errno, error.to_string())));
     };

@@ -82,14 +82,14 @@ impl Frame {
     }
 
     /// The body, sharing its memory unless somebody may write to that.
-    pub(crate) fn body(&self) -> CoreFrame {
+    pub(crate) fn body(&self) -> PyResult<CoreFrame> {
         let memory = self.memory();
         match &memory.private {
-            Some(private) => CoreFrame::copy_from(private.as_slice()),
+            Some(private) => buffer::copy_of(private.as_slice()),
             None => {
                 let mut body = memory.body.clone();
                 body.set_more(false);
-                body
+                Ok(body)
             }
         }
     }
@@ -99,16 +99,16 @@ impl Frame {
         self.tracker.as_ref().map(|tracker| tracker.clone_ref(py))
     }
 
-    fn copy_of(&self, py: Python<'_>) -> Frame {
+    fn copy_of(&self, py: Python<'_>) -> PyResult<Frame> {
         let copy = Frame {
             peer: self.peer.clone(),
-            ..Frame::made_of(self.body(), self.more(), self.tracker_of(py))
+            ..Frame::made_of(self.body()?, self.more(), self.tracker_of(py))
         };
         if let Some(bytes) = self.bytes.get(py) {
             // A new cell is empty.
             let _ = copy.bytes.set(py, bytes.clone_ref(py));
         }
-        copy
+        Ok(copy)
     }
 
     fn property(&self, name: &str) -> Option<String> {
@@ -189,10 +189,11 @@ impl Frame {
 
     /// The body as bytes; the same object each time.
     #[getter]
-    fn bytes(&self, py: Python<'_>) -> Py<PyBytes> {
-        self.bytes
-            .get_or_init(py, || PyBytes::new(py, self.memory().as_slice()).unbind())
-            .clone_ref(py)
+    fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        let made = self.bytes.get_or_try_init(py, || {
+            buffer::bytes_of(py, self.memory().as_slice()).map(Bound::unbind)
+        })?;
+        Ok(made.clone_ref(py))
     }
 
     /// The body as a memoryview; the same one for as long as somebody has it.
@@ -236,7 +237,7 @@ impl Frame {
         self.memory().as_slice().len()
     }
 
-    fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
+    fn __bytes__(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         self.bytes(py)
     }
 
@@ -254,7 +255,10 @@ impl Frame {
         } else {
             format!("{}.{}", class.module()?, class.qualname()?)
         };
-        Ok(format!("<{name}({})>", summary(slf.py(), &this.body())?))
+        Ok(format!(
+            "<{name}({})>",
+            summary(slf.py(), this.memory().as_slice())?
+        ))
     }
 
     fn __str__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -330,11 +334,11 @@ impl Frame {
     }
 
     /// Another frame of the same memory.
-    fn fast_copy(&self, py: Python<'_>) -> Frame {
+    fn fast_copy(&self, py: Python<'_>) -> PyResult<Frame> {
         self.copy_of(py)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Frame {
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Frame> {
         self.copy_of(py)
     }
 
@@ -349,7 +353,11 @@ impl Frame {
         let shown = if buffer::only_reads(flags) && private.is_none() {
             Shown::ReadOnly(body.as_slice())
         } else {
-            Shown::Writable(private.get_or_insert_with(|| Private::of(body)))
+            let writable = match private.take() {
+                Some(private) => private,
+                None => Private::of(body)?,
+            };
+            Shown::Writable(private.insert(writable))
         };
         // SAFETY: `view` comes from the interpreter. The frame does not move, and neither does its body: what a view
         // shows is kept until the frame is gone.

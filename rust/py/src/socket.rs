@@ -1,6 +1,6 @@
 //! Sockets. The methods that move messages keep the GIL as long as they need not wait.
 
-mod recv;
+pub(crate) mod recv;
 pub(crate) mod rows;
 mod send;
 mod settings;

@@ -16,6 +16,7 @@ const THREAD_AFFINITY_CPU_REMOVE: i32 = 8;
 const THREAD_NAME_PREFIX: i32 = 9;
 const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
+const MEMORY_BUDGET: i32 = 1001;
 const BLOCKY: i32 = 70;
 
 /// What SOCKET_LIMIT reads. Neither here nor there does MAX_SOCKETS end at it.
@@ -124,6 +125,12 @@ pub static CONTEXT_OPTIONS: &[ContextRow] = &[
         "The IPV6 option that new sockets begin with.",
     ),
     row(
+        MEMORY_BUDGET,
+        "MEMORY_BUDGET",
+        "rw",
+        "How many bytes all peers together may make the context hold: what is read, begun or not received yet. 0 = no limit.",
+    ),
+    row(
         BLOCKY,
         "BLOCKY",
         "rw",
@@ -155,6 +162,8 @@ pub struct ContextOptions {
     pub max_msgsz: i32,
     /// ZERO_COPY_RECV
     pub zero_copy_recv: bool,
+    /// MEMORY_BUDGET: 0 = no limit, `None` = three quarters of what the process may have.
+    pub memory_budget: Option<u64>,
 }
 
 /// How a thread is to be set up.
@@ -183,6 +192,7 @@ impl Default for ContextOptions {
             thread_cpus: BTreeSet::new(),
             max_msgsz: i32::MAX,
             zero_copy_recv: true,
+            memory_budget: None,
         }
     }
 }
@@ -216,6 +226,10 @@ impl ContextOptions {
             ZERO_COPY_RECV => self.zero_copy_recv = flag(id, value)?,
             IPV6 => self.ipv6 = flag(id, value)?,
             BLOCKY => self.blocky = flag(id, value)?,
+            MEMORY_BUDGET => {
+                let bytes = number(id, value, -1, i64::MAX)?;
+                self.memory_budget = Some(u64::try_from(bytes).unwrap_or(0));
+            }
             MSG_T_SIZE => return Err(invalid(id, "can only be read")),
             _ => return Err(unknown(id)),
         }
@@ -245,6 +259,10 @@ impl ContextOptions {
             ZERO_COPY_RECV => self.zero_copy_recv.into(),
             IPV6 => self.ipv6.into(),
             BLOCKY => self.blocky.into(),
+            MEMORY_BUDGET => {
+                let bytes = self.memory_budget.unwrap_or(0);
+                i64::try_from(bytes).unwrap_or(i64::MAX)
+            }
             THREAD_AFFINITY_CPU_ADD | THREAD_AFFINITY_CPU_REMOVE => {
                 return Err(invalid(id, "can only be written"));
             }

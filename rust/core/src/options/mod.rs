@@ -31,6 +31,9 @@ pub use table::{SOCKET_OPTIONS, ids};
 /// without end.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1 << 22;
 
+/// And how many bytes they may have together.
+pub(crate) const MAX_SUBSCRIPTION_BYTES: usize = 64 << 20;
+
 /// The value of an option on its way in or out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
@@ -121,6 +124,8 @@ pub struct Options {
     pub invert_matching: bool,
     /// MAX_SUBSCRIPTIONS
     pub max_subscriptions: usize,
+    /// MAX_SUBSCRIPTION_BYTES
+    pub max_subscription_bytes: usize,
     /// MAXMSGSIZE: `None` = no limit.
     pub max_msg_size: Option<u64>,
 
@@ -218,6 +223,7 @@ impl Options {
             router_raw: false,
             invert_matching: false,
             max_subscriptions: MAX_SUBSCRIPTIONS,
+            max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
             max_msg_size: None,
             reconnect_ivl: Some(Duration::from_millis(100)),
             reconnect_ivl_max: None,

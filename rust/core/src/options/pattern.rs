@@ -36,6 +36,8 @@ pub enum PatternOption {
     XpubNodrop(bool),
     /// MAX_SUBSCRIPTIONS: how many topics each subscriber may want; 0 = no limit.
     MaxSubscriptions(usize),
+    /// MAX_SUBSCRIPTION_BYTES: how many bytes these topics may have together; 0 = no limit.
+    MaxSubscriptionBytes(usize),
     /// XPUB_WELCOME_MSG: the first message to each subscriber; empty = none.
     XpubWelcomeMsg(Bytes),
     /// REQ_CORRELATE: number the requests and take only matching replies.

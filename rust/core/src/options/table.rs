@@ -420,6 +420,11 @@ options_table! {
     1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms and up to twice that; 0 = without limit."
         .range(0, INT)
         .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
+    1010 MAX_SUBSCRIPTION_BYTES: Int64, "How many bytes the topics of each subscriber may have together; further ones are counted and ignored. 0 = no limit."
+        .of(&[Pub, Xpub])
+        .range(0, i64::MAX)
+        .pattern(|v| PatternOption::MaxSubscriptionBytes(count(v)))
+        .int(|o| o.max_subscription_bytes as i64, |o, v| o.max_subscription_bytes = v as usize),
 }
 
 const NO_DRAFT: &str = "is a draft option, not available here";

@@ -45,11 +45,13 @@ pub enum DropReason {
     Excess,
     /// It was sent part by part and its last part failed, or its thread ended in the middle of it.
     Unfinished,
+    /// There was no memory for it, or none left in MEMORY_BUDGET for its sender, whose connection was ended.
+    NoMemory,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 14] = [
+    pub const ALL: [DropReason; 15] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -64,6 +66,7 @@ impl DropReason {
         DropReason::Refused,
         DropReason::Excess,
         DropReason::Unfinished,
+        DropReason::NoMemory,
     ];
 
     /// The name under which statistics show it.
@@ -83,6 +86,7 @@ impl DropReason {
             DropReason::Refused => "refused",
             DropReason::Excess => "excess",
             DropReason::Unfinished => "unfinished",
+            DropReason::NoMemory => "no_memory",
         }
     }
 }

@@ -34,8 +34,8 @@ impl Pub {
             let topic = message.head();
             match topic.kind() {
                 Kind::Subscribe => {
-                    let topics = self.publisher.subscribers.topics_of(id);
-                    if self.publisher.admits(pipes, id, topics) {
+                    let wanted = &self.publisher.subscribers;
+                    if self.publisher.admits(pipes, id, topic, wanted) {
                         self.publisher.subscribers.add(topic, id);
                     }
                 }
@@ -171,6 +171,33 @@ mod tests {
         rig.settle();
         rig.send(["y"]).unwrap();
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 3);
+    }
+
+    #[test]
+    fn bytes_of_topics_are_limited_and_what_is_wanted_already_costs_nothing() {
+        let mut rig = Rig::new(&PUB);
+        rig.set(PatternOption::MaxSubscriptionBytes(10)).unwrap();
+        rig.set(PatternOption::MaxSubscriptions(3)).unwrap();
+        let (a, b) = (rig.accept(""), rig.accept(""));
+        let tell = |rig: &mut Rig, id, message| {
+            rig.far_send_message(id, message);
+            rig.settle();
+        };
+        for topic in ["01234567", "abc", "ab", "01234567", "ab"] {
+            tell(&mut rig, a, subscribe(topic));
+        }
+        assert_eq!(rig.dropped(DropReason::Excess), 1, "abc alone");
+        tell(&mut rig, b, subscribe("abc"));
+        tell(&mut rig, a, cancel("unknown"));
+        tell(&mut rig, a, cancel("01234567"));
+        for topic in ["abc", "x", "x", "y"] {
+            tell(&mut rig, a, subscribe(topic));
+        }
+        assert_eq!(rig.dropped(DropReason::Excess), 2, "y is a topic too many");
+        rig.send(["abcd"]).unwrap();
+        rig.send(["y"]).unwrap();
+        assert_eq!(rig.far_recv_all(a), ["abcd"]);
+        assert_eq!(rig.far_recv_all(b), ["abcd"]);
     }
 
     #[test]

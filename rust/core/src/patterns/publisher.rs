@@ -4,7 +4,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{MAX_SUBSCRIPTIONS, PatternOption};
+use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption};
 use crate::patterns::distributor::Distributor;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
@@ -18,6 +18,8 @@ pub(super) struct Publisher {
     pub(super) subscribers: SubscriberTable<PipeId>,
     /// How many topics a peer may want; 0 = no limit.
     max_subscriptions: usize,
+    /// How many bytes these may have together; 0 = no limit.
+    max_subscription_bytes: usize,
     outbound: Distributor,
     /// Wait instead of letting a full peer miss a message.
     nodrop: bool,
@@ -31,6 +33,7 @@ impl Default for Publisher {
         Publisher {
             subscribers: SubscriberTable::new(),
             max_subscriptions: MAX_SUBSCRIPTIONS,
+            max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
             outbound: Distributor::default(),
             nodrop: false,
             invert: false,
@@ -40,9 +43,24 @@ impl Default for Publisher {
 }
 
 impl Publisher {
-    /// Whether a peer that wants so many topics may want another one. Counts it as ignored if not.
-    pub(super) fn admits(&self, pipes: &mut PipeSet, id: PipeId, topics: usize) -> bool {
-        let admits = self.max_subscriptions == 0 || topics < self.max_subscriptions;
+    /// Whether a peer may want this topic beside what it wants already, which `table` knows. Counts it as ignored if not.
+    pub(super) fn admits(
+        &self,
+        pipes: &mut PipeSet,
+        id: PipeId,
+        topic: &[u8],
+        table: &SubscriberTable<PipeId>,
+    ) -> bool {
+        let below = |count: usize, most: usize| most == 0 || count <= most;
+        let admits = below(
+            table.topics_of(id).saturating_add(1),
+            self.max_subscriptions,
+        ) && below(
+            table.bytes_of(id).saturating_add(topic.len()),
+            self.max_subscription_bytes,
+        );
+        // What it wants already costs nothing.
+        let admits = admits || table.contains(topic, id);
         if !admits {
             pipes.count_drop(Some(id), DropReason::Excess);
         }
@@ -128,6 +146,7 @@ impl Publisher {
         match option {
             PatternOption::XpubNodrop(on) => self.nodrop = *on,
             PatternOption::MaxSubscriptions(most) => self.max_subscriptions = *most,
+            PatternOption::MaxSubscriptionBytes(most) => self.max_subscription_bytes = *most,
             PatternOption::InvertMatching(on) => self.invert = *on,
             PatternOption::XpubWelcomeMsg(body) => {
                 let message = Message::single(body.clone().into());

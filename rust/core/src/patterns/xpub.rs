@@ -81,7 +81,7 @@ impl Xpub {
         }
         let topic = message.head();
         match topic.kind() {
-            Kind::Subscribe if !self.publisher.admits(pipes, from, self.topics_of(from)) => {}
+            Kind::Subscribe if !self.publisher.admits(pipes, from, topic, self.wanted()) => {}
             Kind::Subscribe if self.subscribe(topic, from) => {
                 self.notify(pipes, 1, topic, Some(from));
             }
@@ -93,13 +93,13 @@ impl Xpub {
         }
     }
 
-    fn topics_of(&self, peer: PipeId) -> usize {
-        let table = if self.manual {
+    /// What the peers asked for.
+    fn wanted(&self) -> &SubscriberTable<PipeId> {
+        if self.manual {
             &self.requested
         } else {
             &self.publisher.subscribers
-        };
-        table.topics_of(peer)
+        }
     }
 
     /// Whether the application is to see it.

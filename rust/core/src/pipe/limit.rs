@@ -10,7 +10,8 @@ use crate::options::Options;
 pub struct Limit {
     /// Whole messages.
     pub messages: usize,
-    /// Bytes of their bodies. One message is let in however large it is, if nothing waits before it.
+    /// Bytes of their bodies, and [`PART`](zeroxide_proto::message::PART) for each part. One message is let in however
+    /// large it is, if nothing waits before it.
     pub bytes: usize,
 }
 
@@ -106,7 +107,12 @@ mod tests {
     use super::super::{Pipe, PipeConfig, PipeEvent, PipeId, PipeOwner, ROOM_BYTES};
     use super::*;
     use std::sync::Arc;
-    use zeroxide_proto::message::Message;
+    use zeroxide_proto::message::{Message, PART};
+
+    /// What so many messages of ten bytes count.
+    const fn of(messages: usize) -> usize {
+        messages * (10 + PART)
+    }
 
     fn limit(messages: usize, bytes: usize) -> Option<Limit> {
         Some(Limit { messages, bytes })
@@ -151,10 +157,10 @@ mod tests {
             (limit(0, 0), limit(3, 0), 10_000),
             (limit(2, 0), limit(0, 0), 10_000),
             (None, None, 10_000),
-            (limit(0, 40), limit(0, 0), 4),
-            (limit(9, 0), limit(9, 40), 4),
-            (limit(9, 20), limit(9, 40), 6),
-            (limit(3, 40), None, 3),
+            (limit(0, of(4)), limit(0, 0), 4),
+            (limit(9, 0), limit(9, of(4)), 4),
+            (limit(9, of(2)), limit(9, of(4)), 6),
+            (limit(3, of(4)), None, 3),
         ] {
             let (mut near, _far) = pair(writer, reader);
             assert_eq!(fill(&mut near, 10), expected, "{writer:?} {reader:?}");
@@ -167,12 +173,12 @@ mod tests {
         assert_eq!(fill(&mut near, 1000), 1);
         assert!(!near.check_write());
         read(&mut far, 1);
-        assert_eq!(fill(&mut near, 1), 100);
+        assert_eq!(fill(&mut near, 1), 100usize.div_ceil(1 + PART));
     }
 
     #[test]
     fn a_full_pipe_opens_again_at_half_of_its_bytes() {
-        let (mut near, mut far) = pair(limit(0, 100), None);
+        let (mut near, mut far) = pair(limit(0, of(10)), None);
         assert_eq!(fill(&mut near, 10), 10);
         for _ in 0..5 {
             assert!(!near.check_write());
@@ -225,10 +231,10 @@ mod tests {
         let (mut near, mut far) = pair(limit(0, 0), None);
         assert_eq!(fill(&mut near, 10), 10_000);
         read(&mut far, 9_990);
-        for bytes in [200, 300] {
+        for bytes in [of(20), of(30)] {
             let messages = 0;
             near.set_limit_out(Limit { messages, bytes });
-            assert_eq!(fill(&mut near, 10), 10, "a hundred bytes more");
+            assert_eq!(fill(&mut near, 10), 10, "room for ten more");
         }
         let tight = Limit {
             messages: 1,
@@ -240,5 +246,33 @@ mod tests {
         near.set_limit_out(Limit::default());
         far.set_limit_in(Limit::default());
         assert_eq!(fill(&mut near, 10), 10_000);
+    }
+
+    #[test]
+    fn empty_parts_count() {
+        let parts = |count: usize| Message::from_frames((0..count).map(|_| "".into()));
+        let (mut near, mut far) = pair(limit(0, 100 * PART), None);
+        for round in 0..3 {
+            let mut sent = 0;
+            while near.write(parts(10)).is_ok() {
+                sent += 1;
+            }
+            assert_eq!(sent, 10, "{round}");
+            near.flush();
+            assert_eq!(near.inbound().weight(), 100 * PART as u64);
+            read(&mut far, 10);
+            assert!(!far.check_read());
+            assert_eq!(near.inbound().weight(), 0);
+        }
+        // As well when they come one by one, and when the message is never completed.
+        for _ in 0..9 {
+            let mut part = zeroxide_proto::frame::Frame::new();
+            part.set_more(true);
+            near.write_frame(part);
+        }
+        assert_eq!(near.weight_begun(), 9 * PART as u64);
+        near.rollback();
+        assert_eq!(near.weight_begun(), 0);
+        assert_eq!(fill(&mut near, 0), 100);
     }
 }

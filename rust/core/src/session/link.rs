@@ -7,6 +7,7 @@ use zeroxide_proto::error::CloseReason;
 
 use super::traffic::{Input, Output, READ_BUDGET};
 use super::{Link, Session, State};
+use crate::budget::Share;
 use crate::connecter::{Connecter, Setback};
 use crate::monitor::EventKind;
 use crate::patterns::{self, DropReason};
@@ -241,6 +242,12 @@ impl Session {
         let Link::Up(up) = &state.link else { return };
         let fd = up.stream.id();
         let (was_ready, heard) = (up.was_ready, up.heard);
+        if *reason == CloseReason::OutOfMemory {
+            self.port.count_drop(DropReason::NoMemory, 1);
+        }
+        if let Some(share) = &mut state.share {
+            share.lost();
+        }
         let stranded = up.stranded();
         // What the peer's kernel has not acknowledged by now nobody will read.
         let unheard = up.tail.messages_within(up.stream.unsent() as u64);
@@ -302,6 +309,7 @@ impl Session {
             io.remove(token);
         }
         state.pipe = None;
+        state.share = None;
         state.guard = None;
         if state.backlog.end() {
             io.give_memory_back();
@@ -331,7 +339,14 @@ impl Session {
             .connecter
             .as_ref()
             .and_then(|connecter| connecter.patience);
-        let times = [link, closing, patience, state.backlog.poll_timeout()];
+        let held_back = state.share.as_ref().and_then(Share::poll_timeout);
+        let times = [
+            link,
+            closing,
+            patience,
+            state.backlog.poll_timeout(),
+            held_back,
+        ];
         if let Some(at) = times.into_iter().flatten().min() {
             io.set_timer(token, at);
         }

@@ -12,6 +12,7 @@ use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::socket_type::SocketType;
 
 use super::{Link, Session, State, pipe_pair};
+use crate::budget::{Ruling, Share};
 use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
@@ -81,8 +82,20 @@ impl Session {
             if budget == 0 {
                 break Input::More;
             }
+            if let Some(share) = &mut state.share {
+                match may_grow(share, &up.engine, state.pipe.as_ref(), now) {
+                    Ruling::Go => {}
+                    Ruling::Wait => {
+                        up.engine.hold_back();
+                        break Input::Idle;
+                    }
+                    Ruling::End => break Input::Closed(CloseReason::OutOfMemory),
+                }
+            }
             up.looked = now;
-            let buffer = up.engine.input();
+            let Ok(buffer) = up.engine.try_input() else {
+                break Input::Closed(CloseReason::OutOfMemory);
+            };
             let room = buffer.capacity() - buffer.len();
             match up.stream.recv(buffer) {
                 Ok(0) => {
@@ -162,8 +175,17 @@ impl Session {
                 up.unanswered = up.unanswered.saturating_add(u32::from(!frame.more()));
                 pipe.write_frame_taken(&mut frame);
                 // Published in runs, so that a long read wakes the socket while it goes on.
-                if !pipe.in_message() && pipe.unflushed() >= FLUSH_RUN {
-                    pipe.flush();
+                if pipe.unflushed() >= FLUSH_RUN {
+                    if !pipe.in_message() {
+                        pipe.flush();
+                    }
+                    if let Some(share) = &mut state.share {
+                        match may_grow(share, &up.engine, state.pipe.as_ref(), now) {
+                            Ruling::Go => {}
+                            Ruling::Wait => return Decoded::Stalled,
+                            Ruling::End => return Decoded::Closed(CloseReason::OutOfMemory),
+                        }
+                    }
                 }
             }
         }
@@ -255,7 +277,7 @@ impl Session {
         }
         let mut budget = WRITE_BUDGET;
         let mut moved = false;
-        let result = loop {
+        let mut result = loop {
             if let Some(pipe) = pipe {
                 fill(&mut up.engine, pipe, &mut up.given);
             }
@@ -300,6 +322,10 @@ impl Session {
                 }
             }
         };
+        if !up.engine.is_ready() && up.engine.is_out_of_memory() {
+            up.ended = Some(CloseReason::OutOfMemory);
+            result = Output::Broken;
+        }
         let transmitted = up.engine.messages_transmitted();
         if transmitted != up.accounted {
             if let Some(pipe) = pipe {
@@ -312,6 +338,17 @@ impl Session {
         }
         result
     }
+}
+
+/// Whether the connection may hold more than it does.
+#[inline]
+fn may_grow(share: &mut Share, engine: &Engine, pipe: Option<&Pipe>, now: Instant) -> Ruling {
+    let gross = engine.held() as u64 + pipe.map_or(0, Pipe::weight_written);
+    if !share.is_due(gross) {
+        return Ruling::Go;
+    }
+    let begun = engine.held() as u64 + pipe.map_or(0, Pipe::weight_begun);
+    share.look(gross, begun, engine.is_partial(), now)
 }
 
 /// Inbound messages are published in runs of this many frames.

@@ -1,5 +1,7 @@
-//! What the allocator has been given back and keeps, given back to the system.
+//! What the allocator has been given back and keeps, given back to the system; and how much there is.
 
+use std::fs;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -32,6 +34,59 @@ fn trim() {
     unsafe {
         libc::malloc_trim(0);
     }
+}
+
+/// Whether the system has so many bytes for this process now. Takes them, untouched, and gives them back: not by way of
+/// the allocator, which would draw its conclusions from that.
+pub(crate) fn is_there(bytes: usize) -> bool {
+    // SAFETY: a new mapping, which nobody knows and which is gone again at once.
+    unsafe {
+        let start = libc::mmap(
+            ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANON,
+            -1,
+            0,
+        );
+        start != libc::MAP_FAILED && libc::munmap(start, bytes) == 0
+    }
+}
+
+/// How many bytes this process may have at most, by the machine, its control group and its own limit.
+pub(crate) fn most() -> u64 {
+    let mut space = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: there is room for the answer; without one it stays what it is.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut space) };
+    // SAFETY: takes a number and gives one.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    // SAFETY: as above.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let machine = u64::try_from(pages.saturating_mul(page)).ok();
+    let machine = machine.filter(|bytes| *bytes > 0);
+    let most = group().into_iter().chain(machine).min();
+    most.unwrap_or(u64::MAX).min(space.rlim_cur)
+}
+
+/// The smallest limit of the control groups that the process is in.
+fn group() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mut files = vec![
+        "/sys/fs/cgroup/memory.max".to_owned(),
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes".to_owned(),
+    ];
+    for path in groups.lines().filter_map(|line| line.strip_prefix("0::")) {
+        let mut path = path;
+        while let Some((above, _)) = path.rsplit_once('/').filter(|_| path.len() > 1) {
+            files.push(format!("/sys/fs/cgroup{path}/memory.max"));
+            path = above;
+        }
+    }
+    let limit = |file: String| fs::read_to_string(file).ok()?.trim().parse().ok();
+    files.into_iter().filter_map(limit).min()
 }
 
 /// Nanoseconds of a clock that only goes forward.
@@ -78,6 +133,13 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn there_is_memory_but_not_without_end() {
+        assert!(is_there(1 << 20));
+        assert!(!is_there(1 << 62));
+        assert!(most() > 64 << 20);
+    }
 
     #[test]
     fn all_threads_have_one_ration() {

@@ -11,7 +11,7 @@
 //! * [`thread`]: threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
 //! * [`poll`]: readiness of a few descriptors that the application brings, once.
 //! * [`interfaces`]: the addresses of the network interfaces.
-//! * [`memory`]: what the allocator keeps, back to the system.
+//! * [`memory`]: what the allocator keeps, back to the system; how much a process may have, and whether there is some.
 
 #![allow(unsafe_code)]
 

@@ -7,6 +7,7 @@ use crate::decoder::{Limits, Meter};
 use crate::error::CloseReason;
 use crate::frame::{Frame, Kind};
 use crate::mechanisms::{Cipher, Content};
+use crate::message::PART;
 use crate::run;
 use crate::socket_type::SocketType;
 
@@ -33,7 +34,8 @@ pub(super) fn limits(config: &EngineConfig) -> Limits {
     let message = config.max_msg_size.unwrap_or(u64::MAX);
     Limits {
         message,
-        frames: config.max_frames,
+        // Parts take memory beside their bytes: no more of that than the bytes may take.
+        frames: config.max_frames.min(frames_for(message)),
         // A topic may be as long as a message.
         command: if subscribers_may_call(config.socket_type) {
             message
@@ -44,6 +46,12 @@ pub(super) fn limits(config: &EngineConfig) -> Limits {
         },
         commands_only: false,
     }
+}
+
+/// How many parts a message may have of which so many bytes are allowed. No ordinary message has as many.
+fn frames_for(bytes: u64) -> usize {
+    const ALWAYS: usize = 1024;
+    usize::try_from(bytes).map_or(usize::MAX, |bytes| (bytes / PART).max(ALWAYS))
 }
 
 fn subscribers_may_call(socket_type: SocketType) -> bool {
@@ -240,7 +248,12 @@ impl Engine {
                 let more = frame.more();
                 match &mut self.traffic.cipher {
                     None => self.encoder.put_data(frame),
-                    Some(cipher) => self.encoder.put_wrapped_data(&mut **cipher, &frame),
+                    Some(cipher) => {
+                        let put = self.encoder.put_wrapped_data(&mut **cipher, &frame);
+                        if let Err(error) = put {
+                            return self.close(error.into());
+                        }
+                    }
                 }
                 if !more && self.traffic.owes() {
                     self.send_owed();
@@ -297,18 +310,25 @@ impl Engine {
     fn send_subscription(&mut self, byte: u8, topic: Frame) {
         match &mut self.traffic.cipher {
             None => self.encoder.put_control(&[byte], topic),
-            Some(cipher) => self
-                .encoder
-                .put_wrapped(&mut **cipher, control(false, &[byte], &topic)),
+            Some(cipher) => {
+                let prefix = [byte];
+                let content = control(false, &prefix, &topic);
+                if let Err(error) = self.encoder.put_wrapped(&mut **cipher, content) {
+                    self.close(error.into());
+                }
+            }
         }
     }
 
     fn send_command(&mut self, name: &[u8], data: Frame) {
         match &mut self.traffic.cipher {
             None => self.encoder.put_command(name, data),
-            Some(cipher) => self
-                .encoder
-                .put_wrapped(&mut **cipher, control(true, name, &data)),
+            Some(cipher) => {
+                let content = control(true, name, &data);
+                if let Err(error) = self.encoder.put_wrapped(&mut **cipher, content) {
+                    self.close(error.into());
+                }
+            }
         }
     }
 }

@@ -54,8 +54,9 @@ struct Peer<K> {
 #[derive(Default)]
 struct PeerTopics {
     nodes: Vec<u32>,
-    /// How many topics the peer wants.
+    /// How many topics the peer wants, and how many bytes they have.
     len: usize,
+    bytes: usize,
 }
 
 /// Who wants a topic, packed into the tree's values.
@@ -103,7 +104,9 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
             }
         };
         if added != Added::Duplicate {
-            self.peers[number as usize].topics.len += 1;
+            let topics = &mut self.peers[number as usize].topics;
+            topics.len += 1;
+            topics.bytes += topic.len();
             self.list(number, place.node);
         }
         added
@@ -128,6 +131,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
         let topics = &mut self.peers[number as usize].topics;
         topics.len -= 1;
+        topics.bytes -= topic.len();
         if topics.len == 0 {
             self.forget(peer, number);
         } else {
@@ -203,6 +207,20 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
     pub fn topics_of(&self, peer: K) -> usize {
         let number = self.numbers.get(&peer);
         number.map_or(0, |&number| self.peers[number as usize].topics.len)
+    }
+
+    /// Bytes in all topics that `peer` wants.
+    pub fn bytes_of(&self, peer: K) -> usize {
+        let number = self.numbers.get(&peer);
+        number.map_or(0, |&number| self.peers[number as usize].topics.bytes)
+    }
+
+    /// Whether `peer` wants just what begins with `topic`.
+    pub fn contains(&self, topic: &[u8], peer: K) -> bool {
+        let (Some(&number), Some(place)) = (self.numbers.get(&peer), self.tree.find(topic)) else {
+            return false;
+        };
+        wants(&self.groups, self.tree.value(place), number)
     }
 }
 
@@ -411,6 +429,7 @@ mod tests {
         let mut topics = PeerTopics {
             nodes: [1, 2, 3].repeat(20),
             len: 20,
+            bytes: 20,
         };
         topics.tidy(|_| unreachable!("there are few once each is there once"));
         assert_eq!(topics.nodes, [1, 2, 3]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::vec;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 use zeroxide::{
     Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, SendError,
     Socket as CoreSocket, Wait, deferring_wakes,
@@ -16,6 +16,7 @@ use crate::begun::{self, Begun};
 use crate::buffer;
 use crate::error::raise;
 use crate::frame::Frame;
+use crate::socket::recv::{bytes, item, unread, unread_parts};
 
 type Peer = Option<Arc<PeerInfo>>;
 
@@ -90,7 +91,8 @@ impl Form {
         };
         let single = message.len() == 1;
         let in_parts = !single && self.is_for_a_part();
-        if let Some(kept) = kept {
+        let mut kept = kept;
+        if let Some(kept) = &mut kept {
             if in_parts {
                 kept.parts.push(message.head().clone());
                 kept.peer = peer.clone();
@@ -99,8 +101,15 @@ impl Form {
             }
         }
         let value = match *self {
-            Form::Part { copy: true, .. } if single => bytes(py, message.head()),
-            Form::Part { copy: true, .. } => bytes(py, &core.begin_parts(message, peer)),
+            Form::Part { copy: true, .. } => match bytes(py, message.head()) {
+                Ok(first) => {
+                    if in_parts {
+                        core.begin_parts(message, peer);
+                    }
+                    first
+                }
+                Err(error) => return Err(put_aside(core, message, peer, kept, error)),
+            },
             Form::Part { track, .. } => {
                 let frame = core.begin_parts(message, peer.clone());
                 Bound::new(py, Frame::received(py, frame, in_parts, peer, track))?.into_any()
@@ -110,12 +119,14 @@ impl Form {
                 buffer::fill(buffer.bind(py), nbytes, frame.as_slice())?;
                 frame.len().into_pyobject(py)?.into_any()
             }
-            Form::Each if single => bytes(py, message.head()),
             Form::Whole { copy: false, track } => {
                 frames(py, message.into_iter(), &peer, track)?.into_any()
             }
             Form::Whole { .. } | Form::Each | Form::Batch { .. } => {
-                list_of_bytes(py, message.iter())?.into_any()
+                match item(py, &message, !matches!(self, Form::Each)) {
+                    Ok(item) => item,
+                    Err(error) => return Err(put_aside(core, message, peer, kept, error)),
+                }
             }
         };
         Ok(Some(value))
@@ -140,37 +151,63 @@ impl Form {
                 parts.push(part);
             }
         }
+        let remembered = kept.is_some();
         if let Some(kept) = kept {
             kept.parts.clone_from(&parts);
             kept.peer.clone_from(&peer);
         }
-        match *self {
-            Form::Part { copy: true, .. } => Ok(bytes(py, &parts[0])),
+        let made = match *self {
+            Form::Part { copy: true, .. } => bytes(py, &parts[0]),
             Form::Part { track, .. } => {
                 let more = core.rcvmore();
                 let part = parts.swap_remove(0);
-                Ok(Bound::new(py, Frame::received(py, part, more, peer, track))?.into_any())
+                return Ok(
+                    Bound::new(py, Frame::received(py, part, more, peer, track))?.into_any(),
+                );
             }
             Form::Into { ref buffer, nbytes } => {
                 buffer::fill(buffer.bind(py), nbytes, parts[0].as_slice())?;
-                Ok(parts[0].len().into_pyobject(py)?.into_any())
+                return Ok(parts[0].len().into_pyobject(py)?.into_any());
             }
             Form::Whole { copy: false, track } => {
-                Ok(frames(py, parts.into_iter(), &peer, track)?.into_any())
+                return Ok(frames(py, parts.into_iter(), &peer, track)?.into_any());
             }
-            Form::Whole { .. } => Ok(list_of_bytes(py, parts.iter())?.into_any()),
-            Form::Each if parts.len() == 1 => Ok(bytes(py, &parts[0])),
-            Form::Each => Ok(list_of_bytes(py, parts.iter())?.into_any()),
+            Form::Whole { .. } => list_of_bytes(py, &parts),
+            Form::Each if parts.len() == 1 => bytes(py, &parts[0]),
+            Form::Each => list_of_bytes(py, &parts),
             Form::Batch { multipart, .. } => {
-                let item = if multipart || parts.len() > 1 {
-                    list_of_bytes(py, parts.iter())?.into_any()
+                let only = if multipart || parts.len() > 1 {
+                    list_of_bytes(py, &parts)
                 } else {
                     bytes(py, &parts[0])
                 };
-                Ok(PyList::new(py, [item])?.into_any())
+                buffer::list_of(py, [only].into_iter()).map(Bound::into_any)
             }
+        };
+        if made.is_err() && !remembered {
+            unread_parts(core, parts, peer);
+        }
+        made
+    }
+}
+
+/// There is no memory for what a message was to become: it is the next to be received, whoever gives it back.
+#[cold]
+fn put_aside(
+    core: &CoreSocket,
+    message: Message,
+    peer: Peer,
+    kept: Option<&mut Kept>,
+    error: PyErr,
+) -> PyErr {
+    match kept {
+        None => core.give_back(0, vec![(message, peer)]),
+        Some(kept) => {
+            kept.parts.clear();
+            kept.messages = vec![(message, peer)];
         }
     }
+    error
 }
 
 fn take_batch<'py>(
@@ -181,6 +218,7 @@ fn take_batch<'py>(
     multipart: bool,
     kept: Option<&mut Kept>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let remembered = kept.is_some();
     // Who they are from is of interest only if they may come back.
     let received = match kept {
         None => py.detach(|| core.recv_batch(max, Wait::Dont)),
@@ -199,15 +237,16 @@ fn take_batch<'py>(
         Err(error) if must_wait(&error, patience) => return Ok(None),
         Err(error) => return Err(raise(error)),
     };
-    let mut items = Vec::with_capacity(batch.len());
-    for message in &batch {
-        items.push(if multipart || message.len() > 1 {
-            list_of_bytes(py, message.iter())?.into_any()
-        } else {
-            bytes(py, message.head())
-        });
+    let items = batch.iter().map(|message| item(py, message, multipart));
+    match buffer::list_of(py, items) {
+        Ok(list) => Ok(Some(list.into_any())),
+        Err(error) => {
+            if !remembered {
+                unread(core, batch);
+            }
+            Err(error)
+        }
     }
-    Ok(Some(PyList::new(py, items)?.into_any()))
 }
 
 /// One message, if there is one.
@@ -396,21 +435,8 @@ fn count_object(py: Python<'_>, count: usize) -> PyResult<Py<PyAny>> {
     Ok(count.into_pyobject(py)?.into_any().unbind())
 }
 
-#[inline]
-pub(crate) fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> Bound<'py, PyAny> {
-    PyBytes::new(py, frame.as_slice()).into_any()
-}
-
-fn list_of_bytes<'a, 'py>(
-    py: Python<'py>,
-    frames: impl Iterator<Item = &'a CoreFrame>,
-) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(
-        py,
-        frames
-            .map(|frame| PyBytes::new(py, frame.as_slice()))
-            .collect::<Vec<_>>(),
-    )
+fn list_of_bytes<'py>(py: Python<'py>, parts: &[CoreFrame]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(buffer::list_of(py, parts.iter().map(|part| bytes(py, part)))?.into_any())
 }
 
 fn frames<'py>(

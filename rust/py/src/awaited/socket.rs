@@ -11,13 +11,14 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket};
 
-use super::form::{Form, Outgoing, Patience, bytes, send_now};
+use super::form::{Form, Outgoing, Patience, send_now};
 use super::lane::{Counts, Lane};
 use super::ready::{self, running_loop};
 use super::settling::is_done;
 use crate::blocking::deadline_in;
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, raise};
+use crate::socket::recv::{bytes, unread, unread_parts};
 use crate::socket::{DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, millis, no_drafts, truth};
 
 /// A handle of a socket whose calls return futures. `python/zeroxide/_future.py` makes the class people use of it.
@@ -383,16 +384,29 @@ impl AsyncSocket {
         if copy && this.counts.receivers.load(Ordering::Relaxed) == 0 {
             reclaim();
             let core = AsyncSocket::base(slf).core()?;
-            if let Some((frame, _)) = core.next_part() {
-                return AsyncSocket::done(slf, bytes(slf.py(), &frame));
+            if let Some((frame, peer)) = core.next_part() {
+                return match bytes(slf.py(), &frame) {
+                    Ok(part) => AsyncSocket::done(slf, part),
+                    Err(error) => {
+                        unread_parts(core, vec![frame], peer);
+                        AsyncSocket::failed(slf, error)
+                    }
+                };
             }
             match core.try_recv() {
-                Attempt::Done(message) if message.len() == 1 => {
-                    return AsyncSocket::done(slf, bytes(slf.py(), message.head()));
-                }
                 Attempt::Done(message) => {
-                    let first = core.begin_parts(message, None);
-                    return AsyncSocket::done(slf, bytes(slf.py(), &first));
+                    return match bytes(slf.py(), message.head()) {
+                        Ok(first) => {
+                            if message.len() > 1 {
+                                core.begin_parts(message, None);
+                            }
+                            AsyncSocket::done(slf, first)
+                        }
+                        Err(error) => {
+                            unread(core, [message]);
+                            AsyncSocket::failed(slf, error)
+                        }
+                    };
                 }
                 Attempt::WouldBlock(()) => {
                     return AsyncSocket::wait_to_receive(slf, core, form, flags, None);

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
-use zeroxide::{Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PeerInfo, Wait};
+use pyo3::types::PyList;
+use zeroxide::{
+    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo,
+    Socket as CoreSocket, Wait,
+};
 
 use super::{DONTWAIT, Socket, deadline_of};
 use crate::blocking::{self, deadline_in, retry};
@@ -26,14 +29,22 @@ impl Socket {
     ) -> PyResult<Bound<'py, PyAny>> {
         reclaim();
         let core = self.core()?;
-        if let Some((frame, _)) = core.next_part() {
-            return Ok(bytes(py, &frame));
+        if let Some((frame, peer)) = core.next_part() {
+            return bytes(py, &frame).inspect_err(|_| unread_parts(core, vec![frame], peer));
         }
         let message = self.recv_whole(py, flags)?;
-        if message.len() == 1 {
-            return Ok(bytes(py, message.head()));
+        match bytes(py, message.head()) {
+            Ok(first) => {
+                if message.len() > 1 {
+                    core.begin_parts(message, None);
+                }
+                Ok(first)
+            }
+            Err(error) => {
+                unread(core, [message]);
+                Err(error)
+            }
         }
-        Ok(bytes(py, &core.begin_parts(message, None)))
     }
 
     pub(super) fn recv_frame<'py>(
@@ -64,8 +75,10 @@ impl Socket {
     ) -> PyResult<Bound<'py, PyList>> {
         reclaim();
         let core = self.core()?;
+        let mut in_parts = false;
         let (message, peer) = match core.next_part() {
             Some((first, peer)) => {
+                in_parts = true;
                 let mut message = Message::single(first);
                 while let Some((frame, _)) = core.next_part() {
                     message.push(frame);
@@ -76,7 +89,10 @@ impl Socket {
             None => self.recv_whole_from(py, flags)?,
         };
         if copy {
-            return parts(py, &message);
+            return parts(py, &message).inspect_err(|_| match in_parts {
+                true => unread_parts(core, message.into_iter().collect(), peer),
+                false => unread(core, [message]),
+            });
         }
         let list = PyList::empty(py);
         let last = message.len() - 1;
@@ -102,12 +118,15 @@ impl Socket {
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
         let mut batch = Vec::new();
-        if let Some((frame, _)) = core.next_part() {
+        // Of whom the first are the rest of a message, if they are that.
+        let mut rest_of = None;
+        if let Some((frame, peer)) = core.next_part() {
             let mut message = Message::single(frame);
             while let Some((frame, _)) = core.next_part() {
                 message.push(frame);
             }
             batch.push(message);
+            rest_of = Some(peer);
         }
         let room = max - batch.len();
         if batch.is_empty() {
@@ -118,15 +137,15 @@ impl Socket {
         {
             batch.extend(received);
         }
-        let mut items = Vec::with_capacity(batch.len());
-        for message in &batch {
-            items.push(if multipart || message.len() > 1 {
-                parts(py, message)?.into_any()
-            } else {
-                bytes(py, message.head())
-            });
-        }
-        PyList::new(py, items)
+        let items = batch.iter().map(|message| item(py, message, multipart));
+        buffer::list_of(py, items).inspect_err(|_| {
+            let mut messages = batch.into_iter();
+            if let Some(peer) = rest_of {
+                let rest = messages.next().into_iter().flatten().collect();
+                unread_parts(core, rest, peer);
+            }
+            unread(core, messages);
+        })
     }
 
     /// Receives the messages that are there, or waits for one; at most so many. `make` is called with the socket locked.
@@ -234,16 +253,37 @@ impl Socket {
 }
 
 #[inline]
-fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> Bound<'py, PyAny> {
-    PyBytes::new(py, frame.as_slice()).into_any()
+pub(crate) fn bytes<'py>(py: Python<'py>, frame: &CoreFrame) -> PyResult<Bound<'py, PyAny>> {
+    Ok(buffer::bytes_of(py, frame.as_slice())?.into_any())
 }
 
 fn parts<'py>(py: Python<'py>, message: &Message) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(
-        py,
-        message
-            .iter()
-            .map(|frame| PyBytes::new(py, frame.as_slice()))
-            .collect::<Vec<_>>(),
-    )
+    buffer::list_of(py, message.iter().map(|frame| bytes(py, frame)))
+}
+
+/// A message as it stands in a batch.
+pub(crate) fn item<'py>(
+    py: Python<'py>,
+    message: &Message,
+    multipart: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    if multipart || message.len() > 1 {
+        return Ok(parts(py, message)?.into_any());
+    }
+    bytes(py, message.head())
+}
+
+/// Gives messages back for which there was no memory: they are the next to be received. Who they are from was not asked.
+#[cold]
+pub(crate) fn unread(core: &CoreSocket, messages: impl IntoIterator<Item = Message>) {
+    let messages = messages.into_iter().map(|message| (message, None));
+    core.give_back(0, messages.collect());
+}
+
+/// As [`unread`], the parts of a message that this thread is in.
+#[cold]
+pub(crate) fn unread_parts(core: &CoreSocket, parts: Vec<CoreFrame>, peer: Option<Arc<PeerInfo>>) {
+    if let Some(receiver) = PartsReceiver::current() {
+        core.give_back_parts(&receiver, 0, parts, peer);
+    }
 }

@@ -1,5 +1,6 @@
 //! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object for each.
 
+use std::collections::TryReserveError;
 use std::convert::identity;
 use std::sync::Arc;
 
@@ -9,13 +10,14 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 use zeroxide::{Attempt, Frame, Message, Socket as CoreSocket};
 use zeroxide_log::Table;
 
 use super::Socket;
+use super::recv::{bytes, unread};
 use crate::arrow::{self, ArrowTable};
-use crate::buffer::{reclaim, with_contiguous};
+use crate::buffer::{copy_of, list_of, no_memory, reclaim, with_contiguous};
 
 /// A batch is ended before its 32-bit offsets do.
 const MOST_BYTES: usize = 1 << 30;
@@ -62,7 +64,7 @@ impl Socket {
                 };
             }
         });
-        let rows: Rows = gathered.map_err(|text: &str| PyValueError::new_err(text))?;
+        let rows: Rows = gathered.map_err(|refusal: Refusal| PyErr::from(refusal))?;
         Ok(ArrowTable::new(rows.finish()))
     }
 
@@ -79,23 +81,45 @@ impl Socket {
     }
 }
 
+/// Why a message cannot be a row.
+enum Refusal {
+    /// It is longer than any row.
+    TooLong,
+    /// There is no memory for it now.
+    NoMemory(TryReserveError),
+}
+
+impl From<Refusal> for PyErr {
+    fn from(refusal: Refusal) -> PyErr {
+        match refusal {
+            Refusal::TooLong => PyValueError::new_err(
+                "a message of more than 1 GiB does not go into a column; it is lost",
+            ),
+            Refusal::NoMemory(error) => no_memory(&error),
+        }
+    }
+}
+
 /// Makes rows of messages. False when one of them cannot be a row: it is the next to be received then, and those behind
-/// it follow. It is given up only if it comes first, by an error.
+/// it follow. It is given up only if it comes first and can never be one, by an error.
 fn gather(
     core: &CoreSocket,
     rows: &mut Rows,
     messages: impl IntoIterator<Item = Message>,
-) -> Result<bool, &'static str> {
+) -> Result<bool, Refusal> {
     let mut messages = messages.into_iter();
     while let Some(message) = messages.next() {
-        let Err(text) = rows.push(&message) else {
+        let Err(refusal) = rows.push(&message) else {
             continue;
         };
-        let kept = (rows.rows > 0).then_some(message);
-        let rest = kept.into_iter().chain(messages);
-        // Who they are from was not asked; of so rare a message nobody will miss it.
-        core.give_back(0, rest.map(|message| (message, None)).collect());
-        return if rows.rows > 0 { Ok(false) } else { Err(text) };
+        let stays = rows.rows > 0 || matches!(refusal, Refusal::NoMemory(_));
+        let kept = stays.then_some(message);
+        unread(core, kept.into_iter().chain(messages));
+        return if rows.rows > 0 {
+            Ok(false)
+        } else {
+            Err(refusal)
+        };
     }
     Ok(true)
 }
@@ -121,6 +145,8 @@ struct Rows {
     rows: usize,
     bytes: usize,
     largest: usize,
+    /// For a batch of so many bytes there was memory when it was last looked for.
+    assured: usize,
 }
 
 impl Rows {
@@ -139,6 +165,7 @@ impl Rows {
             rows: 0,
             bytes: 0,
             largest: 1,
+            assured: 0,
         }
     }
 
@@ -150,15 +177,16 @@ impl Rows {
         (rows > 0 && bytes > 0).then(|| rows.min(fitting))
     }
 
-    fn push(&mut self, message: &Message) -> Result<(), &'static str> {
+    fn push(&mut self, message: &Message) -> Result<(), Refusal> {
         let parts = message.iter().map(Frame::len);
         let size = parts.fold(0, |sum: usize, part| sum.saturating_add(part));
         if size > MOST_BYTES {
-            return Err("a message of more than 1 GiB does not go into a column; it is lost");
+            return Err(Refusal::TooLong);
         }
         if self.building + size > MOST_BYTES {
             self.end_batch();
         }
+        self.assure(size).map_err(Refusal::NoMemory)?;
         let value = message.iter().last().map_or(&[][..], Frame::as_slice);
         self.value.append_value(value);
         if let Some(frames) = &mut self.frames {
@@ -174,6 +202,19 @@ impl Rows {
         Ok(())
     }
 
+    /// Makes sure that the columns can grow by a message: they end the process where they cannot. They grow to twice
+    /// their size at a time.
+    fn assure(&mut self, size: usize) -> Result<(), TryReserveError> {
+        let needed = self.building + size;
+        if needed > self.assured {
+            let columns = 1 + usize::from(self.frames.is_some());
+            let assured = needed.max(1 << 16) * 2;
+            Vec::<u8>::new().try_reserve_exact(assured.saturating_mul(columns))?;
+            self.assured = assured;
+        }
+        Ok(())
+    }
+
     fn end_batch(&mut self) {
         let mut columns: Vec<ArrayRef> = vec![Arc::new(self.value.finish())];
         columns.extend(
@@ -185,6 +226,7 @@ impl Rows {
         self.done
             .push(batch.expect("columns as the schema has them"));
         self.building = 0;
+        self.assured = 0;
     }
 
     fn finish(mut self) -> Table {
@@ -262,14 +304,14 @@ impl<'a> Bodies<'a> {
 
     /// A body of its own: the column's memory may belong to Python.
     fn frame(&self, row: usize) -> PyResult<Frame> {
-        Ok(Frame::copy_from(match self {
+        copy_of(match self {
             Bodies::Binary(column) => column.value(row),
             Bodies::LargeBinary(column) => column.value(row),
             Bodies::BinaryView(column) => column.value(row),
             Bodies::Text(column) => column.value(row).as_bytes(),
             Bodies::LargeText(column) => column.value(row).as_bytes(),
             Bodies::TextView(column) => column.value(row).as_bytes(),
-        }))
+        })
     }
 }
 
@@ -279,10 +321,8 @@ pub(crate) fn arrow_messages<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     let py = data.py();
     let list = PyList::empty(py);
     for message in messages_of(&arrow::import(data)?)? {
-        let parts = message
-            .iter()
-            .map(|frame| PyBytes::new(py, frame.as_slice()));
-        list.append(PyList::new(py, parts.collect::<Vec<_>>())?)?;
+        let parts = message.iter().map(|frame| bytes(py, frame));
+        list.append(list_of(py, parts)?)?;
     }
     Ok(list)
 }
@@ -295,7 +335,7 @@ pub(crate) fn arrow_rows(
     frames: bool,
 ) -> PyResult<ArrowTable> {
     let message = |parts: Bound<'_, PyAny>| {
-        let part = |part: PyResult<Bound<'_, PyAny>>| with_contiguous(&part?, Frame::copy_from);
+        let part = |part: PyResult<Bound<'_, PyAny>>| with_contiguous(&part?, copy_of)?;
         let parts = parts.try_iter()?.map(part);
         Ok(Message::from_frames(parts.collect::<PyResult<Vec<_>>>()?))
     };
@@ -304,7 +344,7 @@ pub(crate) fn arrow_rows(
         .iter()
         .map_while(|parts| message(parts).map_err(|error| failed = Some(error)).ok());
     let mut rows = Rows::new(frames);
-    gather(socket.get().core()?, &mut rows, messages).map_err(PyValueError::new_err)?;
+    gather(socket.get().core()?, &mut rows, messages)?;
     match failed {
         None => Ok(ArrowTable::new(rows.finish())),
         Some(error) => Err(error),

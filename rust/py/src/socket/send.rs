@@ -1,6 +1,6 @@
 //! Sending.
 
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroxide::{
@@ -137,10 +137,13 @@ impl Socket {
             return self.send_messages(py, batch, flags);
         };
         let message = |body: Bound<'_, PyAny>| {
-            Some(Message::single(buffer::of_bytes(body.cast_exact().ok()?)))
+            let body = body.cast_exact().ok()?;
+            Some(Message::single(buffer::of_bytes(body).ok()?))
         };
-        let mut messages = bodies.iter().filter_map(message);
+        // What there is no memory for ends the batch, as the first message for which there is no room does.
+        let mut messages = bodies.iter().map_while(message);
         match self.send_now(py, &mut messages)? {
+            (0, None) if !bodies.is_empty() => Err(PyMemoryError::new_err(())),
             (sent, None) => Ok(sent),
             (sent, Some(failed)) => {
                 let rest: Vec<Message> = messages.collect();
@@ -334,7 +337,7 @@ impl Socket {
             if track && tracker.is_none() {
                 return Err(PyValueError::new_err("Not a tracked message"));
             }
-            return Ok((frame.body(), tracker));
+            return Ok((frame.body()?, tracker));
         }
         if copy {
             return Ok((buffer::copied(data)?, None));

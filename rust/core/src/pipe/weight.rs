@@ -1,0 +1,94 @@
+//! What messages take in memory while they wait in a pipe: their bytes, and [`PART`] for each part.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use zeroxide_proto::message::PART;
+
+use super::{Pipe, Shared};
+
+const EACH: u64 = PART as u64;
+
+impl Pipe {
+    /// A message of so many parts is about to be written.
+    #[cold]
+    pub(super) fn note_parts(&mut self, parts: usize) {
+        self.parts_written += parts as u64 - 1;
+        self.publish_parts();
+    }
+
+    pub(super) fn publish_parts(&self) {
+        let counts = &self.own().counts;
+        counts
+            .parts_written
+            .store(self.parts_written, Ordering::Relaxed);
+    }
+
+    /// A part was read, and not the last of its message.
+    #[inline]
+    pub(super) fn count_part(&mut self) {
+        self.parts_read += 1;
+        let counts = &self.own().counts;
+        counts.parts_read.store(self.parts_read, Ordering::Relaxed);
+    }
+
+    /// What was read since the far writer's doorbell was last looked at.
+    pub(super) fn read_since_checked(&self) -> u64 {
+        let parts = self.read - self.read_checked + self.parts_read - self.parts_checked;
+        self.bytes_read - self.bytes_checked + EACH * parts
+    }
+
+    /// Everything ever written here. It never becomes less, but by what is taken back.
+    #[inline]
+    pub(crate) fn weight_written(&self) -> u64 {
+        self.bytes_written + EACH * (self.written + self.parts_written)
+    }
+
+    /// What was written here and not read yet.
+    pub(super) fn outstanding(&self) -> u64 {
+        let far = &self.far().counts;
+        let read = far.read.load(Ordering::Acquire) + far.parts_read.load(Ordering::Relaxed);
+        let read = far.bytes_read.load(Ordering::Relaxed) + EACH * read;
+        self.weight_written().saturating_sub(read)
+    }
+
+    /// What was written of a message whose last part has not come yet.
+    pub(crate) fn weight_begun(&self) -> u64 {
+        if self.open_frames == 0 {
+            return 0;
+        }
+        let whole = self.own().counts.bytes_written.load(Ordering::Relaxed);
+        self.bytes_written - whole + EACH * self.open_frames as u64
+    }
+
+    /// For who wants to know what waits for the far end, also when this one is gone.
+    pub(crate) fn inbound(&self) -> Inbound {
+        Inbound {
+            shared: self.shared.clone(),
+            side: self.side,
+        }
+    }
+}
+
+/// What was written at one end of a pipe and waits at the other.
+pub(crate) struct Inbound {
+    shared: Arc<Shared>,
+    side: usize,
+}
+
+impl Inbound {
+    /// What whole messages that wait take. Nothing once the end that reads is gone.
+    pub(crate) fn weight(&self) -> u64 {
+        let own = &self.shared.ends[self.side];
+        if own.far_closed.load(Ordering::Acquire) {
+            return 0;
+        }
+        let (own, far) = (&own.counts, &self.shared.ends[1 - self.side].counts);
+        let waiting = |written: u64, read: u64| written.saturating_sub(read);
+        let load = Ordering::Relaxed;
+        let messages = waiting(own.written.load(load), far.read.load(load));
+        let parts = waiting(own.parts_written.load(load), far.parts_read.load(load));
+        let bytes = waiting(own.bytes_written.load(load), far.bytes_read.load(load));
+        bytes + EACH * (messages + parts)
+    }
+}
