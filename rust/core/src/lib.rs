@@ -62,6 +62,7 @@ pub use crate::socket::{
     Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
     SocketStats, Wait,
 };
+pub use crate::sys::thread::spawn_without_signals;
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::copies::Copies;
 pub use zeroxide_proto::engine::PeerInfo;

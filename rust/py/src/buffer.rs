@@ -4,7 +4,7 @@
 //!   they are for as long as the object lives. Exact `bytes` objects never change; other buffers are lent only when the
 //!   program asks for it (`copy=False`) and, as everywhere in Python, must not be changed before their tracker is done.
 //! * The last reference to lent memory may go in an I/O thread, which never waits for the GIL: a [`Lent`] that is dropped
-//!   puts its Python object into a queue that the next call into the module empties.
+//!   puts its Python object into a queue that the next call into the module empties, or the [`reclaimer`](crate::reclaimer).
 
 #![allow(unsafe_code)]
 
@@ -23,6 +23,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 use zeroxide::{Copies, Frame};
 use zeroxide_queue::mpsc::Queue;
+
+use crate::reclaimer;
 
 /// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
 const LEND_FROM: usize = 12 * 1024;
@@ -46,12 +48,23 @@ pub(crate) fn reclaim() {
 
 #[cold]
 fn reclaim_now() {
+    reclaimer::note_reclaimed();
     // A destructor may run Python code that sends, and so comes here again: it finds an empty queue, or later arrivals.
     drop(SPENT.take_all());
 }
 
 /// How many [`Lent`] there are.
 static LENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the core refers to memory of a Python object.
+pub(crate) fn is_anything_lent() -> bool {
+    LENT.load(Ordering::SeqCst) > 0
+}
+
+/// Whether there are objects whose memory nobody needs any more.
+pub(crate) fn is_anything_spent() -> bool {
+    !SPENT.is_empty()
+}
 
 /// How many Python buffers the core refers to.
 #[pyfunction]
@@ -88,10 +101,11 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        LENT.fetch_sub(1, Ordering::Relaxed);
         if let Some(owner) = self.owner.take() {
             SPENT.push(owner);
         }
+        // Last: with nothing lent there is nothing to come into the queue.
+        LENT.fetch_sub(1, Ordering::SeqCst);
         if let Some(done) = &self.done {
             done.set();
         }
@@ -302,7 +316,8 @@ fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
 }
 
 fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
-    LENT.fetch_add(1, Ordering::Relaxed);
+    LENT.fetch_add(1, Ordering::SeqCst);
+    reclaimer::note_lent();
     Body {
         // Never a copy inside the frame, however small: what was lent is not done before the frame is gone.
         frame: Frame::shared(Bytes::from_owner(lent)),

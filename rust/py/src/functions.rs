@@ -7,6 +7,7 @@ use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
 
 use crate::alarm;
 use crate::error::last_errno;
+use crate::reclaimer;
 
 /// How often this process is a forked child: sockets made before the last fork are not its own.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -22,6 +23,7 @@ pub(crate) fn generation() -> u32 {
 pub(crate) fn after_fork(py: Python<'_>) {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     alarm::forget(py);
+    reclaimer::forget();
 }
 
 /// The text of an error number, ZeroMQ's own included.

@@ -21,6 +21,7 @@ mod functions;
 mod install;
 mod pipeline;
 mod poller;
+mod reclaimer;
 mod socket;
 
 /// What Python sees of the core.

@@ -24,6 +24,23 @@ pub(crate) fn spawn(
     })
 }
 
+/// Starts a thread of this name in which no signal handler ever runs: a signal always reaches a thread of the program.
+///
+/// # Errors
+/// What the system says when there can be no more threads.
+pub fn spawn_without_signals(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let settings = ThreadSettings {
+        name: name.to_owned(),
+        priority: None,
+        policy: None,
+        cpus: Vec::new(),
+    };
+    spawn(settings, body)
+}
+
 /// Sets the calling thread up, its name excepted, and blocks its signals. What the system refuses is left as it is: a thread with the wrong
 /// priority still does its work.
 pub(crate) fn settle(settings: &ThreadSettings) {
