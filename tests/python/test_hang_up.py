@@ -37,13 +37,15 @@ class Server:
         self.listener.settimeout(PATIENCE)
         self.stream = None
 
-    def accept(self):
+    def accept(self, minor=1):
         self.stream, _ = self.listener.accept()
         self.stream.settimeout(PATIENCE)
         if self.stream.family != system.AF_UNIX:
             self.stream.setsockopt(system.IPPROTO_TCP, system.TCP_NODELAY, 1)
         ready = b"\x05READY\x0bSocket-Type" + len(self.kind).to_bytes(4, "big") + self.kind
-        self.stream.sendall(Peer.GREETING + Peer.frame(4, ready))
+        greeting = bytearray(Peer.GREETING)
+        greeting[11] = minor
+        self.stream.sendall(greeting + Peer.frame(4, ready))
         self.read(64)
         self.frame()
 

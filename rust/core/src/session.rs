@@ -26,6 +26,7 @@ mod connect;
 mod inline;
 mod line;
 mod link;
+mod pulse;
 mod tail;
 mod traffic;
 
@@ -43,6 +44,7 @@ use zeroxide_proto::socket_type::SocketType;
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
 use self::line::Lease;
+use self::pulse::Pulse;
 use self::tail::Tail;
 use crate::budget::{Holder, Share};
 use crate::connecter::{Connecter, Setback};
@@ -153,6 +155,7 @@ struct Connection {
     given: u64,
     accounted: u64,
     tail: Tail,
+    pulse: Pulse,
 }
 
 impl Session {
@@ -195,7 +198,10 @@ impl Session {
             peer: None,
         };
         let link = match stream {
-            Some(stream) => Link::Up(Box::new(Connection::new(seed.engine(now), stream, now))),
+            Some(stream) => {
+                let engine = seed.engine(&stream, now);
+                Link::Up(Box::new(Connection::new(engine, stream, now)))
+            }
             None => Link::Idle,
         };
         let session = Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -354,8 +360,10 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    fn engine(&self, now: Instant) -> Engine {
-        Engine::new(engine_config(&self.options, self.socket_type), now)
+    fn engine(&self, stream: &Stream, now: Instant) -> Engine {
+        let mut config = engine_config(&self.options, self.socket_type);
+        pulse::configure(&mut config, &self.options, stream, true);
+        Engine::new(config, now)
     }
 }
 
@@ -432,6 +440,7 @@ impl Connection {
             given: 0,
             accounted: 0,
             tail: Tail::default(),
+            pulse: Pulse::default(),
         }
     }
 }
@@ -513,6 +522,7 @@ impl EventHandler for Session {
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
         }
+        self.check_pulse(&mut state, now);
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         if state.backlog.handle_timeout(waiting, now) {
             if let Link::Up(up) = &mut state.link {

@@ -4,6 +4,7 @@ mod handshake;
 mod heartbeat;
 mod stall;
 mod traffic;
+mod watch;
 
 use crate::decoder::{Decoder, Framing, Limits};
 use crate::encoder::Encoder;
@@ -20,6 +21,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use traffic::Traffic;
+use watch::Watch;
 
 pub use crate::error::{CloseReason, ProtocolError};
 
@@ -48,6 +50,11 @@ pub struct EngineConfig {
     pub heartbeat_ttl: Duration,
     /// How long to wait for a sign of life after a PING; `None` waits as long as the interval, zero forever.
     pub heartbeat_timeout: Option<Duration>,
+    /// After how much silence to look for the peer, and how often then: see [`Engine::take_doubt`]. `None` or zero does
+    /// not.
+    pub watch_ivl: Option<Duration>,
+    /// See `watch_ivl`.
+    pub watch_again_ivl: Duration,
     /// How long the peer may be silent in the middle of a message, give or take as much again; `None` or zero
     /// waits forever.
     pub stall_ivl: Option<Duration>,
@@ -82,6 +89,8 @@ impl EngineConfig {
             heartbeat_ivl: None,
             heartbeat_ttl: Duration::ZERO,
             heartbeat_timeout: None,
+            watch_ivl: None,
+            watch_again_ivl: Duration::from_secs(5),
             stall_ivl: Some(Duration::from_secs(60)),
             max_msg_size: None,
             max_frames: 64 * 1024,
@@ -186,6 +195,9 @@ pub struct Engine {
     peer: Option<Arc<PeerInfo>>,
     traffic: Traffic,
     heartbeat: Heartbeat,
+    watch: Watch,
+    /// The peer has been silent, and whether a PING leaves for that.
+    doubt: Option<bool>,
     stall: Stall,
     handshake_deadline: Option<Instant>,
     /// When to look whether the connection is idle and holds memory it does not need, and whether bytes have
@@ -228,7 +240,9 @@ impl Engine {
         let mut peer = None;
         let mut handshake_deadline = None;
         let mut limits = Limits::handshake();
+        let mut watch = Watch::new(&config);
         let state = if config.raw {
+            watch.start(now);
             let info = Arc::new(PeerInfo::default());
             peer = Some(info.clone());
             events.push_back(Event::Ready(info));
@@ -254,6 +268,8 @@ impl Engine {
             peer,
             traffic: Traffic::new(config.socket_type),
             heartbeat: Heartbeat::new(&config),
+            watch,
+            doubt: None,
             stall: Stall::new(config.stall_ivl),
             handshake_deadline,
             trim_at: None,
@@ -311,6 +327,7 @@ impl Engine {
         match self.state {
             State::Traffic => {
                 self.heartbeat.handle_input();
+                self.watch.handle_input(now);
                 self.stall.handle_input();
             }
             State::Closed => self.decoder.input().clear(),
@@ -339,6 +356,7 @@ impl Engine {
                     return self.close(CloseReason::Stalled);
                 }
                 self.handle_heartbeat();
+                self.look_for_peer();
             }
             _ => {
                 if self
@@ -367,6 +385,13 @@ impl Engine {
     pub fn abort(&mut self, reason: CloseReason, now: Instant) {
         self.now = now;
         self.close(reason);
+    }
+
+    /// Whether the peer has been silent for so long (see [`EngineConfig::watch_ivl`]) that the driver should look whether its
+    /// machine is still there; true inside when a PING leaves for that. Once for each time that
+    /// [`handle_timeout`](Engine::handle_timeout) found it so.
+    pub fn take_doubt(&mut self) -> Option<bool> {
+        self.doubt.take()
     }
 
     /// The next event, or `None` when more bytes are needed.
@@ -465,6 +490,7 @@ impl Engine {
             State::Traffic => {
                 let timers = [
                     self.heartbeat.poll_timeout(),
+                    self.watch.poll_timeout(),
                     self.stall.poll_timeout(),
                     self.trim_at,
                 ];

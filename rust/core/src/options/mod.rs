@@ -137,7 +137,8 @@ pub struct Options {
     pub connect_timeout: Option<Duration>,
     /// HANDSHAKE_IVL: the limit from the connection to the end of the handshake; `None` = none.
     pub handshake_ivl: Option<Duration>,
-    /// HEARTBEAT_IVL: how often to ping; `None` = never.
+    /// HEARTBEAT_IVL: how often to ping, zero = never; `None` = when a peer has been silent, which ends no connection by
+    /// itself.
     pub heartbeat_ivl: Option<Duration>,
     /// HEARTBEAT_TTL: when the peer may give up on us; zero = not announced.
     pub heartbeat_ttl: Duration,
@@ -154,7 +155,7 @@ pub struct Options {
     pub backlog: i32,
     /// IPV6: both families instead of IPv4 only.
     pub ipv6: bool,
-    /// TCP_KEEPALIVE: `None` = the system's.
+    /// TCP_KEEPALIVE: `None` = on, so that a machine that has died is noticed in time.
     pub tcp_keepalive: Option<bool>,
     /// TCP_KEEPALIVE_CNT: `None` = the system's.
     pub tcp_keepalive_cnt: Option<u32>,

@@ -190,16 +190,16 @@ options_table! {
         .aliases(&["ROUTER_BEHAVIOR", "FAIL_UNROUTABLE"])
         .of(&[Router, Rep])
         .pattern(|v| PatternOption::RouterMandatory(flag(v))),
-    34 TCP_KEEPALIVE: Int, "Keepalive probes: 1 on, 0 off, -1 = the system's default."
+    34 TCP_KEEPALIVE: Int, "Keepalive probes: 1 on, 0 off, -1 = on with limits that find a dead machine within 15 s."
         .range(-1, 1)
         .int(|o| o.tcp_keepalive.map_or(-1, i64::from), |o, v| o.tcp_keepalive = (v >= 0).then_some(v == 1)),
-    35 TCP_KEEPALIVE_CNT: Int, "How many unanswered probes end a connection; -1 = the system's default."
+    35 TCP_KEEPALIVE_CNT: Int, "How many unanswered probes end a connection; -1 = as TCP_KEEPALIVE says, or the system's default."
         .range(-1, 127)
         .int(|o| o.tcp_keepalive_cnt.map_or(-1, i64::from), |o, v| o.tcp_keepalive_cnt = u32::try_from(v).ok()),
-    36 TCP_KEEPALIVE_IDLE: Int, "Silence before the first probe, in seconds; -1 = the system's default."
+    36 TCP_KEEPALIVE_IDLE: Int, "Silence before the first probe, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_idle), |o, v| o.tcp_keepalive_idle = idle(v)),
-    37 TCP_KEEPALIVE_INTVL: Int, "Time between probes, in seconds; -1 = the system's default."
+    37 TCP_KEEPALIVE_INTVL: Int, "Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_intvl), |o, v| o.tcp_keepalive_intvl = idle(v)),
     38 TCP_ACCEPT_FILTER: Str, "One more network (CIDR) that may connect to what is bound later; empty = anybody again."
@@ -315,9 +315,9 @@ options_table! {
         .heeded_by(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v != 0),
-    75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never."
+    75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never. Unset, which reads 0 as well: peers that are silent are looked for."
         .range(0, INT)
-        .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = duration(v, 0)),
+        .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = Some(span(v))),
     // It travels in tenths of a second and is kept in them.
     76 HEARTBEAT_TTL: Int, "After how much silence the peer may give up on us, in ms; 0 = not told."
         .range(0, 6_553_599)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use zeroxide_proto::engine::Engine;
 
-use super::{Connection, Link, Session, State, engine_config};
+use super::{Connection, Link, Session, State, engine_config, pulse};
 use crate::connecter::Setback;
 use crate::error::{self, Error, Result};
 use crate::monitor::{EventKind, Party};
@@ -240,7 +240,9 @@ impl Session {
     fn up(&self, state: &mut State, io: &mut Reactor, stream: Stream, heard: Option<Vec<u8>>) {
         self.party().address = stream.peer_name();
         self.emit(EventKind::Connected, stream.id());
-        let mut engine = Engine::new(engine_config(&self.options, self.socket_type), io.now());
+        let mut config = engine_config(&self.options, self.socket_type);
+        pulse::configure(&mut config, &self.options, &stream, false);
+        let mut engine = Engine::new(config, io.now());
         if let Some(heard) = heard.as_ref().filter(|heard| !heard.is_empty()) {
             engine.input().extend_from_slice(heard);
             engine.handle_input(io.now());

@@ -1,7 +1,8 @@
 //! Bytes in and out of a connected socket, and adopting descriptors from outside.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,6 +50,77 @@ pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
         tv_nsec: 0,
     };
     poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(over)
+}
+
+/// What the kernel knows about whether the peer's machine takes what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acks {
+    /// Something was sent, and not acknowledged yet.
+    pub(crate) unacknowledged: bool,
+    /// So many probes for room, or for life, in a row were not answered.
+    pub(crate) probes: u8,
+    /// When anything was acknowledged last, as long ago.
+    pub(crate) last: Duration,
+}
+
+/// The part of the kernel's `tcp_info` that has been there since Linux 2.4.
+const TCP_INFO_SIZE: usize = 104;
+const TCP_INFO_PROBES: usize = 3;
+const TCP_INFO_UNACKED: usize = 24;
+const TCP_INFO_LAST_ACK_RECV: usize = 56;
+
+/// See [`Acks`]; only of a TCP connection.
+pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
+    let mut info = [0u8; TCP_INFO_SIZE];
+    let mut size = TCP_INFO_SIZE as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes to `info`, which has as many, and how many to `size`; both outlive
+    // the call.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let number = |at: usize| {
+        let bytes = [info[at], info[at + 1], info[at + 2], info[at + 3]];
+        u32::from_ne_bytes(bytes)
+    };
+    Ok(Acks {
+        unacknowledged: number(TCP_INFO_UNACKED) > 0,
+        probes: info[TCP_INFO_PROBES],
+        last: Duration::from_millis(number(TCP_INFO_LAST_ACK_RECV).into()),
+    })
+}
+
+/// From `linux/tcp.h`.
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+
+/// Has the kernel repeat what is not answered at the latest after `longest`, a thousandth of a second to two minutes.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 6.15.
+pub(crate) fn limit_backoff(fd: BorrowedFd<'_>, longest: Duration) -> io::Result<()> {
+    let millis = libc::c_int::try_from(longest.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads one int from `millis`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            (&raw const millis).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Tells the peer that nothing more comes.
@@ -129,6 +201,22 @@ mod tests {
         drop(far);
         let error = send(near.as_fd(), &[IoSlice::new(b"x")], false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn the_kernel_knows_whether_what_was_sent_was_taken() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(b"taken").unwrap();
+        far.read_exact(&mut [0; 5]).unwrap();
+        far.write_all(b"and answered").unwrap();
+        near.read_exact(&mut [0; 12]).unwrap();
+        let acks = acks(near.as_fd()).unwrap();
+        assert!(!acks.unacknowledged && acks.probes == 0);
+        assert!(acks.last < Duration::from_secs(60));
+        let (unix, _other) = UnixStream::pair().unwrap();
+        assert!(super::acks(unix.as_fd()).is_err());
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) use self::socks::Socks;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::resolver::Job;
-use crate::sys::stream;
+use crate::sys::stream::{self, Acks};
 
 /// How to listen and connect at one kind of address.
 pub(crate) trait Transport: Send + Sync {
@@ -188,6 +188,12 @@ impl Stream {
     /// Whether the peer has finished or the connection broke, as far as the kernel knows now.
     pub(crate) fn has_hung_up(&self) -> bool {
         stream::has_hung_up(self.fd())
+    }
+
+    /// What the kernel knows about whether the peer's machine is there; `None` over ipc, where it is this one.
+    pub(crate) fn acks(&self) -> Option<Acks> {
+        self.peer?;
+        stream::acks(self.fd()).ok()
     }
 
     /// Tells the peer that nothing more comes.

@@ -6,6 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use zeroxide_proto::socket_type::SocketType;
@@ -16,7 +17,7 @@ use super::{Listen, Opening, Stream, Target, Targets, Transport};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{AddressFilter, Options};
 use crate::resolver::{self, HostPort, Job};
-use crate::sys::stream::adopt;
+use crate::sys::stream::{self, adopt};
 
 /// See the module text.
 pub(super) struct Tcp;
@@ -277,6 +278,16 @@ fn targets_of(
     Ok(targets)
 }
 
+/// A silent peer's machine is probed after a while, unless a PING was quicker, and given up when it does not answer: after
+/// 14 seconds. A machine that is there answers, whatever became of the program.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(8);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_COUNT: u32 = 3;
+
+/// What is not acknowledged, and what asks for room, is sent again at the latest after that: a machine that came back is
+/// found, and one that died under a full receiver is noticed.
+const BACKOFF_MAX: Duration = Duration::from_secs(3);
+
 /// Where to connect from: an address or an interface, never a name that would have to be resolved.
 fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
     source.host.local(source.port, ipv6)?.ok_or_else(|| {
@@ -308,11 +319,14 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;
     }
-    if let Some(on) = options.tcp_keepalive {
-        socket.set_keepalive(on)?;
-        if on {
-            keepalive(socket, options)?;
-        }
+    let on = options.tcp_keepalive.unwrap_or(true);
+    socket.set_keepalive(on)?;
+    if on {
+        keepalive(socket, options)?;
+    }
+    if options.heartbeat_ivl.is_none() {
+        // Kernels before 6.15 do not have it: there a peer that has not read for minutes may die unnoticed for as long.
+        let _ = stream::limit_backoff(socket.as_fd(), BACKOFF_MAX);
     }
     if options.tcp_maxrt.is_some() {
         socket.set_tcp_user_timeout(options.tcp_maxrt)?;
@@ -343,6 +357,12 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
 /// Zeros are kept for who reads them back; the kernel takes none.
 fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
     let mut parameters = TcpKeepalive::new();
+    if options.tcp_keepalive.is_none() {
+        parameters = parameters
+            .with_time(KEEPALIVE_IDLE)
+            .with_interval(KEEPALIVE_INTERVAL)
+            .with_retries(KEEPALIVE_COUNT);
+    }
     if let Some(idle) = options.tcp_keepalive_idle.filter(|idle| !idle.is_zero()) {
         parameters = parameters.with_time(idle);
     }

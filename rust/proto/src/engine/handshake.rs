@@ -347,6 +347,7 @@ impl Engine {
         if info.version.0 >= 3 {
             self.heartbeat.start(self.now);
         }
+        self.watch.start(self.now);
         if cipher.is_none() && !self.traffic.publishes() {
             self.decoder.allow_small();
         }

@@ -1,6 +1,7 @@
 //! After the handshake: messages, subscriptions and heartbeats, in and out.
 
 use super::heartbeat::Beat;
+use super::watch::Look;
 use super::{Engine, EngineConfig, Event};
 use crate::command::{self, MAX_COMMAND};
 use crate::decoder::{Limits, Meter};
@@ -220,6 +221,23 @@ impl Engine {
                 self.send_owed();
             }
             Beat::Expired => self.close(CloseReason::HeartbeatTimeout),
+        }
+    }
+
+    pub(super) fn look_for_peer(&mut self) {
+        if self.is_closed() {
+            return;
+        }
+        // Peers of an earlier version may not know the word.
+        let understands = self.traffic.version >= (3, 1);
+        self.doubt = match self.watch.handle_timeout(self.now) {
+            Look::Rest => return,
+            Look::Ask => Some(understands),
+            Look::Doubt => Some(false),
+        };
+        if self.doubt == Some(true) {
+            self.traffic.owed_ping = true;
+            self.send_owed();
         }
     }
 

@@ -324,6 +324,39 @@ fn options_reach_the_socket_on_both_sides() {
 }
 
 #[test]
+fn a_dead_machine_is_probed_for_unless_told_otherwise() {
+    let mut options = options();
+    for (set, on, idle) in [
+        (None, true, 8),
+        (Some(false), false, 0),
+        (Some(true), true, 0),
+    ] {
+        options.tcp_keepalive = set;
+        let listener = listen("127.0.0.1:0", &options).unwrap();
+        let near = connect(&address(&*listener), &options).unwrap();
+        let far = accept(&*listener);
+        for stream in [&near, &far] {
+            let socket = SockRef::from(&stream.fd);
+            assert_eq!(socket.keepalive().unwrap(), on);
+            let time = socket.tcp_keepalive_time().unwrap();
+            assert_eq!(time == Duration::from_secs(8), idle == 8);
+            // It would also end a connection whose peer takes its time.
+            assert_eq!(socket.tcp_user_timeout().unwrap(), None);
+        }
+    }
+    options.tcp_keepalive = None;
+    options.tcp_keepalive_idle = Some(Duration::from_secs(77));
+    let listener = listen("127.0.0.1:0", &options).unwrap();
+    let near = connect(&address(&*listener), &options).unwrap();
+    let socket = SockRef::from(&near.fd);
+    let (time, count) = (socket.tcp_keepalive_time(), socket.tcp_keepalive_retries());
+    assert_eq!(
+        (time.unwrap(), count.unwrap()),
+        (Duration::from_secs(77), 3)
+    );
+}
+
+#[test]
 fn a_device_is_used_and_one_that_is_none_says_so() {
     let mut options = options();
     options.bind_to_device = "lo".into();

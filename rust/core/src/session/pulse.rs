@@ -1,0 +1,156 @@
+//! Whether a silent peer's machine is still there: whether its kernel takes what is sent.
+//!
+//! A peer that says nothing may be stopped, or its receiver full; its kernel answers all the same, for as long as it takes.
+//! A machine that has died acknowledges nothing. The kernel's own limit of that, TCP_USER_TIMEOUT, does not tell the two
+//! apart: it also ends connections whose peer answers each probe that there is no room.
+
+use std::time::{Duration, Instant};
+
+use super::{Link, Session, State};
+use crate::options::Options;
+use crate::sys::stream::Acks;
+use crate::transports::Stream;
+use zeroxide_proto::engine::EngineConfig;
+use zeroxide_proto::error::CloseReason;
+
+/// How long a peer may be silent before it is looked for. The two sides do not wait equally long: one PING is enough.
+const CONNECTING: Duration = Duration::from_secs(6);
+const ACCEPTING: Duration = Duration::from_secs(8);
+
+/// How long the peer's kernel may then acknowledge nothing of what was sent, and how far the looks lie apart.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The kernel tells of time in steps.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Who probes a closed window so often without an answer, with nobody there, is probing a dead machine. A single probe may
+/// go unanswered: answers are rationed.
+const PROBES: u8 = 3;
+
+/// What earlier looks have found.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Since when something is to be acknowledged, as far as looks have shown.
+    since: Option<Instant>,
+}
+
+impl Pulse {
+    /// Whether nobody is there any more. With `asked`, a PING leaves now.
+    fn is_gone(&mut self, asked: bool, acks: Acks, now: Instant) -> bool {
+        let outstanding = acks.unacknowledged || acks.probes >= PROBES;
+        let heard_since = |since| {
+            now.checked_sub(acks.last)
+                .is_none_or(|last| last + STEP >= since)
+        };
+        match self.since {
+            _ if asked => self.since = Some(now),
+            Some(since) if outstanding && !heard_since(since) => {
+                return now.saturating_duration_since(since) + STEP >= PATIENCE;
+            }
+            _ => self.since = outstanding.then_some(now),
+        }
+        false
+    }
+}
+
+/// Has the peer looked for after a while of silence, unless HEARTBEAT_IVL says how. Over ipc it is on this machine.
+pub(super) fn configure(
+    config: &mut EngineConfig,
+    options: &Options,
+    stream: &Stream,
+    accepted: bool,
+) {
+    if options.heartbeat_ivl.is_none() && stream.acks().is_some() {
+        config.watch_ivl = Some(if accepted { ACCEPTING } else { CONNECTING });
+        config.watch_again_ivl = PATIENCE;
+    }
+}
+
+impl Session {
+    /// Looks for a peer that has been silent, if it is time. Runs in the I/O thread only.
+    pub(super) fn check_pulse(&self, state: &mut State, now: Instant) {
+        let Link::Up(up) = &mut state.link else {
+            return;
+        };
+        let Some(asked) = up.engine.take_doubt() else {
+            return;
+        };
+        let Some(acks) = up.stream.acks() else {
+            return;
+        };
+        if !up.pulse.is_gone(asked, acks, now) {
+            return;
+        }
+        if up.engine.wants_input() {
+            up.engine.abort(CloseReason::HeartbeatTimeout, now);
+        } else {
+            // What it said before waits for the application.
+            up.hung_up = true;
+            up.engine.handle_eof(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn acks(unacknowledged: bool, probes: u8, last: Duration) -> Acks {
+        Acks {
+            unacknowledged,
+            probes,
+            last,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_acknowledges_nothing_is_gone() {
+        let start = Instant::now();
+        let mut pulse = Pulse::default();
+        assert!(!pulse.is_gone(true, acks(false, 0, SECOND * 6), start));
+        assert!(pulse.is_gone(false, acks(true, 0, SECOND * 11), start + PATIENCE));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_is_there_as_long_as_its_machine_is() {
+        let start = Instant::now();
+        let mut pulse = Pulse::default();
+        assert!(!pulse.is_gone(true, acks(false, 0, SECOND * 6), start));
+        // Its kernel took the PING.
+        for look in 1..1000 {
+            let now = start + PATIENCE * look;
+            assert!(!pulse.is_gone(false, acks(false, 0, PATIENCE * look), now));
+        }
+        // There is no room, and now and then a probe is answered.
+        for look in 1000..2000 {
+            let now = start + PATIENCE * look;
+            let last = SECOND * (look % 120);
+            assert!(!pulse.is_gone(false, acks(false, (look % 2) as u8, last), now));
+        }
+    }
+
+    #[test]
+    fn what_was_sent_a_moment_ago_may_be_on_its_way() {
+        let start = Instant::now();
+        let mut pulse = Pulse::default();
+        assert!(!pulse.is_gone(true, acks(false, 0, SECOND * 6), start));
+        let hour = SECOND * 3600;
+        assert!(!pulse.is_gone(false, acks(false, 0, hour), start + hour));
+        let now = start + hour + PATIENCE;
+        assert!(!pulse.is_gone(false, acks(true, 0, hour + PATIENCE), now));
+        // And five seconds later it should have arrived.
+        let last = hour + PATIENCE * 2;
+        assert!(pulse.is_gone(false, acks(true, 0, last), now + PATIENCE));
+    }
+
+    #[test]
+    fn a_full_receiver_whose_machine_dies_is_noticed_by_its_probes() {
+        let start = Instant::now();
+        let mut pulse = Pulse::default();
+        assert!(!pulse.is_gone(false, acks(false, 1, SECOND), start));
+        assert!(!pulse.is_gone(false, acks(false, 3, SECOND * 9), start + PATIENCE));
+        assert!(pulse.is_gone(false, acks(false, 5, SECOND * 14), start + PATIENCE * 2));
+    }
+}

@@ -1,0 +1,311 @@
+"""A peer whose machine has died is noticed by default, and one that only takes its time is left alone.
+
+A machine is a network namespace; it dies when its cable goes to another one.
+"""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from test_hang_up import Server
+from test_lent import Peer
+
+pytestmark = pytest.mark.zeroxide_only
+
+# The promise of the documentation, and some time for a busy machine.
+NOTICED = 15 + 5
+
+PUBLISHER = """
+    import time
+    server = zmq.Context().socket(zmq.PUB)
+    server.bind("tcp://10.77.0.1:5555")
+    while True:
+        server.send_string(sys.argv[1])
+        time.sleep(0.05)
+"""
+
+# Publishes once it is told to, and is silent before.
+SILENT = """
+    server = zmq.Context().socket(zmq.XPUB)
+    server.bind("tcp://10.77.0.1:5555")
+    server.recv()
+    server.send_string(sys.argv[1])
+    server.recv()
+    server.recv()
+"""
+
+SUBSCRIBER = """
+    socket = zmq.Context().socket(zmq.SUB)
+    events = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    socket.subscribe("")
+    socket.connect("tcp://10.77.0.1:5555")
+    said = None
+    poller = zmq.Poller()
+    poller.register(socket, zmq.POLLIN)
+    poller.register(events, zmq.POLLIN)
+    while True:
+        for ready, _ in poller.poll():
+            if ready is events:
+                events.recv_multipart()
+                said = "disconnected"
+                print(said, flush=True)
+            elif (message := socket.recv_string()) != said:
+                said = message
+                print(said, flush=True)
+"""
+
+# A publisher of ZMTP 3.0 that says one thing.
+OLDER = """
+    listener = zmq.create_server(("10.77.0.1", 5555))
+    stream, _ = listener.accept()
+    greeting = b"\\xff" + bytes(8) + b"\\x7f\\x03\\x00NULL" + bytes(48)
+    ready = b"\\x05READY\\x0bSocket-Type\\x00\\x00\\x00\\x03PUB"
+    stream.sendall(greeting + bytes((4, len(ready))) + ready + b"\\x00\\x03one")
+    while stream.recv(4096):
+        pass
+"""
+
+# Receives one message, and no more.
+FULL = """
+    import time
+    server = zmq.Context().socket(zmq.PULL)
+    server.rcvhwm = 1
+    server.bind("tcp://10.77.0.1:5555")
+    server.recv()
+    time.sleep(1000)
+"""
+
+PUSHER = """
+    import time
+    socket = zmq.Context().socket(zmq.PUSH)
+    events = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    socket.sndhwm = 2
+    socket.connect("tcp://10.77.0.1:5555")
+    body = bytes(1 << 20)
+    socket.send(b"first")
+    while socket.poll(2000, zmq.POLLOUT):
+        socket.send(body)
+    print("full", flush=True)
+    events.recv_multipart()
+    print("disconnected", flush=True)
+"""
+
+
+class Machines:
+    """Namespaces; the last one made has the cable to the first, and the address 10.77.0.1."""
+
+    numbers = itertools.count()
+
+    def __init__(self):
+        self.names = []
+        self.programs = []
+        self.home = self.make()
+        self.place = None
+
+    def make(self):
+        name = f"zx{os.getpid()}-{next(self.numbers)}"
+        self.run("ip", "netns", "add", name)
+        self.names.append(name)
+        self.run("ip", "-n", name, "link", "set", "lo", "up")
+        return name
+
+    @staticmethod
+    def run(*command):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise OSError(done.stderr)
+
+    def cable(self):
+        """Lays the cable to a new machine; the one before it is not told."""
+        before, self.place = self.place, self.make()
+        if before is None:
+            link = ("type", "veth", "peer", "name", "far", "netns", self.place)
+            self.run("ip", "-n", self.home, "link", "add", "near", *link)
+            self.run("ip", "-n", self.home, "addr", "add", "10.77.0.2/24", "dev", "near")
+            self.run("ip", "-n", self.home, "link", "set", "near", "up")
+        else:
+            self.run("ip", "-n", before, "link", "set", "far", "netns", self.place)
+        self.run("ip", "-n", self.place, "addr", "add", "10.77.0.1/24", "dev", "far")
+
+    def plug_in(self):
+        self.run("ip", "-n", self.place, "link", "set", "far", "up")
+
+    def start(self, machine, module, script, *arguments):
+        source = f"import sys\nimport {module} as zmq\n{textwrap.dedent(script)}"
+        command = ["ip", "netns", "exec", machine, sys.executable, "-c", source, *arguments]
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.programs.append(program)
+        return program
+
+    def end(self):
+        for program in self.programs:
+            program.kill()
+            program.wait()
+            program.stdout.close()
+        for name in self.names:
+            self.run("ip", "netns", "del", name)
+
+
+@pytest.fixture
+def machines():
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and the program ip")
+    try:
+        machines = Machines()
+    except OSError as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    yield machines
+    machines.end()
+
+
+def says(program, *lines):
+    """Waits for lines that a program says, whatever else it says."""
+    for line in lines:
+        while program.stdout.readline().strip() != line:
+            assert program.poll() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+@pytest.mark.parametrize("script", [PUBLISHER, SILENT], ids=["talks", "silent"])
+def test_a_subscriber_turns_to_who_took_the_place(machines, script, module):
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, module, script, "one")
+    subscriber = machines.start(machines.home, "zeroxide", SUBSCRIBER)
+    says(subscriber, "one")
+    machines.cable()
+    machines.plug_in()
+    start = time.monotonic()
+    machines.start(machines.place, module, PUBLISHER, "two")
+    says(subscriber, "disconnected", "two")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+@pytest.mark.parametrize("script", [PUBLISHER, SILENT], ids=["talks", "silent"])
+def test_a_dead_machine_is_noticed(machines, script, module):
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, module, script, "one")
+    subscriber = machines.start(machines.home, "zeroxide", SUBSCRIBER)
+    says(subscriber, "one")
+    start = time.monotonic()
+    machines.cable()
+    says(subscriber, "disconnected")
+    assert time.monotonic() - start < NOTICED
+    machines.plug_in()
+    machines.start(machines.place, module, PUBLISHER, "two")
+    says(subscriber, "two")
+
+
+@pytest.mark.slow
+def test_a_dead_machine_of_an_older_peer_is_noticed(machines):
+    """It speaks ZMTP 3.0, and is never sent a PING: the kernel asks."""
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, "socket", OLDER)
+    subscriber = machines.start(machines.home, "zeroxide", SUBSCRIBER)
+    says(subscriber, "one")
+    start = time.monotonic()
+    machines.cable()
+    says(subscriber, "disconnected")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+def test_a_dead_machine_with_a_full_receiver_is_noticed(machines, module):
+    """From Linux 6.15 on; before, the kernel asks for room too seldom."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
+        pytest.skip("needs Linux 6.15")
+    machines.cable()
+    machines.plug_in()
+    machines.start(machines.place, module, FULL)
+    pusher = machines.start(machines.home, "zeroxide", PUSHER)
+    says(pusher, "full")
+    time.sleep(20)
+    assert pusher.poll() is None
+    start = time.monotonic()
+    machines.cable()
+    says(pusher, "disconnected")
+    assert time.monotonic() - start < NOTICED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["zeroxide", "zmq"])
+@pytest.mark.parametrize("state", ["full", "stopped"])
+def test_who_does_not_read_stays_connected(zmq, context, module, state):
+    """A peer that applies back-pressure, and one that is stopped, for longer than a dead machine has."""
+    script = f"""
+        import sys, time
+        import {module} as zmq
+        server = zmq.Context().socket(zmq.DEALER)
+        server.rcvhwm = 1
+        server.bind("tcp://127.0.0.1:*")
+        print(server.last_endpoint.decode(), flush=True)
+        server.send(b"hello")
+        sys.stdin.readline()
+        count = 0
+        while server.recv() != b"end":
+            count += 1
+        print(count, flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as program:
+        socket = context.socket(zmq.DEALER)
+        events = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        socket.sndhwm = 2
+        socket.connect(program.stdout.readline().strip())
+        assert socket.recv() == b"hello"
+        if state == "stopped":
+            program.send_signal(signal.SIGSTOP)
+        sent = 0
+        if state == "full":
+            while socket.poll(1000, zmq.POLLOUT):
+                socket.send(bytes(1 << 20))
+                sent += 1
+        assert not events.poll(45_000)
+        program.send_signal(signal.SIGCONT)
+        program.stdin.write("read\n")
+        program.stdin.flush()
+        socket.send(b"end")
+        assert program.stdout.readline() == f"{sent}\n"
+        assert not events.poll(0)
+
+
+def test_silent_peers_are_asked_if_they_know_the_word(zmq, context, directory):
+    """By default, which reads 0; a 0 that was set switches it off. PING is of ZMTP 3.1."""
+
+    def meet(minor, **options):
+        server = Server("tcp", directory, b"DEALER")
+        socket = context.socket(zmq.DEALER)
+        assert socket.heartbeat_ivl == 0
+        for name, value in options.items():
+            setattr(socket, name, value)
+        socket.connect(server.endpoint)
+        server.accept(minor)
+        sockets.append(socket)
+        return server
+
+    sockets = []
+    asked = meet(1)
+    others = [meet(0), meet(1, heartbeat_ivl=0)]
+    asked.stream.sendall(Peer.frame(0, b"a sign of life"))
+    assert asked.frame() == (4, b"\x04PING\x00\x00")
+    asked.stream.sendall(Peer.frame(4, b"\x04PONG"))
+    for other in others:
+        other.stream.settimeout(1)
+        with pytest.raises(TimeoutError):
+            other.frame()
+    for server in [asked, *others]:
+        server.close()
+        server.listener.close()
