@@ -143,12 +143,24 @@ class _GivesBack(_Waiting):
 
     # Set by the native code, together with the result.
     _undo: "_native.Undo | None" = None
+    # The same while the message is there and the result is not, since the loop has to turn first.
+    _held: "_native.Undo | None" = None
+    # What makes the result of what is held, one after the other.
+    _loads: "tuple[Callable[[Any], Any], ...]" = ()
     # How many tasks are at `await`.
     _awaited = 0
     # The next callback is that of the task which has just begun to wait.
     _task_comes = False
     # How many callbacks there are that are no tasks'.
     _listeners = 0
+    # It is done, but who awaits it lets others have their turn first: they waited for long.
+    _turns = False
+
+    def cancel(self, msg: Any = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        self._give_back_held()
+        return True
 
     def add_done_callback(self, callback: Callable[[Any], object], /, **context: Any) -> None:
         super().add_done_callback(callback, **context)
@@ -163,12 +175,15 @@ class _GivesBack(_Waiting):
         return removed
 
     def __await__(self) -> Generator[Any, None, Any]:
-        if not self.done():
-            self._asyncio_future_blocking = True
-            self._task_comes = True
+        done = self.done()
+        if not done or self._turns:
+            self._turns = False
+            if not done:
+                self._asyncio_future_blocking = True
+                self._task_comes = True
             self._awaited += 1
             try:
-                yield self
+                yield None if done else self
             except BaseException:
                 self._awaited -= 1
                 if not self._awaited:
@@ -183,7 +198,28 @@ class _GivesBack(_Waiting):
 
     __iter__ = __await__
 
+    def _loaded(self, load: Callable[[Any], Any]) -> Any:
+        """The same with what `load` makes of the result."""
+        if self.exception() is not None:
+            return self
+        future = type(self)(loop=self.get_loop())
+        try:
+            future.set_result(load(self.result()))
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future._undo = self._undo
+        self._undo = None
+        future._turns = True
+        return future
+
+    def _give_back_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.give_back()
+
     def _give_back(self) -> None:
+        self._give_back_held()
         undo, self._undo = self._undo, None
         # What a callback was told of is not lost: it must not come again.
         if undo is not None and self.done() and self._listeners <= 0:
@@ -193,6 +229,21 @@ class _GivesBack(_Waiting):
             self.cancel()
             # That nobody asked is no news.
             self.cancelled()
+
+
+def _settle(future: Any, result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(future, _GivesBack):
+        undo, future._held = future._held, None
+        try:
+            for load in future._loads:
+                result = load(result)
+        except Exception as error:
+            future.set_exception(error)
+            return
+        future._undo = undo
+    future.set_result(result)
 
 
 class _Async:
@@ -223,10 +274,26 @@ class _Async:
 
     def _settled(self, result: Any) -> Any:
         """A future that has a result."""
-        if self._is_standard():
-            return _native.Ready(result)
-        future = self._Future()
+        if not self._is_standard():
+            future = self._Future()
+            future.set_result(result)
+            return future
+        return self._turning(result) if _native.turn_is_over() else _native.Ready(result)
+
+    def _turning(self, result: Any, undo: "_native.Undo | None" = None) -> Any:
+        """A future that has a result; who awaits it lets others have their turn first."""
+        future = self._Receiving()
         future.set_result(result)
+        if self._is_standard():
+            future._turns, future._undo = True, undo
+        return future
+
+    def _settled_next_turn(self, result: Any, undo: "_native.Undo | None" = None) -> Any:
+        """A future that gets its result when others have had their turn."""
+        future = self._Sending() if undo is None else self._Receiving()
+        if undo is not None:
+            future._held = undo
+        asyncio.get_running_loop().call_soon(_settle, future, result)
         return future
 
 
@@ -257,14 +324,17 @@ class _AsyncPoller(_Async, Poller):
             future: asyncio.Future[Any] = self._Future()
             future.set_exception(error)
             return future
-        future = self._settled(found) if found or timeout == 0 else _Watch(self, timeout).future
-        return future
+        if timeout == 0:
+            settled: asyncio.Future[Any] = self._settled(found)
+            return settled
+        waiting: asyncio.Future[Any] = _Watch(self, timeout, bool(found)).future
+        return waiting
 
 
 class _Watch:
     """One call of `_AsyncPoller.poll` that waits."""
 
-    def __init__(self, poller: _AsyncPoller, timeout: float | None) -> None:
+    def __init__(self, poller: _AsyncPoller, timeout: float | None, found: bool) -> None:
         self.future = poller._Future()
         self._poller = poller
         self._pairs = list(poller.sockets)
@@ -277,7 +347,11 @@ class _Watch:
         if timeout is not None and timeout > 0:
             self._timer = self._loop.call_later(timeout / 1000, self._on_timeout)
         self.future.add_done_callback(self._on_done)
-        self._begin()
+        if found:
+            # The loop turns first: what is ready may stay so for long.
+            poller._event_loop().call_soon(self._on_event)
+        else:
+            self._begin()
 
     def _begin(self) -> None:
         try:
@@ -437,6 +511,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
         """`_deserialize` for what is not of this socket's making."""
+        if getattr(recvd, "_turns", False):
+            return recvd._loaded(load)
+        if getattr(recvd, "_held", None) is not None:
+            recvd._loads += (load,)
+            return recvd
         future = self._Future()
         if not asyncio.isfuture(recvd):
             # A subclass has made a coroutine of `recv`.

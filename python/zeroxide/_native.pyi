@@ -156,6 +156,14 @@ class Producer:
         headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
         timestamp: datetime | float | None = None,
     ) -> tuple[int, int] | None: ...
+    def _try_take(
+        self,
+        row: str | Buffer | Mapping[str, Any],
+        key: str | Buffer | None = None,
+        topic: str | Buffer | None = None,
+        headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
+        timestamp: datetime | float | None = None,
+    ) -> bool: ...
     def send_batch(
         self,
         values: Iterable[str | Buffer | Mapping[str, Any]],
@@ -333,6 +341,11 @@ class Socket:
 
         A message is a single part, or a list or tuple of parts. Blocks as `send`
         does; raises only if not even the first was taken.
+
+        Of an iterable that is no list or tuple, each item is sent before the next is
+        asked for, and none is while there is no room. If it raises, the exception has
+        the number of messages that were sent as `sent`; an error that leaves over an
+        item has that as `unsent`.
         """
 
     def _send_rows(self, data: ArrowData, flags: int = 0) -> int: ...
@@ -637,6 +650,7 @@ class Lane:
     """The calls on one socket that wait in one loop."""
 
     def _on_ready(self) -> None: ...
+    def _on_turn(self) -> None: ...
     def _on_timer(self) -> None: ...
     def _on_cancel(self) -> None: ...
     def _forsake(self) -> None: ...
@@ -646,6 +660,15 @@ class Undo:
     """Takes back what a future received."""
 
     def give_back(self) -> None: ...
+
+@final
+class Sending:
+    """Sends what an iterable gives, for who waits by other means than this module's."""
+
+    def __new__(cls, socket: Socket, messages: Batch) -> Self: ...
+    sent: int
+    def send(self, limit: float | None = None) -> bool: ...
+    def so_far(self) -> int: ...
 
 @final
 class Watcher:
@@ -858,6 +881,9 @@ def zmq_errno() -> int:
 
 def lent_buffers() -> int:
     """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
+
+def turn_is_over() -> bool:
+    """Whether what is there should cost the running loop a turn, since others have waited for long."""
 
 def has(capability: str) -> bool:
     """Whether a transport or mechanism is built in: ``has("ipc")``."""

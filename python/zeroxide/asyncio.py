@@ -8,7 +8,8 @@
         ...
 
 Any loop will do that has `add_reader`, uvloop's included. A message that is there is
-returned without a turn of the loop, a burst of messages wakes the loop once, and a
+returned without a turn of the loop, unless others have waited for long. A burst of
+messages wakes the loop once, and a
 cancelled call loses none. A socket can be made before its loop runs, and be used in
 another one later.
 """

@@ -102,6 +102,7 @@ class SocketEvents(Closing):
         return self
 
     async def __anext__(self) -> SocketEvent:
+        await others()
         while True:
             try:
                 event = self.recv(0)
@@ -111,6 +112,14 @@ class SocketEvents(Closing):
             if event is None:
                 raise StopAsyncIteration
             return event
+
+
+async def others() -> None:
+    """Lets other tasks have their turn, if they have waited for long."""
+    if _native.turn_is_over():
+        import asyncio
+
+        await asyncio.sleep(0)
 
 
 async def readable(source: Any) -> None:

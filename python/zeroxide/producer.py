@@ -27,6 +27,7 @@ from . import _native
 from ._closing import Closing
 from ._typing import ArrowData
 from .collector.errors import CollectorError, CollectorGone, Fenced, NotAcknowledged, Refused
+from .events import others
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -365,6 +366,7 @@ class AsyncProducer(_Base):
     ) -> "_asyncio.Future[Delivery]":
         """Takes a row, waiting while there is no room. Returns a future of its delivery."""
         loop = self._watch()
+        await others()
         while (place := self._try_send(value, key, topic, headers, timestamp)) is None:
             self._mark()
             await self._step()
@@ -384,10 +386,32 @@ class AsyncProducer(_Base):
         headers: Headers | None = None,
         timestamp: Timestamp | None = None,
     ) -> int:
-        """Takes many rows, waiting in a thread while there is no room. Returns how many."""
+        """Takes many rows, waiting while there is no room. Returns how many.
+
+        Rows of a list or tuple are taken in a thread; other iterables are asked for one row after
+        the other, in the loop.
+        """
         self._watch()
-        take = super().send_batch
-        return await _asyncio.to_thread(take, list(values), key, topic, headers, timestamp)
+        if isinstance(values, list | tuple):
+            take = super().send_batch
+            return await _asyncio.to_thread(take, list(values), key, topic, headers, timestamp)
+        if isinstance(values, str | bytes):
+            raise TypeError("send_batch takes many values; send takes one")
+        taken, left = 0, {}
+        try:
+            for row in values:
+                left = {"unsent": row}
+                while not self._try_take(row, key, topic, headers, timestamp):
+                    self._mark()
+                    await self._step()
+                    self._check()
+                left = {}
+                taken += 1
+                await others()
+        except BaseException as error:
+            _tell(error, sent=taken, **left)
+            raise
+        return taken
 
     async def send_arrow(self, data: ArrowData) -> int:  # type: ignore[override]
         """Takes the rows of a table, waiting in a thread while there is no room."""
@@ -397,6 +421,7 @@ class AsyncProducer(_Base):
     async def flush(self, timeout: float | None = None) -> None:
         """Waits until every row that was sent before is acknowledged; see `Producer.flush`."""
         self._watch()
+        await others()
         marks = self._mark()
         deadline = None if timeout is None else time.monotonic() + timeout
         while any(acked < mark for acked, mark in zip(self._acked, marks, strict=True)):
@@ -473,6 +498,13 @@ class AsyncProducer(_Base):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _tell(error: BaseException, **told: Any) -> None:
+    # An exception that takes no attributes goes without.
+    with contextlib.suppress(AttributeError):
+        for name, value in told.items():
+            setattr(error, name, value)
 
 
 def _look(future: "_asyncio.Future[Delivery]") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _native
 from .error import Again
-from .events import readable
+from .events import others, readable
 from .socket import Socket
 
 __all__ = ["wait_for_peers"]
@@ -20,6 +20,7 @@ async def wait_for_peers(
     what: str,
 ) -> int:
     """Waits up to `timeout` ms until `look` finds `count`; raises `Again` otherwise."""
+    await others()
     watcher = _native.Watcher(socket)
     found = 0
     watcher.watch()

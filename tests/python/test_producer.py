@@ -517,3 +517,51 @@ def test_a_full_disk_holds_rows_back_and_loses_none(directory):
             eventually(lambda: not producer.stats()["unacknowledged"])
             producer.flush(20)
         assert values(collector.endpoint) == [b"first", *[bytes(100)] * 5000, b"last"]
+
+
+# ---- iterables ----------------------------------------------------------------------
+
+
+def rows_until(error, count):
+    """Gives `count` rows, then raises."""
+    yield from (b"%d" % row for row in range(count))
+    raise error
+
+
+def test_an_iterable_that_raises_loses_none_of_its_rows(collector):
+    with Producer(collector.endpoint) as producer:
+        with pytest.raises(LookupError) as caught:
+            producer.send_batch(rows_until(LookupError("the end"), 10))
+        assert caught.value.sent == 10
+        with pytest.raises(TypeError) as caught:
+            producer.send_batch([b"10", "11", 12, b"13"])
+        assert caught.value.sent == 2
+    assert values(collector.endpoint) == [b"%d" % row for row in range(12)]
+
+
+def test_each_row_is_taken_before_the_next_is_asked_for(collector):
+    with Producer(collector.endpoint) as producer:
+
+        def rows():
+            for row in range(5):
+                yield b"%d" % row
+                producer.flush(20)
+                assert producer.stats()["acknowledged"] == row + 1
+
+        assert producer.send_batch(rows()) == 5
+
+
+@pytest.mark.parametrize("form", [iter, list])
+def test_a_batch_that_gives_up_says_what_it_took(form):
+    producer = Producer(NOBODY, timeout=0.2, max_unacked_rows=10, batch_rows=4)
+    given = []
+    rows = form([b"%d" % row for row in range(100)])
+    if form is iter:
+        rows = (given.append(row) or row for row in rows)
+    with pytest.raises(CollectorGone) as caught:
+        producer.send_batch(rows)
+    assert caught.value.sent == producer.stats()["rows"] > 0
+    if form is iter:
+        assert given[caught.value.sent :] == [caught.value.unsent]
+    with pytest.raises((CollectorGone, NotAcknowledged)):
+        producer.close(0)

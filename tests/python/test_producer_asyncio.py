@@ -1,6 +1,7 @@
 """zeroxide.asyncio.Producer."""
 
 import asyncio
+import time
 
 import pyarrow as pa
 import pytest
@@ -107,3 +108,57 @@ def test_a_cancelled_wait_loses_nothing(collector):
 
     asyncio.run(main())
     assert values(collector.endpoint) == [b"x", b"y"]
+
+
+def test_a_loop_that_always_finds_room_lets_others_run(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            for call in (producer.send, lambda row: producer.send_batch(iter([row]))):
+                over = []
+                asyncio.get_running_loop().call_later(0.002, over.append, True)
+                end = time.monotonic() + 1
+                while not over and time.monotonic() < end:
+                    await call(b"x")
+                assert over
+
+    asyncio.run(main())
+
+
+def test_an_iterable_is_asked_row_by_row(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint, max_unacked_rows=5) as producer:
+            loop, taken = asyncio.get_running_loop(), []
+
+            def rows():
+                while True:
+                    assert asyncio.get_running_loop() is loop
+                    taken.append(b"%d" % len(taken))
+                    yield taken[-1]
+
+            sending = asyncio.create_task(producer.send_batch(rows()))
+            while producer.stats()["acknowledged"] < 100:
+                await asyncio.sleep(0.001)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+            await producer.flush(20)
+            return taken, producer.stats()["rows"]
+
+    taken, sent = asyncio.run(main())
+    assert sent in (len(taken), len(taken) - 1)
+    assert values(collector.endpoint) == taken[:sent]
+
+
+def test_an_iterable_that_raises(collector):
+    async def main():
+        def rows():
+            yield from ({"value": b"%d" % row} for row in range(3))
+            raise LookupError("the end")
+
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            with pytest.raises(LookupError) as caught:
+                await producer.send_batch(rows())
+            assert caught.value.sent == 3
+
+    asyncio.run(main())
+    assert values(collector.endpoint) == [b"0", b"1", b"2"]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
+import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 from gevent.socket import wait_read
 
-from .. import as_zmq
+from .. import _native, as_zmq
 from .._native import LastPart, arrow_messages
 from ..constants import (
     DONTWAIT,
@@ -27,11 +28,14 @@ from ..error import Again
 from ..events import SocketEvent, SocketEvents
 from ..socket import Socket as _BlockingSocket
 from .poll import _Poller, patiently
-from .waiting import Waiting, in_thread
+from .waiting import Waiting, in_thread, others
 
 __all__ = ["_Context", "_Socket"]
 
 _T = TypeVar("_T")
+
+# For so many ms an iterable may keep other greenlets from running.
+_LIMIT = 2.0
 
 
 class _Socket(_BlockingSocket[bytes]):
@@ -54,6 +58,9 @@ class _Socket(_BlockingSocket[bytes]):
             waiting[hub] = Waiting(self)
         return waiting[hub]
 
+    def _is_wanted(self, event: int) -> bool:
+        return bool(self._waiting) and self._waiting_here().is_wanted(event)
+
     def _call(
         self,
         event: int,
@@ -63,8 +70,10 @@ class _Socket(_BlockingSocket[bytes]):
         timeout: float | None = None,
     ) -> _T:
         """Attempts at once, and waits for its turn if that is not to be."""
-        waiting = self._waiting
-        if not waiting or not self._waiting_here().is_wanted(event):
+        # Who would stand in line does not give way before.
+        if not self._is_wanted(event) and not flags & DONTWAIT and timeout != 0:
+            others()
+        if not self._is_wanted(event):
             try:
                 return attempt(flags | DONTWAIT)
             except Again:
@@ -166,6 +175,8 @@ class _Socket(_BlockingSocket[bytes]):
 
         def send_batch(self, messages: Any, flags: int = 0) -> int:
             """Sends many messages; returns how many were taken."""
+            if not isinstance(messages, list | tuple):
+                return self._send_each(_native.Sending(self, messages), flags)
             attempt = super().send_batch
             left, sent = list(messages), 0
             while left:
@@ -181,12 +192,28 @@ class _Socket(_BlockingSocket[bytes]):
                 left = left[taken:]
             return sent
 
+    def _send_each(self, sending: _native.Sending, flags: int) -> int:
+        if flags & DONTWAIT:
+            return sending.sent if sending.send() else sending.so_far()
+        try:
+            while not self._call(POLLOUT, SNDTIMEO, lambda _: sending.send(_LIMIT), flags):
+                pass
+        except Again:
+            return sending.so_far()
+        return sending.sent
+
     def poll(self, timeout: float | None = None, flags: int = POLLIN) -> int:
         """Waits up to `timeout` ms for events; returns them, or 0."""
         look = super().poll
         ready = look(0, flags)
-        if ready or timeout == 0:
+        if timeout == 0:
             return ready
+        if ready:
+            # Others have their turn, and may take what is there.
+            gevent.sleep(0)
+            ready = look(0, flags)
+            if ready:
+                return ready
         waiting, event = self._waiting_here(), Event()
         waiting.join(event)
         try:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
@@ -80,8 +81,14 @@ class _Watch:
 def zmq_poll(sockets: Sequence[tuple[Any, int]], timeout: float = -1) -> list[tuple[Any, int]]:
     """As `zeroxide.zmq_poll`, for greenlets."""
     found = _zmq_poll(sockets, 0)
-    if found or timeout == 0 or not sockets:
+    if timeout == 0 or not sockets:
         return found
+    if found:
+        # Others have their turn, and may take what is there.
+        gevent.sleep(0)
+        found = _zmq_poll(sockets, 0)
+        if found:
+            return found
     with _Watch(sockets) as event:
         return patiently(lambda: _zmq_poll(sockets, 0), event, timeout) or []
 

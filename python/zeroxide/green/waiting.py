@@ -15,12 +15,44 @@ from .. import _native
 from ..constants import DONTWAIT
 from ..error import Again
 
-__all__ = ["Waiting", "in_thread"]
+__all__ = ["Waiting", "in_thread", "others"]
 
 _T = TypeVar("_T")
 
 # Of the thread, not of the greenlet.
 _thread_ident = get_original("_thread", "get_ident")
+
+
+class _Turn(get_original("_thread", "_local")):  # type: ignore[misc]
+    """When the hub of a thread was last known to run others."""
+
+    def __init__(self) -> None:
+        # Until when nobody has waited for long.
+        self.until = 0.0
+        # The hub has a callback that says when others have run.
+        self.told = False
+
+    def end(self) -> None:
+        self.told = False
+
+
+_turn = _Turn()
+
+# For so many seconds a greenlet may go on with calls that need not wait.
+_GRACE = 0.001
+
+
+def others() -> None:
+    """Lets other greenlets have their turn, if they have waited for long."""
+    turn, now = _turn, time.monotonic()
+    if now < turn.until:
+        return
+    turn.until = now + _GRACE
+    if not turn.told:
+        turn.told = True
+        get_hub().loop.run_callback(turn.end)
+    elif gevent.getcurrent() is not get_hub():
+        gevent.sleep(0)
 
 
 class Waiting:

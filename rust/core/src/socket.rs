@@ -503,7 +503,7 @@ impl Socket {
     ) -> std::result::Result<(), SendError> {
         let parts = self.core().parts();
         let stopped = if more && !parts.is_gathering() {
-            self.await_room(&frame, wait)
+            self.await_room_for(&frame, wait)
         } else {
             self.core().check_open()
         };
@@ -523,8 +523,20 @@ impl Socket {
         self.core().parts().count_unfinished();
     }
 
+    /// Waits until there is room for a message, for who can fetch one only then. Where room depends on the message, as with
+    /// ROUTER_MANDATORY, this does not wait; neither does it keep the room from others who send.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn await_room(&self, wait: Wait) -> Result<()> {
+        match self.await_room_for(&Frame::new(), wait) {
+            Err(error) if error.kind() == ErrorKind::HostUnreachable => Ok(()),
+            other => other,
+        }
+    }
+
     /// Waits until a message that begins with `head` could be sent.
-    fn await_room(&self, head: &Frame, wait: Wait) -> Result<()> {
+    fn await_room_for(&self, head: &Frame, wait: Wait) -> Result<()> {
         let core = self.core();
         let mut deadline = None;
         loop {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use pyo3::exceptions::{PyMemoryError, PyOSError};
+use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroxide::{Error, ErrorKind};
@@ -45,6 +45,22 @@ impl From<Failure> for PyErr {
 /// An error of the core as an exception.
 pub(crate) fn raise(error: Error) -> PyErr {
     Failure(error).into()
+}
+
+/// The error of a call that takes many, with how many it had taken before.
+pub(crate) fn told(py: Python<'_>, error: PyErr, sent: usize) -> PyErr {
+    let Ok(sent) = sent.into_pyobject(py);
+    say(py, &error, "sent", &sent.into_any());
+    error
+}
+
+/// Gives an exception an attribute; one that takes none goes without.
+pub(crate) fn say(py: Python<'_>, error: &PyErr, name: &str, what: &Bound<'_, PyAny>) {
+    if let Err(refused) = error.value(py).setattr(name, what)
+        && !refused.is_instance_of::<PyAttributeError>(py)
+    {
+        refused.write_unraisable(py, Some(error.value(py)));
+    }
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

@@ -42,6 +42,8 @@ mod _native {
     #[pymodule_export]
     use super::awaited::socket::AsyncSocket;
     #[pymodule_export]
+    use super::awaited::turn::turn_is_over;
+    #[pymodule_export]
     use super::awaited::watcher::Watcher;
     #[pymodule_export]
     use super::begun::LastPart;
@@ -69,6 +71,8 @@ mod _native {
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};
     #[pymodule_export]
     use super::socket::Socket;
+    #[pymodule_export]
+    use super::socket::each::Sending;
     #[pymodule_export]
     use super::socket::rows::{arrow_messages, arrow_rows};
 

@@ -1,5 +1,6 @@
 //! Sockets. The methods that move messages keep the GIL as long as they need not wait.
 
+pub(crate) mod each;
 pub(crate) mod recv;
 pub(crate) mod rows;
 mod send;
@@ -7,7 +8,7 @@ mod settings;
 mod stats;
 
 pub(crate) use recv::RCVTIMEO;
-pub(crate) use send::{SNDTIMEO, no_drafts};
+pub(crate) use send::{SNDTIMEO, is_there, no_drafts};
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

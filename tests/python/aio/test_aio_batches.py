@@ -1,6 +1,7 @@
 """Sockets of asyncio: many messages in one call, and calls that cost no turn of the loop."""
 
 import asyncio
+import itertools
 
 import pytest
 from loops import CountingSelector, readable, turns
@@ -210,5 +211,123 @@ def test_a_socket_that_never_waits_needs_no_descriptor(run, zmq, pipe):
             loop.add_reader = lambda *arguments: (added.append(arguments), add_reader(*arguments))
         assert await pull.recv() == b"x"
         assert not added
+
+    run(main())
+
+
+# ---- what is not there yet ----------------------------------------------------------
+
+
+@pytest.fixture
+def full(zmq, context):
+    """A PULL and a PUSH socket with room for 10 messages."""
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.rcvhwm = push.sndhwm = 5
+    pull.bind("inproc://full")
+    push.connect("inproc://full")
+    return pull, push
+
+
+def numbers(taken):
+    for number in itertools.count():
+        taken.append(number)
+        yield b"%d" % number
+
+
+def test_send_batch_takes_no_more_than_there_is_room_for(run, zmq, full):
+    pull, push = full
+
+    async def main():
+        taken = []
+        endless = numbers(taken)
+        assert await push.send_batch(endless, zmq.DONTWAIT) == len(taken) == 10
+        with pytest.raises(zmq.Again):
+            await push.send_batch(endless, zmq.DONTWAIT)
+        push.sndtimeo = 10
+        with pytest.raises(zmq.Again):
+            await push.send_batch(endless)
+        assert len(taken) == 10
+        assert await pull.recv() == b"0"
+        assert await pull.recv_batch() == [b"%d" % number for number in range(1, 10)]
+        assert await push.send_batch(endless) == len(taken) - 10 == 10
+
+    run(main())
+
+
+def test_a_cancelled_send_batch_loses_no_item(run, zmq, full):
+    pull, push = full
+
+    async def main():
+        taken, received = [], []
+        endless = numbers(taken)
+        for _ in range(10):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(push.send_batch(endless), 0.005)
+            received += await pull.recv_batch()
+        while len(received) < len(taken):
+            received += await pull.recv_batch()
+        assert received == [b"%d" % number for number in taken]
+
+    run(main())
+
+
+def test_an_endless_iterable_is_sent_as_it_goes_and_lets_others_run(run, zmq, sockets):
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=0)
+    push = sockets.connected(zmq.PUSH, pull, sndhwm=0)
+
+    async def main():
+        taken = []
+        sending = asyncio.ensure_future(push.send_batch(numbers(taken)))
+        received = [await pull.recv() for _ in range(1000)]
+        assert received == [b"%d" % number for number in range(1000)]
+        await asyncio.sleep(0.01)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        received += await pull.recv_batch(len(taken))
+        while len(received) < len(taken):
+            received += await pull.recv_batch(len(taken))
+        assert received[-1] == b"%d" % taken[-1]
+        # Who does not wait gets what was sent when others have to run.
+        before = len(taken)
+        assert await push.send_batch(numbers(taken), zmq.DONTWAIT) == len(taken) - before > 0
+
+    run(main())
+
+
+def test_an_iterable_may_use_the_socket(run, zmq, full):
+    pull, push = full
+
+    async def main():
+        own = []
+
+        def messages():
+            for number in range(100):
+                own.append(push.send(b"own"))
+                yield b"%d" % number
+
+        sending = push.send_batch(messages())
+        received = [await pull.recv() for _ in range(200)]
+        assert await sending == 100
+        await asyncio.gather(*own)
+        assert received.count(b"own") == 100
+        assert [body for body in received if body != b"own"] == [b"%d" % n for n in range(100)]
+
+    run(main())
+
+
+def test_an_iterable_that_raises(run, zmq, full):
+    pull, push = full
+
+    async def main():
+        def messages():
+            yield from (b"x" for _ in range(15))
+            raise LookupError("the end")
+
+        sending = push.send_batch(messages())
+        assert [await pull.recv() for _ in range(15)] == [b"x"] * 15
+        with pytest.raises(LookupError, match="the end") as caught:
+            await sending
+        assert caught.value.sent == 15
 
     run(main())

@@ -1,7 +1,9 @@
 """Sockets for gevent."""
 
 import gc
+import itertools
 import os
+import time
 
 import pytest
 from loops import subtree
@@ -410,3 +412,76 @@ def test_a_last_part_that_waits_brings_the_whole_message(zmq, sockets):
     gevent.joinall([waiting, behind], raise_error=True)
     assert pull.recv_multipart() == [b"head", b"neck", b"body"]
     assert pull.recv_multipart() == [b"behind"]
+
+
+@pytest.fixture
+def wide(zmq, sockets):
+    """A PULL and a PUSH socket without limits: what is sent is there at once."""
+    pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=0)
+    return pull, sockets.connected(zmq.PUSH, pull, sndhwm=0)
+
+
+@pytest.mark.parametrize("timeout", [None, -1, 1000])
+def test_a_poll_that_may_wait_lets_others_run(zmq, green, wide, timeout):
+    pull, push = wide
+    push.send(b"x")
+    poller = green.Poller()
+    poller.register(pull, zmq.POLLIN)
+    polls = (
+        lambda: pull.poll(timeout),
+        lambda: push.poll(timeout, zmq.POLLOUT),
+        lambda: poller.poll(timeout),
+    )
+    for poll in polls * 5:
+        run = []
+        gevent.spawn(run.append, True)
+        assert poll()
+        assert run
+
+
+@pytest.mark.zeroxide_only
+def test_calls_that_need_not_wait_let_others_run(zmq, wide):
+    pull, push = wide
+    calls = {
+        "recv": lambda: (push.send(b"x", zmq.DONTWAIT), pull.recv()),
+        "send": lambda: (push.send(b"x"), pull.recv(zmq.DONTWAIT)),
+        "batch": lambda: (push.send_batch([b"x"]), pull.recv_batch(timeout=0)),
+        "iterable": lambda: (push.send_batch(iter([b"x"])), pull.recv_batch(timeout=0)),
+    }
+    for call in calls.values():
+        run = []
+        gevent.spawn(run.append, True)
+        end = time.monotonic() + 5
+        while not run and time.monotonic() < end:
+            call()
+        assert run
+
+
+@pytest.mark.zeroxide_only
+def test_send_batch_takes_no_more_than_there_is_room_for(zmq, context):
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.rcvhwm = push.sndhwm = 5
+    pull.bind("inproc://full")
+    push.connect("inproc://full")
+    taken = []
+
+    def numbers():
+        for number in itertools.count():
+            taken.append(b"%d" % number)
+            yield taken[-1]
+
+    endless = numbers()
+    assert push.send_batch(endless, zmq.DONTWAIT) == len(taken) == 10
+    push.sndtimeo = 10
+    with pytest.raises(zmq.Again):
+        push.send_batch(endless)
+    assert len(taken) == 10
+    push.sndtimeo = -1
+    sending = gevent.spawn(push.send_batch, endless)
+    received = [pull.recv() for _ in range(1000)]
+    gevent.idle()
+    sending.kill()
+    while len(received) < len(taken):
+        received += pull.recv_batch()
+    assert received == taken
+    assert push.send_batch(b"x" for _ in range(5)) == 5

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use std::vec;
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyIterator, PyList};
 use zeroxide::{
     Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, SendError,
     Socket as CoreSocket, Wait, deferring_wakes,
@@ -16,6 +17,7 @@ use crate::begun::{self, Begun};
 use crate::buffer;
 use crate::error::raise;
 use crate::frame::Frame;
+use crate::socket::each::{Each, Stop};
 use crate::socket::recv::{bytes, item, unread, unread_parts};
 
 type Peer = Option<Arc<PeerInfo>>;
@@ -320,15 +322,39 @@ pub(crate) enum Outgoing {
     Parts(VecDeque<CoreFrame>, bool, Py<PyAny>),
     /// `send_batch`: the next message, those behind it, and how many went.
     Many(Option<Message>, vec::IntoIter<Message>, usize),
+    /// `send_batch` of what is not there yet.
+    Each(Each),
 }
 
+/// How an attempt to send went.
+pub(crate) enum Progress {
+    /// All is sent, and this is the result of the call.
+    Done(Py<PyAny>),
+    /// There is no room.
+    Waiting,
+    /// Others have their turn first.
+    Paused,
+}
+
+/// How long an iterable may keep the loop from turning.
+const LIMIT: Duration = Duration::from_millis(2);
+
 impl Outgoing {
-    /// Sends as much as is possible now; the result of the call once all is sent.
-    pub(crate) fn push(
-        &mut self,
-        py: Python<'_>,
-        core: &CoreSocket,
-    ) -> PyResult<Option<Py<PyAny>>> {
+    /// Sends as much as is possible now.
+    pub(crate) fn push(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<Progress> {
+        if let Outgoing::Each(each) = self {
+            return Ok(match each.send(py, core, Some(LIMIT))? {
+                Stop::Ended => Progress::Done(count_object(py, each.sent())?),
+                Stop::Full => Progress::Waiting,
+                Stop::Paused => Progress::Paused,
+            });
+        }
+        let sent = self.push_taken(py, core)?;
+        Ok(sent.map_or(Progress::Waiting, Progress::Done))
+    }
+
+    /// The same of what is there; the result of the call once all is sent.
+    fn push_taken(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<Option<Py<PyAny>>> {
         if let Outgoing::Parts(parts, false, result) = self
             && !core.is_sending_parts()
         {
@@ -384,12 +410,14 @@ impl Outgoing {
                     _ => Ok(Some(count_object(py, *sent)?)),
                 }
             }
+            Outgoing::Each(_) => Ok(None),
         }
     }
 
     /// The result of the call when its time is over; an error if nothing was sent at all.
     pub(crate) fn give_up(self, py: Python<'_>, core: &CoreSocket) -> PyResult<Py<PyAny>> {
         Err(begun::give_up(match self {
+            Outgoing::Each(each) => return count_object(py, each.so_far(py)?),
             Outgoing::Many(_, _, sent) if sent > 0 => return count_object(py, sent),
             Outgoing::Many(..) | Outgoing::Parts(_, true, _) => None,
             Outgoing::One(_, _, begun) => begun,
@@ -399,6 +427,14 @@ impl Outgoing {
                 gathered.then(|| Begun::of(core, &message)).flatten()
             }
         }))
+    }
+
+    /// What the garbage collector has to know of.
+    pub(crate) fn iterable(&self) -> Option<&Py<PyIterator>> {
+        match self {
+            Outgoing::Each(each) => Some(each.items()),
+            _ => None,
+        }
     }
 }
 

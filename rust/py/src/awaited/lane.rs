@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,75 +14,13 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Error, ErrorKind, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
+use zeroxide::{Error, ErrorKind, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
-use super::form::{Form, Kept, Outgoing, Patience};
+use super::form::{Form, Kept, Outgoing, Patience, Progress};
+use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
 use super::settling::{Raiser, Undo, cancel, fail, is_done, succeed};
 use crate::error::raise;
-
-/// How many calls wait, in all lanes of a socket.
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(super) receivers: AtomicUsize,
-    pub(super) senders: AtomicUsize,
-}
-
-/// A call that waits for a message.
-struct Receiver {
-    future: Py<PyAny>,
-    form: Form,
-    /// What makes the result of what was received, one after the other.
-    loads: Vec<Py<PyAny>>,
-    deadline: Option<Instant>,
-}
-
-/// A call that waits to send.
-struct Sender {
-    future: Py<PyAny>,
-    outgoing: Outgoing,
-    deadline: Option<Instant>,
-}
-
-/// A call that waits for events.
-struct Poll {
-    future: Py<PyAny>,
-    mask: i16,
-    deadline: Option<Instant>,
-}
-
-#[derive(Default)]
-struct Queues {
-    receivers: VecDeque<Receiver>,
-    senders: VecDeque<Sender>,
-    polls: Vec<Poll>,
-    /// The socket, which lives for as long as somebody waits.
-    holder: Option<Py<PyAny>>,
-    /// The next time to look for calls that waited long enough.
-    timer: Option<(Instant, Py<PyAny>)>,
-    /// The loop watches the descriptor.
-    joined: bool,
-    /// Somebody is at work on the queues, and whether there is more to do by now.
-    serving: bool,
-    again: bool,
-    /// How many calls were cancelled since the queues were searched for such.
-    cancelled: usize,
-    /// Futures of a program's own do not tell: at this length the queues are searched anyway.
-    sweep_at: usize,
-}
-
-impl Queues {
-    fn len(&self) -> usize {
-        self.receivers.len() + self.senders.len() + self.polls.len()
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        let receivers = self.receivers.iter().filter_map(|call| call.deadline);
-        let senders = self.senders.iter().filter_map(|call| call.deadline);
-        let polls = self.polls.iter().filter_map(|call| call.deadline);
-        receivers.chain(senders).chain(polls).min()
-    }
-}
 
 /// See the module text.
 #[pyclass(frozen, module = "zeroxide._native")]
@@ -97,6 +35,20 @@ pub(crate) struct Lane {
     other: Py<PyAny>,
     counts: Arc<Counts>,
     queues: Mutex<Queues>,
+}
+
+/// When a call is served that has joined.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    /// At once, if there is something for it.
+    Now,
+    /// When the loop has turned.
+    NextTurn,
+}
+
+/// What a socket is ready for, in the bits that Python knows it by.
+pub(super) fn events_of(ready: Events) -> i16 {
+    (if ready.readable { POLLIN } else { 0 }) | (if ready.writable { POLLOUT } else { 0 })
 }
 
 const SWEEP_MIN: usize = 64;
@@ -179,6 +131,7 @@ impl Lane {
         holder: &Bound<'py, PyAny>,
         form: Form,
         deadline: Option<Instant>,
+        start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
         let future = Lane::future(slf, lane.receiving.bind(slf.py()))?;
@@ -190,7 +143,15 @@ impl Lane {
         });
         lane.counts.receivers.fetch_add(1, Ordering::Relaxed);
         Lane::wait(slf, holder, deadline)?;
+        Lane::start(slf, start)?;
         Ok(future)
+    }
+
+    fn start(slf: &Bound<'_, Lane>, start: Start) -> PyResult<()> {
+        match start {
+            Start::Now => Lane::serve_aside(slf),
+            Start::NextTurn => Lane::serve_next_turn(slf),
+        }
     }
 
     /// Waits until everything is sent.
@@ -199,6 +160,7 @@ impl Lane {
         holder: &Bound<'py, PyAny>,
         outgoing: Outgoing,
         deadline: Option<Instant>,
+        start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
         let future = Lane::future(slf, lane.other.bind(slf.py()))?;
@@ -209,10 +171,11 @@ impl Lane {
         });
         lane.counts.senders.fetch_add(1, Ordering::Relaxed);
         Lane::wait(slf, holder, deadline)?;
+        Lane::start(slf, start)?;
         Ok(future)
     }
 
-    /// Waits for one of the events in `mask`.
+    /// Waits for one of the events in `mask`; the loop turns before the future is done, whatever there is.
     pub(super) fn poll<'py>(
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
@@ -227,6 +190,12 @@ impl Lane {
             deadline,
         });
         Lane::wait(slf, holder, deadline)?;
+        // In this order: what happens from now on is told.
+        let core = &lane.core;
+        let ready = slf.py().detach(|| core.readiness());
+        if ready.map_or(true, |ready| events_of(ready) & mask != 0) {
+            Lane::serve_next_turn(slf)?;
+        }
         Ok(future)
     }
 
@@ -275,7 +244,7 @@ impl Lane {
             Lane::wake_at(slf, deadline)?;
         }
         lane.watcher.watch();
-        Lane::serve_aside(slf)
+        Ok(())
     }
 
     /// Forgets calls that were cancelled.
@@ -351,17 +320,21 @@ impl Lane {
         }
         let open = loop {
             let open = lane.serve_all(py);
-            if !matches!(open, Ok(true)) || !mem::take(&mut lane.lock().again) {
+            let mut queues = lane.lock();
+            if !matches!(open, Ok(true)) || queues.paused || !mem::take(&mut queues.again) {
                 break open;
             }
         };
-        let left = {
+        let (left, paused) = {
             let mut queues = lane.lock();
             queues.serving = false;
             queues.again = false;
-            queues.len() > 0
+            (queues.len() > 0, mem::take(&mut queues.paused))
         };
         lane.rest_if_empty();
+        if paused && matches!(open, Ok(true)) {
+            return Lane::serve_next_turn(slf);
+        }
         match open {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -378,6 +351,21 @@ impl Lane {
                 Err(error)
             }
         }
+    }
+
+    /// Has the loop serve those that wait when it has turned.
+    fn serve_next_turn(slf: &Bound<'_, Lane>) -> PyResult<()> {
+        let (py, lane) = (slf.py(), slf.get());
+        if mem::replace(&mut lane.lock().called, true) {
+            return Ok(());
+        }
+        let on_turn = slf.getattr(intern!(py, "_on_turn"))?;
+        let event_loop = lane.event_loop.bind(py);
+        let called = event_loop.call_method1(intern!(py, "call_soon"), (on_turn,));
+        if called.is_err() {
+            lane.lock().called = false;
+        }
+        called.map(drop)
     }
 
     /// As [`serve`](Self::serve), for a caller whom an error does not concern: the loop raises it.
@@ -476,13 +464,22 @@ impl Lane {
                 continue;
             }
             match call.outgoing.push(py, &self.core) {
-                Ok(None) => {
+                Ok(Progress::Waiting) => {
                     self.lock().senders.push_front(call);
                     return Ok(true);
                 }
-                Ok(Some(result)) => {
+                Ok(Progress::Paused) => {
+                    let mut queues = self.lock();
+                    queues.senders.push_front(call);
+                    queues.paused = true;
+                    return Ok(true);
+                }
+                Ok(Progress::Done(result)) => {
                     self.count_off(0, 1);
-                    succeed(py, &call.future, result.into_bound(py))?;
+                    // The iterable may have run anything.
+                    if !is_done(py, &call.future) {
+                        succeed(py, &call.future, result.into_bound(py))?;
+                    }
                 }
                 Err(error) if self.core.is_closed() => {
                     self.lock().senders.push_front(call);
@@ -502,7 +499,7 @@ impl Lane {
             return Ok(true);
         }
         let ready = match py.detach(|| self.core.readiness()) {
-            Ok(ready) => i16::from(ready.readable) | i16::from(ready.writable) << 1,
+            Ok(ready) => events_of(ready),
             Err(_) if self.core.is_closed() => return Ok(false),
             Err(error) => {
                 let polls = mem::take(&mut self.lock().polls);
@@ -645,6 +642,12 @@ impl Lane {
         Lane::serve(slf)
     }
 
+    /// The loop has turned.
+    fn _on_turn(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.get().lock().called = false;
+        Lane::serve(slf)
+    }
+
     /// Some calls may have waited long enough.
     fn _on_timer(slf: &Bound<'_, Self>) -> PyResult<()> {
         let (py, lane) = (slf.py(), slf.get());
@@ -715,6 +718,9 @@ impl Lane {
         }
         for call in &queues.senders {
             visit.call(&call.future)?;
+            if let Some(iterable) = call.outgoing.iterable() {
+                visit.call(iterable)?;
+            }
         }
         for call in &queues.polls {
             visit.call(&call.future)?;

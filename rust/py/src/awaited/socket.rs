@@ -11,15 +11,20 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket};
 
-use super::form::{Form, Outgoing, Patience, send_now};
-use super::lane::{Counts, Lane};
+use super::form::{Form, Kept, Outgoing, Patience, Progress, send_now};
+use super::lane::{Lane, Start, events_of};
+use super::queues::Counts;
 use super::ready::{self, running_loop};
-use super::settling::is_done;
+use super::settling::{Undo, is_done};
+use super::turn;
 use crate::blocking::deadline_in;
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, raise};
+use crate::socket::each::Each;
 use crate::socket::recv::{bytes, unread, unread_parts};
-use crate::socket::{DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, millis, no_drafts, truth};
+use crate::socket::{
+    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, is_there, millis, no_drafts, truth,
+};
 
 /// A handle of a socket whose calls return futures. `python/zeroxide/_future.py` makes the class people use of it.
 #[pyclass(extends = Socket, subclass, frozen, module = "zeroxide._native")]
@@ -59,6 +64,45 @@ impl AsyncSocket {
         Ok(future)
     }
 
+    /// A result that was there at once, of a call that must not wait: it is there for who asks, but who awaits it lets
+    /// others have their turn if they have waited for long.
+    #[inline]
+    fn done_now<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if turn::is_over(slf.py()) {
+            return AsyncSocket::turning(slf, value, None);
+        }
+        AsyncSocket::done(slf, value)
+    }
+
+    #[cold]
+    fn turning<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+        undo: Option<Undo>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.call_method1(intern!(slf.py(), "_turning"), (value, undo))
+    }
+
+    /// The result of a call that has sent what it was to send.
+    #[inline]
+    fn sent<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+        flags: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if flags & DONTWAIT != 0 {
+            return AsyncSocket::done_now(slf, value);
+        }
+        if turn::is_over(slf.py()) {
+            // It is out, whatever becomes of the call.
+            return slf.call_method1(intern!(slf.py(), "_settled_next_turn"), (value,));
+        }
+        AsyncSocket::done(slf, value)
+    }
+
     /// A future that failed at once.
     #[cold]
     fn failed<'py>(slf: &Bound<'py, Self>, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
@@ -66,8 +110,18 @@ impl AsyncSocket {
         if !error.is_instance_of::<PyException>(py) {
             return Err(error);
         }
-        let future = slf.call_method0(intern!(py, "_Future"))?;
+        let over = turn::is_over(py);
+        let class = if over {
+            intern!(py, "_Receiving")
+        } else {
+            intern!(py, "_Future")
+        };
+        let future = slf.call_method0(class)?;
         future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?;
+        if over {
+            // A program's own futures need not have room for it.
+            let _ = future.setattr(intern!(py, "_turns"), true);
+        }
         Ok(future)
     }
 
@@ -159,6 +213,18 @@ impl AsyncSocket {
         flags: i32,
         timeout: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let over = turn::is_over(slf.py());
+        AsyncSocket::receive_if(slf, form, flags, timeout, over)
+    }
+
+    /// Receives; if the turn is over, who may wait waits for the next one.
+    fn receive_if<'py>(
+        slf: &Bound<'py, Self>,
+        form: Form,
+        flags: i32,
+        timeout: Option<i64>,
+        over: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let core = AsyncSocket::base(slf).core()?;
         // Whoever waits is first.
@@ -172,14 +238,35 @@ impl AsyncSocket {
             } else {
                 Patience::None
             };
-            match form.take(py, core, patience, None) {
-                Ok(Some(value)) => return AsyncSocket::done(slf, value),
-                Ok(None) => {}
-                // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
-                Err(error) if flags & DONTWAIT == 0 && core.readiness().is_err() => {
-                    return Err(error);
+            let quick = this.quick.load(Ordering::Relaxed);
+            if over && !impatient && !quick {
+                // A program's own futures could not give it back.
+                return AsyncSocket::receive_next_turn(slf, core, form, timeout);
+            }
+            let mut kept = (over && quick).then(Kept::new);
+            match form.take(py, core, patience, kept.as_mut()) {
+                Ok(Some(value)) => {
+                    let Some(kept) = kept else {
+                        return AsyncSocket::done(slf, value);
+                    };
+                    let undo = Undo::new(core, kept);
+                    if impatient {
+                        return AsyncSocket::turning(slf, value, Some(undo));
+                    }
+                    let settled = intern!(py, "_settled_next_turn");
+                    return slf.call_method1(settled, (value, undo));
                 }
-                Err(error) => return AsyncSocket::failed(slf, error),
+                Ok(None) => {}
+                Err(error) => {
+                    if let Some(kept) = kept {
+                        kept.give_back(core);
+                    }
+                    // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
+                    if flags & DONTWAIT == 0 && core.readiness().is_err() {
+                        return Err(error);
+                    }
+                    return AsyncSocket::failed(slf, error);
+                }
             }
         }
         AsyncSocket::wait_to_receive(slf, core, form, flags, timeout)
@@ -197,7 +284,25 @@ impl AsyncSocket {
             return AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again)));
         }
         let deadline = AsyncSocket::deadline(core, timeout, RCVTIMEO)?;
-        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, deadline)
+        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, deadline, Start::Now)
+    }
+
+    /// Leaves what is there where it is until others have had their turn.
+    #[cold]
+    fn receive_next_turn<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        form: Form,
+        timeout: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let deadline = AsyncSocket::deadline(core, timeout, RCVTIMEO)?;
+        Lane::receive(
+            &AsyncSocket::lane(slf)?,
+            slf,
+            form,
+            deadline,
+            Start::NextTurn,
+        )
     }
 
     fn deadline(core: &CoreSocket, timeout: Option<i64>, option: i32) -> PyResult<Option<Instant>> {
@@ -219,7 +324,7 @@ impl AsyncSocket {
         result: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match send_now(slf.py(), core, message) {
-            Ok(None) => AsyncSocket::done(slf, result),
+            Ok(None) => AsyncSocket::sent(slf, result, flags),
             Ok(Some(message)) => {
                 let outgoing = Outgoing::One(Some(message), result.unbind(), None);
                 AsyncSocket::wait_to_send(slf, core, outgoing, flags)
@@ -237,12 +342,29 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         if flags & DONTWAIT != 0 {
             return match outgoing.give_up(slf.py(), core) {
-                Ok(sent) => AsyncSocket::done(slf, sent.into_bound(slf.py())),
+                Ok(sent) => AsyncSocket::done_now(slf, sent.into_bound(slf.py())),
                 Err(error) => AsyncSocket::failed(slf, error),
             };
         }
         let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;
-        Lane::send(&AsyncSocket::lane(slf)?, slf, outgoing, deadline)
+        Lane::send(
+            &AsyncSocket::lane(slf)?,
+            slf,
+            outgoing,
+            deadline,
+            Start::Now,
+        )
+    }
+
+    /// Goes on sending when others have had their turn.
+    fn send_next_turn<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        outgoing: Outgoing,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;
+        let lane = AsyncSocket::lane(slf)?;
+        Lane::send(&lane, slf, outgoing, deadline, Start::NextTurn)
     }
 
     /// Sends parts, or waits until they can be sent, as whoever waits is first.
@@ -257,9 +379,9 @@ impl AsyncSocket {
             AsyncSocket::serve_others(slf)?;
         }
         if senders.load(Ordering::Relaxed) == 0
-            && let Some(result) = outgoing.push(py, core)?
+            && let Progress::Done(result) = outgoing.push(py, core)?
         {
-            return AsyncSocket::done(slf, result.into_bound(py));
+            return AsyncSocket::sent(slf, result.into_bound(py), flags);
         }
         AsyncSocket::wait_to_send(slf, core, outgoing, flags)
     }
@@ -320,19 +442,28 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let (base, core) = AsyncSocket::opened(slf)?;
-        let mut messages = base.take_messages(py, messages)?.into_iter();
-        let first = messages.next();
-        if first.is_none() {
-            return AsyncSocket::done(slf, 0usize.into_pyobject(py)?.into_any());
-        }
-        let mut outgoing = Outgoing::Many(first, messages, 0);
+        let mut outgoing = if is_there(messages) {
+            let mut messages = base.take_messages(py, messages)?.into_iter();
+            let Some(first) = messages.next() else {
+                return AsyncSocket::sent(slf, 0usize.into_pyobject(py)?.into_any(), flags);
+            };
+            Outgoing::Many(Some(first), messages, 0)
+        } else {
+            Outgoing::Each(Each::new(messages)?)
+        };
         if flags & DONTWAIT != 0 && this.counts.senders.load(Ordering::Relaxed) > 0 {
             AsyncSocket::serve_others(slf)?;
         }
-        if this.counts.senders.load(Ordering::Relaxed) == 0
-            && let Some(sent) = outgoing.push(py, core)?
-        {
-            return AsyncSocket::done(slf, sent.into_bound(py));
+        if this.counts.senders.load(Ordering::Relaxed) == 0 {
+            match outgoing.push(py, core)? {
+                Progress::Done(sent) => {
+                    return AsyncSocket::sent(slf, sent.into_bound(py), flags);
+                }
+                Progress::Paused if flags & DONTWAIT == 0 => {
+                    return AsyncSocket::send_next_turn(slf, core, outgoing);
+                }
+                Progress::Paused | Progress::Waiting => {}
+            }
         }
         AsyncSocket::wait_to_send(slf, core, outgoing, flags)
     }
@@ -384,6 +515,9 @@ impl AsyncSocket {
         if copy && this.counts.receivers.load(Ordering::Relaxed) == 0 {
             reclaim();
             let core = AsyncSocket::base(slf).core()?;
+            if turn::is_over(slf.py()) {
+                return AsyncSocket::receive_if(slf, form, flags, None, true);
+            }
             if let Some((frame, peer)) = core.next_part() {
                 return match bytes(slf.py(), &frame) {
                     Ok(part) => AsyncSocket::done(slf, part),
@@ -535,12 +669,12 @@ impl AsyncSocket {
         }
         let core = base.core()?;
         let ready = match py.detach(|| core.readiness()) {
-            Ok(ready) => (i16::from(ready.readable) | i16::from(ready.writable) << 1) & flags,
+            Ok(ready) => events_of(ready) & flags,
             Err(error) => return AsyncSocket::failed(slf, raise(error)),
         };
         let millis = millis(timeout);
-        if ready != 0 || millis == 0 {
-            return AsyncSocket::done(slf, ready.into_pyobject(py)?.into_any());
+        if millis == 0 {
+            return AsyncSocket::done_now(slf, ready.into_pyobject(py)?.into_any());
         }
         Lane::poll(&AsyncSocket::lane(slf)?, slf, flags, deadline_in(millis))
     }

@@ -21,6 +21,8 @@ use super::{Own, deadline, of_failure, security, span, wait};
 use crate::arrow;
 use crate::buffer::reclaim;
 use crate::counters::fill;
+use crate::error::{say, told};
+use crate::socket::is_there;
 
 /// So many rows of a table are copied at once.
 const TABLE_ROWS: usize = 1 << 16;
@@ -55,6 +57,46 @@ impl<'a> Extras<'a> {
         })
     }
 
+    /// The value of a row given as a dict, and the rest; what it does not say is as `common` has it.
+    fn merged<'py>(
+        row: &Bound<'py, PyDict>,
+        common: &Extras<'_>,
+    ) -> PyResult<(Bound<'py, PyAny>, Extras<'static>)> {
+        let py = row.py();
+        let given = |name| PyResult::Ok(row.get_item(name)?.filter(|item| !item.is_none()));
+        let known = ["value", "key", "topic", "headers", "timestamp"];
+        for name in row.keys() {
+            if !known.iter().any(|known| name.eq(*known).unwrap_or(false)) {
+                return Err(PyValueError::new_err(format!(
+                    "a row has value, key, topic, headers and timestamp, not {}",
+                    name.repr()?
+                )));
+            }
+        }
+        let value = given(intern!(py, "value"))?
+            .ok_or_else(|| PyValueError::new_err("a row without a value"))?;
+        let (key, topic) = (given(intern!(py, "key"))?, given(intern!(py, "topic"))?);
+        let (list, time) = (
+            given(intern!(py, "headers"))?,
+            given(intern!(py, "timestamp"))?,
+        );
+        let own = Extras::new(key.as_ref(), topic.as_ref(), list.as_ref(), time.as_ref())?;
+        let merged = Extras {
+            key: own.key.or_else(|| common.key.clone()).map(owned),
+            topic: own.topic.or_else(|| common.topic.clone()).map(owned),
+            headers: if list.is_some() {
+                own.headers
+            } else {
+                common.headers.clone()
+            }
+            .into_iter()
+            .map(|(name, value)| (name, owned(value)))
+            .collect(),
+            timestamp: own.timestamp.or(common.timestamp),
+        };
+        Ok((value, merged))
+    }
+
     fn topic(&self) -> PyResult<Option<&str>> {
         let text = self.topic.as_ref().map(|topic| std::str::from_utf8(topic));
         text.transpose()
@@ -77,6 +119,10 @@ impl<'a> Extras<'a> {
             frames: None,
         }))
     }
+}
+
+fn owned(bytes: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
+    Cow::Owned(bytes.into_owned())
 }
 
 impl Producer {
@@ -230,24 +276,29 @@ impl Producer {
                 "send_batch takes many values; send takes one",
             ));
         }
-        let mut count = 0;
-        // Batches of its own, as long as all rows have the same of everything but their values.
-        let mut run = Run::new(&common)?;
-        for item in values.try_iter()? {
-            let item = item?;
-            if let Ok(row) = item.cast::<PyDict>() {
-                self.push_run(py, core, &mut run)?;
-                self.push_dict(py, core, row, &common)?;
-            } else {
-                run.push(&octets(&item)?)?;
-                if core.is_full_batch(run.builder.rows(), run.builder.size()) {
-                    self.push_run(py, core, &mut run)?;
-                }
-            }
-            count += 1;
+        if !is_there(values) {
+            return self.send_each(py, core, values, &common);
         }
-        self.push_run(py, core, &mut run)?;
-        Ok(count)
+        let mut taken = 0;
+        match self.send_rows(py, core, values, &common, &mut taken) {
+            Ok(()) => Ok(taken),
+            Err(error) => Err(told(py, error, taken)),
+        }
+    }
+
+    /// Takes one of many rows if there is room for it; whether there was.
+    #[pyo3(signature = (row, key=None, topic=None, headers=None, timestamp=None))]
+    fn _try_take(
+        &self,
+        row: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        headers: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let core = self.core()?;
+        let common = Extras::new(key, topic, headers, timestamp)?;
+        self.try_take(core, row, &common)
     }
 
     /// Takes the rows of a table; waits while there is no room for them. Returns how many there were.
@@ -439,8 +490,14 @@ impl<'a> Run<'a> {
 }
 
 impl Producer {
-    /// Hands a run over and waits until there is room for it.
-    fn push_run(&self, py: Python<'_>, core: &CoreProducer, run: &mut Run<'_>) -> PyResult<()> {
+    /// Hands a run over, waits until there is room for it, and counts its rows.
+    fn push_run(
+        &self,
+        py: Python<'_>,
+        core: &CoreProducer,
+        run: &mut Run<'_>,
+        taken: &mut usize,
+    ) -> PyResult<()> {
         if run.builder.is_empty() {
             return Ok(());
         }
@@ -448,8 +505,10 @@ impl Producer {
         if batch.rows() < SHORT_RUN && !core.is_full_batch(batch.rows(), batch.size()) {
             let mut at = 0;
             loop {
-                let taken = core.push_rows(&batch, at);
-                at += taken.map_err(|failure| of_failure(&failure))?;
+                let pushed = core.push_rows(&batch, at);
+                let pushed = pushed.map_err(|failure| of_failure(&failure))?;
+                at += pushed;
+                *taken += pushed;
                 if at == batch.rows() {
                     return Ok(());
                 }
@@ -459,15 +518,93 @@ impl Producer {
         let (rows, bytes) = (batch.rows() as u64, encoded(&batch));
         let key = run.common.key.as_deref();
         loop {
-            let taken = core.push_encoded(rows, bytes.clone(), key);
-            if taken.map_err(|failure| of_failure(&failure))? {
+            let pushed = core.push_encoded(rows, bytes.clone(), key);
+            if pushed.map_err(|failure| of_failure(&failure))? {
+                *taken += batch.rows();
                 return Ok(());
             }
             self.wait_room(py, core)?;
         }
     }
 
-    /// Takes a row given as a dict; what it does not say is as `common` has it.
+    /// Takes the rows of a list or tuple, and counts them.
+    fn send_rows(
+        &self,
+        py: Python<'_>,
+        core: &CoreProducer,
+        rows: &Bound<'_, PyAny>,
+        common: &Extras<'_>,
+        taken: &mut usize,
+    ) -> PyResult<()> {
+        // Batches of its own, as long as all rows have the same of everything but their values.
+        let mut run = Run::new(common)?;
+        for item in rows.try_iter()? {
+            let item = item?;
+            if let Ok(row) = item.cast::<PyDict>() {
+                self.push_run(py, core, &mut run, taken)?;
+                self.push_dict(py, core, row, common)?;
+                *taken += 1;
+                continue;
+            }
+            if let Err(error) = octets(&item).and_then(|value| run.push(&value)) {
+                self.push_run(py, core, &mut run, taken)?;
+                return Err(error);
+            }
+            if core.is_full_batch(run.builder.rows(), run.builder.size()) {
+                self.push_run(py, core, &mut run, taken)?;
+            }
+        }
+        self.push_run(py, core, &mut run, taken)
+    }
+
+    /// Takes what an iterable gives, each row before the next is asked for: that may take long, and never end.
+    fn send_each(
+        &self,
+        py: Python<'_>,
+        core: &CoreProducer,
+        rows: &Bound<'_, PyAny>,
+        common: &Extras<'_>,
+    ) -> PyResult<usize> {
+        let mut count = 0;
+        for row in rows.try_iter()? {
+            let row = row.map_err(|error| told(py, error, count))?;
+            let taken = loop {
+                match self.try_take(core, &row, common) {
+                    Ok(true) => break Ok(()),
+                    Ok(false) => {}
+                    Err(error) => break Err(error),
+                }
+                if let Err(error) = self.wait_room(py, core) {
+                    break Err(error);
+                }
+            };
+            taken.map_err(|error| {
+                say(py, &error, "unsent", &row);
+                told(py, error, count)
+            })?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Takes a value, or a row given as a dict, if there is room for it.
+    fn try_take(
+        &self,
+        core: &CoreProducer,
+        row: &Bound<'_, PyAny>,
+        common: &Extras<'_>,
+    ) -> PyResult<bool> {
+        let taken = match row.cast::<PyDict>() {
+            Ok(row) => {
+                let (value, extras) = Extras::merged(row, common)?;
+                extras.with(&octets(&value)?, |row| core.push(row))?
+            }
+            Err(_) => common.with(&octets(row)?, |row| core.push(row))?,
+        };
+        Ok(taken.map_err(|failure| of_failure(&failure))?.is_some())
+    }
+
+    /// Takes a row given as a dict; waits while there is no room for it.
     fn push_dict(
         &self,
         py: Python<'_>,
@@ -475,37 +612,10 @@ impl Producer {
         row: &Bound<'_, PyDict>,
         common: &Extras<'_>,
     ) -> PyResult<()> {
-        let given = |name| PyResult::Ok(row.get_item(name)?.filter(|item| !item.is_none()));
-        let known = ["value", "key", "topic", "headers", "timestamp"];
-        for name in row.keys() {
-            if !known.iter().any(|known| name.eq(*known).unwrap_or(false)) {
-                return Err(PyValueError::new_err(format!(
-                    "a row has value, key, topic, headers and timestamp, not {}",
-                    name.repr()?
-                )));
-            }
-        }
-        let value = given(intern!(py, "value"))?
-            .ok_or_else(|| PyValueError::new_err("a row without a value"))?;
-        let (key, topic) = (given(intern!(py, "key"))?, given(intern!(py, "topic"))?);
-        let (list, time) = (
-            given(intern!(py, "headers"))?,
-            given(intern!(py, "timestamp"))?,
-        );
-        let own = Extras::new(key.as_ref(), topic.as_ref(), list.as_ref(), time.as_ref())?;
-        let merged = Extras {
-            key: own.key.or_else(|| common.key.clone()),
-            topic: own.topic.or_else(|| common.topic.clone()),
-            headers: if list.is_some() {
-                own.headers
-            } else {
-                common.headers.clone()
-            },
-            timestamp: own.timestamp.or(common.timestamp),
-        };
+        let (value, extras) = Extras::merged(row, common)?;
         let value = octets(&value)?;
         loop {
-            let taken = merged.with(&value, |row| core.push(row))?;
+            let taken = extras.with(&value, |row| core.push(row))?;
             if taken.map_err(|failure| of_failure(&failure))?.is_some() {
                 return Ok(());
             }

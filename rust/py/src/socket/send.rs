@@ -7,9 +7,10 @@ use zeroxide::{
     Attempt, Error, ErrorKind, Frame as CoreFrame, Message, SendError, Wait, deferring_wakes,
 };
 
+use super::each::{Each, Stop};
 use super::{DONTWAIT, SNDMORE, Socket, deadline_of};
 use crate::begun::{self, Begun, LastPart};
-use crate::blocking::{self, Step};
+use crate::blocking::{self, Step, retry};
 use crate::buffer::{self, reclaim};
 use crate::error::raise;
 use crate::frame::{Frame, tracker_for};
@@ -120,7 +121,7 @@ impl Socket {
             Err(_) => messages.clone(),
         };
         for message in all.try_iter()? {
-            batch.push(self.take_message(py, &message?)?);
+            batch.push(message_of(py, &message?)?);
         }
         Ok(batch)
     }
@@ -132,6 +133,9 @@ impl Socket {
         flags: i32,
     ) -> PyResult<usize> {
         reclaim();
+        if !is_there(messages) {
+            return self.send_each(py, Each::new(messages)?, flags);
+        }
         let Some(bodies) = plain(messages) else {
             let batch = self.take_messages(py, messages)?;
             return self.send_messages(py, batch, flags);
@@ -148,6 +152,36 @@ impl Socket {
             (sent, Some(failed)) => {
                 let rest: Vec<Message> = messages.collect();
                 self.send_rest(py, sent, failed, rest, flags)
+            }
+        }
+    }
+
+    /// Sends what an iterable gives. Who waits for ever takes an item before there is room for it: only so it learns that
+    /// there is none left to wait for. Who does not has to leave it where it is.
+    fn send_each(&self, py: Python<'_>, mut each: Each, flags: i32) -> PyResult<usize> {
+        let core = self.core()?;
+        loop {
+            if each.send(py, core, None)? == Stop::Ended {
+                return Ok(each.sent());
+            }
+            if flags & DONTWAIT != 0 {
+                return each.so_far(py);
+            }
+            let deadline = deadline_of(core, SNDTIMEO)?;
+            if deadline.is_none() && !each.has_left() && !each.take(py)? {
+                return Ok(each.sent());
+            }
+            if each.has_left() {
+                each.send_left_by(py, |message| self.send_whole(py, message, flags))?;
+                continue;
+            }
+            let room = blocking::wait(py, deadline, |until| {
+                retry(core.await_room(until.map_or(Wait::Forever, Wait::Until)))
+            });
+            match room {
+                Ok(()) => {}
+                Err(error) if is_again(py, &error) => return each.so_far(py),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -350,25 +384,34 @@ impl Socket {
         };
         Ok((lent.frame, tracker))
     }
+}
 
-    fn take_message(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Message> {
-        if !message.is_instance_of::<PyList>() && !message.is_instance_of::<PyTuple>() {
-            return Ok(Message::single(self.take(py, message, true, false)?.0));
-        }
-        let mut frames = Vec::with_capacity(message.len()?);
-        for (index, part) in message.try_iter()?.enumerate() {
-            let part = part?;
-            frames.push(
-                self.take(py, &part, true, false)
-                    .map_err(|error| in_part(py, index, &part, error))?
-                    .0,
-            );
-        }
-        if frames.is_empty() {
-            return Err(PyValueError::new_err("a message has at least one part"));
-        }
-        Ok(Message::from_frames(frames))
+/// A message of a batch.
+pub(crate) fn message_of(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Message> {
+    if !is_there(message) {
+        return Ok(Message::single(part_of(message)?));
     }
+    let mut frames = Vec::with_capacity(message.len()?);
+    for (index, part) in message.try_iter()?.enumerate() {
+        let part = part?;
+        frames.push(part_of(&part).map_err(|error| in_part(py, index, &part, error))?);
+    }
+    if frames.is_empty() {
+        return Err(PyValueError::new_err("a message has at least one part"));
+    }
+    Ok(Message::from_frames(frames))
+}
+
+fn part_of(data: &Bound<'_, PyAny>) -> PyResult<CoreFrame> {
+    match data.cast::<Frame>() {
+        Ok(frame) => frame.get().body(),
+        Err(_) => buffer::copied(data),
+    }
+}
+
+/// Whether all of it is there already, and looking takes nothing away.
+pub(crate) fn is_there(messages: &Bound<'_, PyAny>) -> bool {
+    messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>()
 }
 
 /// What is in the list, if that is nothing but `bytes`: a list may change while it is sent, with or without a GIL.

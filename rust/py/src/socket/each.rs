@@ -1,0 +1,251 @@
+//! Sending what an iterable gives, one item after the other.
+//!
+//! An iterable may give items for ever, take long over each, or use the socket itself. So each item is sent before the next
+//! is asked for, and none is asked for while there is no room: what was taken was sent. Where room depends on the message,
+//! as with ROUTER_MANDATORY, or another thread takes it, an item can be left over; the error then says which.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::PyIterator;
+use pyo3::{PyTraverseError, intern};
+use zeroxide::{Error, ErrorKind, Message, Socket as CoreSocket, Wait};
+
+use super::Socket;
+use super::send::message_of;
+use crate::awaited::form::send_now;
+use crate::buffer::reclaim;
+use crate::error::{raise, say, told};
+
+/// How far sending came.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Stop {
+    /// There are no more items.
+    Ended,
+    /// There is no room for the next message.
+    Full,
+    /// It took as long as it may.
+    Paused,
+}
+
+/// An iterable on its way.
+pub(crate) struct Each {
+    items: Py<PyIterator>,
+    /// A message that was taken and has to wait, and the item that it was.
+    left: Option<(Message, Py<PyAny>)>,
+    sent: usize,
+}
+
+impl Each {
+    pub(crate) fn new(messages: &Bound<'_, PyAny>) -> PyResult<Each> {
+        Ok(Each {
+            items: messages.try_iter()?.unbind(),
+            left: None,
+            sent: 0,
+        })
+    }
+
+    pub(crate) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    pub(crate) fn items(&self) -> &Py<PyIterator> {
+        &self.items
+    }
+
+    /// Sends as long as there are items and room for them, or `limit` is over.
+    pub(crate) fn send(
+        &mut self,
+        py: Python<'_>,
+        core: &CoreSocket,
+        limit: Option<Duration>,
+    ) -> PyResult<Stop> {
+        let start = Instant::now();
+        loop {
+            if self.left.is_none() {
+                match core.await_room(Wait::Dont) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::Again => {
+                        return Ok(if self.is_known_to_end(py) {
+                            Stop::Ended
+                        } else {
+                            Stop::Full
+                        });
+                    }
+                    Err(_) if self.sent > 0 => return Ok(Stop::Ended),
+                    Err(error) => return Err(raise(error)),
+                }
+                if !self.take(py)? {
+                    return Ok(Stop::Ended);
+                }
+            }
+            if !self.send_left(py, core)? {
+                return Ok(Stop::Full);
+            }
+            if limit.is_some_and(|limit| start.elapsed() > limit) {
+                return Ok(Stop::Paused);
+            }
+        }
+    }
+
+    /// Takes the next item, whether or not there is room; false = there are no more.
+    pub(crate) fn take(&mut self, py: Python<'_>) -> PyResult<bool> {
+        let Some(item) = self.items.bind(py).clone().next() else {
+            return Ok(false);
+        };
+        let item = item.map_err(|error| told(py, error, self.sent))?;
+        match message_of(py, &item) {
+            Ok(message) => {
+                self.left = Some((message, item.unbind()));
+                Ok(true)
+            }
+            Err(error) => {
+                let error = told(py, error, self.sent);
+                say(py, &error, "unsent", &item);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends what was taken; false = it has to wait.
+    fn send_left(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<bool> {
+        let Some((message, item)) = self.left.take() else {
+            return Ok(true);
+        };
+        match send_now(py, core, message) {
+            Ok(None) => {
+                self.sent += 1;
+                Ok(true)
+            }
+            Ok(Some(message)) => {
+                self.left = Some((message, item));
+                Ok(false)
+            }
+            Err(error) => {
+                say(py, &error, "unsent", item.bind(py));
+                Err(told(py, error, self.sent))
+            }
+        }
+    }
+
+    /// Sends what was taken with `send`, which may wait.
+    pub(crate) fn send_left_by(
+        &mut self,
+        py: Python<'_>,
+        send: impl FnOnce(Message) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let Some((message, item)) = self.left.take() else {
+            return Ok(());
+        };
+        match send(message) {
+            Ok(()) => {
+                self.sent += 1;
+                Ok(())
+            }
+            Err(error) => {
+                say(py, &error, "unsent", item.bind(py));
+                Err(told(py, error, self.sent))
+            }
+        }
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// What a call returns whose time is over: how many went, unless none did or an item would get lost.
+    pub(crate) fn so_far(&self, py: Python<'_>) -> PyResult<usize> {
+        if self.sent > 0 && self.left.is_none() {
+            return Ok(self.sent);
+        }
+        let error = told(py, raise(Error::new(ErrorKind::Again)), self.sent);
+        if let Some((_, item)) = &self.left {
+            say(py, &error, "unsent", item.bind(py));
+        }
+        Err(error)
+    }
+
+    /// Whether the iterable says itself that nothing is left: a generator does not.
+    fn is_known_to_end(&self, py: Python<'_>) -> bool {
+        let items = self.items.bind(py);
+        let hint = items.call_method0(intern!(py, "__length_hint__"));
+        hint.is_ok_and(|hint| hint.extract::<usize>().is_ok_and(|left| left == 0))
+    }
+}
+
+/// An iterable on its way, for who waits by other means than this module's.
+#[pyclass(frozen, module = "zeroxide._native")]
+pub(crate) struct Sending {
+    socket: Py<Socket>,
+    each: Mutex<Option<Each>>,
+}
+
+#[pymethods]
+impl Sending {
+    #[new]
+    fn new(socket: Py<Socket>, messages: &Bound<'_, PyAny>) -> PyResult<Sending> {
+        Ok(Sending {
+            socket,
+            each: Mutex::new(Some(Each::new(messages)?)),
+        })
+    }
+
+    /// Sends as long as there is room, and no longer than `limit` ms; whether all is sent. Raises `Again` if nothing could
+    /// be sent.
+    #[pyo3(signature = (limit=None))]
+    fn send(&self, py: Python<'_>, limit: Option<f64>) -> PyResult<bool> {
+        reclaim();
+        let core = self.socket.get().core()?;
+        let mut each = self.take()?;
+        let before = each.sent();
+        let limit = limit.and_then(|limit| Duration::try_from_secs_f64(limit / 1e3).ok());
+        let stop = each.send(py, core, limit);
+        let stuck = each.sent() == before;
+        self.put(each);
+        match stop? {
+            Stop::Ended => Ok(true),
+            Stop::Full if stuck => Err(raise(Error::new(ErrorKind::Again))),
+            Stop::Full | Stop::Paused => Ok(false),
+        }
+    }
+
+    /// How many were sent, once no more are to be; raises `Again` if none were or an item is left over.
+    fn so_far(&self, py: Python<'_>) -> PyResult<usize> {
+        let each = self.take()?;
+        let sent = each.so_far(py);
+        self.put(each);
+        sent
+    }
+
+    /// How many were sent.
+    #[getter]
+    fn sent(&self) -> PyResult<usize> {
+        let each = self.take()?;
+        let sent = each.sent();
+        self.put(each);
+        Ok(sent)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.each.try_lock().as_deref() {
+            Ok(Some(each)) => visit.call(each.items()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Sending {
+    /// Not under a lock: the iterable may run anything.
+    fn take(&self) -> PyResult<Each> {
+        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = || PyValueError::new_err("the iterable sends itself");
+        each.take().ok_or_else(busy)
+    }
+
+    fn put(&self, each: Each) {
+        *self.each.lock().unwrap_or_else(PoisonError::into_inner) = Some(each);
+    }
+}
