@@ -81,7 +81,7 @@ const PYTHON: &[&[&str]] = &[
     &["_native", "_typing", "_closing"],
     &["constants", "version"],
     &["error"],
-    &["frame", "options", "stopwatch", "typed", "_plaintext"],
+    &["frame", "options", "stopwatch", "typed", "_cautions"],
     &["tracker", "events", "as_zmq"],
     &["pickles", "_both"],
     &["socket"],

@@ -160,19 +160,21 @@ fn who_connected_first_hears_of_a_bind_that_does_not_fit() {
         let seen = monitor.wait_for(EventKind::HandshakeFailedProtocol);
         assert_eq!((seen.value, seen.endpoint), (0x1000_0018, endpoint.clone()));
     }
-    assert_eq!(
-        push.send("nobody".into(), Wait::Dont)
-            .unwrap_err()
-            .error
-            .kind(),
-        ErrorKind::Again
-    );
-    assert_eq!(push.dropped(DropReason::PeerGone), 1);
+    push.put("still waiting");
     let late = socket(&context, SocketType::Push);
     assert_eq!(
         late.connect(&endpoint).unwrap_err().kind(),
         ErrorKind::IncompatibleProtocol
     );
+
+    // What was sent waits for a peer that it can be sent to.
+    publisher.unbind(&endpoint).unwrap();
+    let pull = socket(&context, SocketType::Pull);
+    pull.bind(&endpoint).unwrap();
+    assert_eq!(pull.take(), "to whom?");
+    assert_eq!(pull.take(), "still waiting");
+    push.put("and now");
+    assert_eq!(pull.take(), "and now");
 }
 
 #[test]

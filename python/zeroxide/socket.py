@@ -28,7 +28,7 @@ from typing import (
 )
 
 from . import _native, pickles, typed
-from ._plaintext import warn_if_readable
+from ._cautions import warn_of_security
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
@@ -221,13 +221,13 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
                     f" (a path has at most {IPC_PATH_MAX_LEN} bytes: zmq.IPC_PATH_MAX_LEN)"
                 )
             raise
-        warn_if_readable(self, endpoint)
+        warn_of_security(self, endpoint)
         return _Attachment(self, "bind", endpoint)
 
     def connect(self, addr: str | bytes) -> _Attachment[Self]:  # type: ignore[override]
         """Connects to `addr` now or later; as a ``with`` block, until its end."""
         endpoint = super().connect(addr)
-        warn_if_readable(self, endpoint)
+        warn_of_security(self, endpoint)
         return _Attachment(self, "connect", endpoint)
 
     def bind_to_random_port(

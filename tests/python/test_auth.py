@@ -49,6 +49,7 @@ def test_certificates_are_made_and_read(zmq, auth, directory):
 
 
 @pytest.mark.parametrize(("writer", "reader"), [("zmq", "zeroxide"), ("zeroxide", "zmq")])
+@pytest.mark.filterwarnings("ignore:every user of this machine can read:RuntimeWarning")
 @pytest.mark.zeroxide_only
 def test_files_are_interchangeable(directory, writer, reader):
     writer, reader = (importlib.import_module(f"{name}.auth") for name in (writer, reader))

@@ -87,3 +87,8 @@ def test_checks_for_those_who_call_c(zmq):
     assert error._check_version((4, 0)) is None
     with pytest.raises(zmq.ZMQVersionError, match=r"It.*9"):
         error._check_version((9,), "It")
+
+
+def test_drafts_are_named(zmq, context):
+    with pytest.raises(zmq.ZMQError, match=r"SERVER \(12\) is a draft socket type"):
+        context.socket(zmq.SERVER)

@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Any
 
 from .. import Context
+from .. import asyncio as _zmq_asyncio  # noqa: F401  (programs use zmq.asyncio after this, as with pyzmq)
 from ..constants import ENOTSOCK, ETERM
 from ..error import ZMQError
 from .base import Authenticator

@@ -380,6 +380,17 @@ impl Registry {
         Ok(waiting)
     }
 
+    /// Keeps ends that whoever bound the name could not use until somebody else binds it.
+    pub(crate) fn keep_waiting(&self, name: &str, unused: Vec<Waiting>) {
+        if unused.is_empty() || self.is_shut_down() {
+            return;
+        }
+        let mut inner = self.inner();
+        inner.waiting_count += unused.len();
+        let queue = inner.waiting.entry(name.to_owned()).or_default();
+        queue.extend(unused);
+    }
+
     /// What is bound to an inproc name.
     pub(crate) fn find_name(&self, name: &str) -> Option<Bound> {
         self.inner().bound.get(name).cloned()

@@ -111,6 +111,24 @@ fn deadline_of(core: &CoreSocket, id: i32) -> PyResult<Option<Instant>> {
     Ok(deadline_in(core.get_int(id).map_err(raise)?))
 }
 
+/// The draft types of libzmq, from 12 on.
+const DRAFTS: [&str; 9] = [
+    "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
+];
+
+/// What is wrong with the number of a socket type.
+fn no_such_type(number: i32) -> String {
+    let draft = usize::try_from(number - 12)
+        .ok()
+        .and_then(|at| DRAFTS.get(at));
+    match draft {
+        Some(name) => format!(
+            "{name} ({number}) is a draft socket type, which zeroxide does not have; has(\"draft\") says so"
+        ),
+        None => format!("there is no socket type {number}"),
+    }
+}
+
 #[pymethods]
 impl Socket {
     #[new]
@@ -132,10 +150,7 @@ impl Socket {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
         }
         let socket_type = SocketType::from_id(socket_type).ok_or_else(|| {
-            PyErr::from(Failure::with(
-                ErrorKind::Invalid,
-                format!("there is no socket type {socket_type}"),
-            ))
+            PyErr::from(Failure::with(ErrorKind::Invalid, no_such_type(socket_type)))
         })?;
         let core = context.core()?.socket(socket_type).map_err(raise)?;
         self.copy_threshold.store(

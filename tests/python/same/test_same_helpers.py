@@ -416,3 +416,12 @@ def test_key_generator(zmq, arguments):
         assert zmq.curve_public(keys["secret"].encode()).decode() == keys["public"]
     else:
         assert "public" in output.lower()
+
+
+@pytest.mark.parametrize("helper", ["utils.monitor", "auth.thread"])
+def test_helpers_that_load_asyncio(zmq, helper):
+    """Programs that import one of these use ``zmq.asyncio`` without importing it."""
+    name = zmq.__name__
+    program = f"import {name} as zmq, {name}.{helper}; print(zmq.asyncio.Context.__module__)"
+    said = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert said.strip() == f"{name}.asyncio"

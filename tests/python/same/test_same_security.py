@@ -151,3 +151,16 @@ def test_within_a_context_nobody_is_asked(zmq, sockets, context, mechanism):
     push = sockets.connected(zmq.PUSH, pull)
     push.send(b"x")
     assert pull.recv() == b"x"
+
+
+@pytest.mark.filterwarnings("ignore:.*does not belong to curve_secretkey:RuntimeWarning")
+def test_a_public_key_of_another_pair_shows_in_the_handshake(zmq, part, context):
+    server_public, server_secret = zmq.curve_keypair()
+    server, client = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    server.curve_server, server.curve_secretkey = 1, server_secret
+    client.curve_serverkey = server_public
+    client.curve_publickey, client.curve_secretkey = zmq.curve_keypair()[0], zmq.curve_keypair()[1]
+    port = server.bind_to_random_port("tcp://127.0.0.1")
+    client.connect(f"tcp://127.0.0.1:{port}")
+    client.send(b"kept")
+    assert not server.poll(300)

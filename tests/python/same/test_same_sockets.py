@@ -454,3 +454,12 @@ def test_native_base_is_hidden(zmq):
     names = [base.__name__ for base in zmq.Socket.__mro__]
     assert names[0] == "Socket"
     assert isinstance(zmq.Socket.__doc__, str)
+
+
+def test_what_is_sent_before_a_name_is_bound_by_a_type_that_does_not_fit(zmq, context):
+    push, publisher = context.socket(zmq.PUSH), context.socket(zmq.PUB)
+    push.connect("inproc://name")
+    push.send(b"before", zmq.DONTWAIT)
+    publisher.bind("inproc://name")
+    push.send(b"behind", zmq.DONTWAIT)
+    assert push.poll(0, zmq.POLLOUT)

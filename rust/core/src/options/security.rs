@@ -152,10 +152,9 @@ impl Security {
         }
         let public = curve::public_key(secret);
         match self.public_key {
-            // A server tells its public key to nobody: whatever is said here makes no difference.
-            Some(said) if said != public && !self.as_server => {
-                wrong("CURVE_PUBLICKEY does not belong to CURVE_SECRETKEY")
-            }
+            // A server tells its public key to nobody: whatever is said here makes no difference. A client's handshakes fail,
+            // as with libzmq, and say why.
+            Some(said) if curve::canonical_key(&said) != public && !self.as_server => Ok(None),
             _ => Ok(Some(public)),
         }
     }
@@ -177,6 +176,7 @@ impl Security {
             SecurityMechanism::Curve => {
                 let keys = [
                     key(curve::SECRET_KEY, self.secret_key.as_deref()),
+                    key(curve::PUBLIC_KEY, self.public_key.as_ref()),
                     key(curve::SERVER_KEY, self.server_key.as_ref()),
                 ];
                 keys.into_iter().flatten().collect()

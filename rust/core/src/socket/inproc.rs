@@ -49,11 +49,16 @@ impl Core {
             let info = self.own_info(&state.options.routing_id);
             (waiting, source, limits, info)
         };
+        let ours = self.spec().socket_type;
+        let (waiting, unused): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|waiting| ours.compatible(waiting.socket_type));
+        for waiting in &unused {
+            self.turn_away(waiting, text);
+        }
+        // As over tcp: what it sends waits for a peer that it can talk to.
+        self.registry.keep_waiting(name, unused);
         for waiting in waiting {
-            if !self.spec().socket_type.compatible(waiting.socket_type) {
-                self.turn_away(&waiting, text);
-                continue;
-            }
             let mut pipe = waiting.pipe;
             pipe.set_limit_out(limits.0);
             pipe.set_limit_in(limits.1);
@@ -65,7 +70,7 @@ impl Core {
     }
 
     /// Who connected before the name was bound, by a socket that it cannot talk to: both sides are told, as they would
-    /// be of a handshake. The pipe ends.
+    /// be of a handshake.
     fn turn_away(&self, waiting: &Waiting, text: &str) {
         let (ours, theirs) = (self.spec().socket_type, waiting.socket_type);
         let refusal = |ours: SocketType, theirs: SocketType| {

@@ -1,7 +1,9 @@
-"""Passwords in clear on a network: whoever sends them is told once."""
+"""Security settings that are hardly meant: passwords in clear on a network, keys of two pairs."""
+
+import warnings
 
 import pytest
-from support import run_script
+from support import PATIENCE, run_script
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -51,3 +53,23 @@ context.destroy(linger=0)
 @pytest.mark.parametrize("how", ["server", "client", "asyncio"])
 def test_passwords_in_clear_off_this_machine_are_told_once(how):
     run_script("zeroxide", SCRIPT, how)
+
+
+def test_keys_of_two_pairs_are_told(zmq, context):
+    (public, secret), (other, _) = zmq.curve_keypair(), zmq.curve_keypair()
+    with context.socket(zmq.REQ) as socket:
+        socket.curve_serverkey, socket.curve_secretkey = other, secret
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            socket.connect("tcp://127.0.0.1:9")
+            socket.curve_publickey = public
+            socket.connect("tcp://127.0.0.1:9")
+        socket.curve_publickey = other
+        events = socket.monitor_events(zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+        with context.socket(zmq.REP) as server:
+            server.curve_server, server.curve_secretkey = True, secret
+            server.bind("tcp://127.0.0.1:*")
+            with pytest.warns(RuntimeWarning, match="curve_publickey does not belong"):
+                socket.connect(server.last_endpoint.decode())
+            reason = events.recv(timeout=PATIENCE * 1000).reason
+        assert "the public key does not belong to the secret key" in reason
