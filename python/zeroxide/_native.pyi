@@ -772,6 +772,8 @@ class Collector:
         secret_key: bytes | str | None,
         allow: Any,
         open_to_network: bool,
+        roles: list[tuple[str, list[str], list[str]]] | None,
+        max_names_per_connection: int,
     ) -> None: ...
     def _append(
         self, rows: Iterable[Buffer | str | Mapping[str, Any]], timeout: float | None

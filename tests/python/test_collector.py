@@ -1,5 +1,6 @@
 """A collector in this process, through the public names."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -360,3 +361,61 @@ def test_a_fetch_that_another_thread_waits_for_can_be_interrupted(directory):
     with collectors.Collector(directory / "log", bind=endpoint):
         both = [first.result(), next(fetching)]
     assert sorted(pa.record_batch(table)["value"][0].as_py() for table in both) == [b"a", b"b"]
+
+
+def test_keys_have_roles_and_names(zmq, directory):
+    auth = pytest.importorskip("zeroxide.auth")
+    keys = {name: zmq.curve_keypair() for name in ("server", "alice", "bob", "reader")}
+    allow = auth.AllowList()
+    for name in ("alice", "bob", "reader"):
+        allow.add(keys[name][0], name)
+    options = {
+        "secret_key": keys["server"][1],
+        "allow": allow,
+        "roles": {
+            "alice": {"roles": ["produce"], "names": ["sensor-*"]},
+            "reader": ["fetch", "commit"],
+            "*": ["produce"],
+        },
+    }
+
+    def own(name):
+        return {"server_key": keys["server"][0], "secret_key": keys[name][1]}
+
+    with collectors.Collector(directory / "log", **options) as collector:
+        with zmq.Producer(collector.endpoint, name="sensor-7", **own("alice")) as producer:
+            producer.send(b"21.5")
+            producer.flush(timeout=PATIENCE)
+        for name, taken in [("bob", "sensor-7"), ("alice", "other")]:
+            producer = zmq.Producer(collector.endpoint, name=taken, **own(name))
+            with pytest.raises(collectors.Refused, match=f"{name}.*--roles") as refused:
+                producer.send(b"x")
+                producer.flush(timeout=PATIENCE)
+            assert refused.value.code == "denied" and taken in str(refused.value)
+            with contextlib.suppress(collectors.CollectorError):
+                producer.close(0)
+        reader = collectors.Client(collector.endpoint, **own("reader"))
+        assert reader.info().latest == 1
+        reader.commit("g", 1)
+        with pytest.raises(collectors.Refused, match="role admin") as refused:
+            reader.stats()
+        assert refused.value.code == "denied"
+        with pytest.raises(collectors.Refused, match="role commit"):
+            collectors.Client(collector.endpoint, **own("bob")).commit("g", 0)
+
+
+@pytest.mark.parametrize(
+    ("roles", "error"),
+    [
+        ({"a": ["rule"]}, "no role"),
+        ({"a": {"role": []}}, "has roles and names"),
+        ({"a": "produce"}, "lists"),
+        ({"a": {"roles": "produce"}}, "lists"),
+    ],
+)
+def test_roles_that_cannot_be_meant(zmq, directory, roles, error):
+    secret = zmq.curve_keypair()[1]
+    with pytest.raises((TypeError, ValueError), match=error):
+        collectors.Collector(directory / "log", secret_key=secret, allow="*", roles=roles)
+    with pytest.raises(ValueError, match="secret_key"):
+        collectors.Collector(directory / "log", roles={})

@@ -391,6 +391,24 @@ def test_keys_by_file_and_by_environment(zmq, directory):
             os.remove(directory / "clients" / os.path.basename(bob))
 
 
+def test_roles_by_file(zmq, directory):
+    from zeroxide.auth import create_certificates
+
+    (directory / "clients").mkdir()
+    _own, own_secret = create_certificates(directory, "collector")
+    alice, alice_secret = create_certificates(directory, "alice")
+    shutil.copy(alice, directory / "clients")
+    load = zmq.auth.load_certificate
+    keys = {"server_key": load(own_secret)[0], "secret_key": load(alice_secret)[1]}
+    (directory / "roles.toml").write_text('[alice]\nroles = ["fetch"]\nnames = []\n')
+    arguments = ["--key", own_secret, "--allow", directory / "clients"]
+    with Daemon(directory / "log", *arguments, "--roles", directory / "roles.toml") as daemon:
+        client = collectors.Client(daemon.endpoint, timeout=PATIENCE, **keys)
+        assert client.info().latest == 0
+        with pytest.raises(collectors.Refused, match=r"\(alice\) does not have the role commit"):
+            client.commit("g", 0)
+
+
 def test_systemd_is_told(directory):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(directory / "notify"))
@@ -411,6 +429,7 @@ def test_systemd_is_told(directory):
         (["--dir", "{}", "--allow", "*"], 2, "--key"),
         (["--dir", "{}", "--bind", "nowhere"], 1, "nowhere"),
         (["--dir", "/proc/nowhere"], 1, "/proc/nowhere"),
+        (["--dir", "{}", "--roles", "/dev/null"], 2, "--key"),
         (["--dir", "{}", "--bind", "tcp://*:*"], 1, "--open-to-network"),
         (["--dir", "{}", "--bind", "tcp://*:*"], 1, "--key and --allow"),
         (["--dir", "{}", "--pull", "tcp://*:*"], 1, "--open-to-network"),

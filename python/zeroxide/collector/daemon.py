@@ -31,6 +31,7 @@ import signal
 import socket
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -85,6 +86,8 @@ def run(options: argparse.Namespace) -> int:
             allow=allow,
             archive=options.archive,
             open_to_network=options.open_to_network,
+            roles=_roles(options),
+            max_names_per_connection=options.max_names_per_connection,
         ) as collector:
             http = _open_http(options, collector)
             try:
@@ -150,6 +153,20 @@ def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | N
     if not options.allow:
         options.fail("--key needs --allow to let anybody in: a folder of certificates, or *")
     return AllowList(options.allow), secret
+
+
+def _roles(options: argparse.Namespace) -> dict[str, Any] | None:
+    """What the owner of each key may do."""
+    if not options.roles:
+        return None
+    if not (options.key or os.environ.get(SECRET_KEY)):
+        options.fail("--roles is of use with --key only: without it nobody proves who they are")
+    with open(options.roles, "rb") as file:
+        try:
+            return tomllib.load(file)
+        except ValueError as error:
+            options.fail(f"{options.roles} is not TOML: {error}")
+    return None
 
 
 def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer | None":

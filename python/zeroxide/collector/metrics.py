@@ -21,6 +21,7 @@ _COUNTERS = {
     "plain_lost": "Rows of these that were received and not written",
     "local_rows": "Rows over HTTP and from the collector's own process",
     "hellos": "Introductions of producers",
+    "dropped_producers": "Producers that were silent, and made room for others",
     "fetches": "Fetches answered",
     "fetched_frames": "Stored batches sent to readers",
     "fetched_bytes": "Bytes sent to readers",

@@ -60,6 +60,13 @@ class Collector(_native.Collector, Closing):
     to what only this machine reaches, unless `open_to_network` says that whoever comes may
     write and read.
 
+    With a `secret_key` the name of a producer belongs to the key that took it first. `roles`
+    says what the owner of a key may do, by the name of its certificate or by its public key,
+    ``*`` for all others: some of ``produce``, ``fetch``, ``commit``, ``publish`` and ``admin``,
+    or a mapping with ``roles`` and ``names``, the names under which it alone may produce,
+    each of which may end in ``*``. Without `roles` every key may do everything. Up to
+    `max_names_per_connection` producers may share a connection.
+
     Raises `Refused` (``locked``) while another collector has the folder, another
     `CollectorError` for a folder that cannot be used, or an address that is open to others, `zeroxide.ZMQError` for an address that
     cannot be bound to, and `ValueError` for what cannot be meant.
@@ -93,6 +100,8 @@ class Collector(_native.Collector, Closing):
         allow: Any = None,
         archive: str | os.PathLike[str] | None = None,
         open_to_network: bool = False,
+        roles: Mapping[str, Any] | None = None,
+        max_names_per_connection: int = 64,
     ) -> None:
         if archive is not None:
             self._hold(0)  # retention waits for the archive
@@ -119,6 +128,8 @@ class Collector(_native.Collector, Closing):
             secret_key=secret_key,
             allow=allow,
             open_to_network=open_to_network,
+            roles=None if roles is None else _granted(roles),
+            max_names_per_connection=max_names_per_connection,
         )
         if archive is not None:
             from .archive import Archiver
@@ -191,6 +202,21 @@ def _listed(name: str, values: Iterable[Any]) -> list[Any]:
     if isinstance(values, str):
         raise TypeError(f"{name} is a list of addresses, not one: [{values!r}]")
     return list(values)
+
+
+def _granted(roles: Mapping[str, Any]) -> list[tuple[str, list[str], list[str]]]:
+    """Who may do what, and under which names."""
+    granted = []
+    for who, grant in roles.items():
+        given = grant if isinstance(grant, Mapping) else {"roles": grant}
+        unknown = sorted(set(given) - {"roles", "names"})
+        if unknown:
+            raise ValueError(f"roles[{who!r}] has roles and names, not {', '.join(unknown)}")
+        kinds, names = given.get("roles", ()), given.get("names", ())
+        if isinstance(kinds, str) or isinstance(names, str):
+            raise TypeError(f"roles[{who!r}] has lists of roles and names, not a text")
+        granted.append((who, list(kinds), list(names)))
+    return granted
 
 
 def _subscription(one: str | tuple[str, Iterable[str]]) -> tuple[str, list[str]]:

@@ -135,6 +135,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
     "limits": (
         _Option("max_batch_bytes", "largest batch", _size, 16 << 20, "SIZE"),
         _Option("max_producers", "connected producers", _above(1, int), 100_000, "N"),
+        _Option("max_names_per_connection", "producers that share one", _above(1, int), 64, "N"),
         _Option("max_staged_bytes", "rows that wait to be published", _size, 16 << 30, "SIZE"),
         _Option("staged_hours", "for how long they may", _above(0, float), 1.0, "HOURS"),
         _Option("credit_bytes", "unacknowledged, of all producers", _size, 256 << 20, "SIZE"),
@@ -146,6 +147,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         _Option(
             "allow", "certificates of those who may connect; * for everybody", metavar="FOLDER"
         ),
+        _Option("roles", "TOML with what the owner of each key may do", metavar="FILE"),
         _Option("http_token", "file with the token that HTTP requests bring", metavar="FILE"),
         _Option(
             "open_to_network",

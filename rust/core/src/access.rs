@@ -64,6 +64,9 @@ pub fn curve_public(secret_key: &Key) -> Key {
     curve::public_key(secret_key)
 }
 
+/// The property of a peer that holds its public key in Z85, if a list let it in by that.
+pub const PUBLIC_KEY: &str = "X-Public-Key";
+
 /// The text form of a key.
 pub(crate) fn key_text(key: &Key) -> String {
     z85::encode(key).expect("32 is a multiple of 4")
@@ -105,6 +108,13 @@ impl Decision {
             reason: String::new(),
             recognised,
         }
+    }
+
+    /// Keeps by which key the peer was told apart: several may have one name.
+    fn of_key(mut self, key: &Key) -> Decision {
+        let text = Bytes::from(key_text(key));
+        self.verdict.metadata.push((PUBLIC_KEY.to_owned(), text));
+        self
     }
 
     fn no(reason: impl Into<String>) -> Decision {
@@ -259,9 +269,9 @@ impl AllowList {
 
     fn judge(&self, key: Key, connection: Weak<dyn Admitted>) -> Decision {
         self.shared.names.judge(key, connection, |name| match name {
-            Some(name) if name.is_empty() => Decision::yes(key_text(&key), true),
-            Some(name) => Decision::yes(name.clone(), true),
-            None if self.admits_anybody() => Decision::yes(key_text(&key), false),
+            Some(name) if name.is_empty() => Decision::yes(key_text(&key), true).of_key(&key),
+            Some(name) => Decision::yes(name.clone(), true).of_key(&key),
+            None if self.admits_anybody() => Decision::yes(key_text(&key), false).of_key(&key),
             None => Decision::no(format!("no allow-list has its key {}", key_text(&key))),
         })
     }

@@ -47,7 +47,9 @@ mod transports;
 mod watcher;
 mod zap;
 
-pub use crate::access::{AllowList, Key, Passwords, curve_keypair, curve_public, parse_key};
+pub use crate::access::{
+    AllowList, Key, PUBLIC_KEY, Passwords, curve_keypair, curve_public, parse_key,
+};
 pub use crate::context::Context;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::monitor::{EventKind, MonitorEvent, Party};

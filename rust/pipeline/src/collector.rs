@@ -14,6 +14,7 @@
 //! reads the staged rows. What other threads have for it comes down a `line`; what it has for peers, any thread may say
 //! through the `outbox`.
 
+mod access;
 mod commit;
 mod config;
 mod exposure;
@@ -21,6 +22,7 @@ mod fetch;
 mod ingest;
 mod line;
 mod outbox;
+mod owners;
 mod plain;
 mod serve;
 mod stage;
@@ -39,11 +41,14 @@ use thiserror::Error;
 use zeroxide::{Context, ContextOptions, Socket, SocketType, Value, ids};
 use zeroxide_log::{Batch, Log, LogError, LogId, Recovery};
 
+use crate::collector::access::Access;
+pub use crate::collector::access::{Grant, Grants, Role};
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
 use crate::collector::fetch::Fetcher;
 use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Outbox;
+use crate::collector::owners::Owners;
 use crate::collector::plain::Gatherer;
 use crate::collector::serve::Server;
 use crate::collector::stage::Stage;
@@ -128,6 +133,13 @@ impl Collector {
         let mut stage = Stage::open(&config.dir, config.max_staged_bytes)?;
         stage.forget_published(|query| log.published(query).map(|last| last.batch));
 
+        let access = match &config.security {
+            Some(security) => {
+                let owners = Owners::open(&config.dir)?;
+                Some(Access::new(security.grants.clone(), owners))
+            }
+            None => None,
+        };
         let context = Context::with_options(ContextOptions::default());
         let router = open_router(&context, &config)?;
         let endpoint = router.bind(&config.bind)?;
@@ -177,6 +189,7 @@ impl Collector {
             staging,
             fetcher,
             gatherer,
+            access,
             endpoint: endpoint.clone(),
             advertise,
             started: Instant::now(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use peer::{LONG, Peer, append, batch, config, crash_image, encode, hello, number, publish, stage};
 use zeroxide::{AllowList, Context, Frame, Message, SocketType, Wait, curve_keypair};
-use zeroxide_pipeline::collector::{Collector, Config, Framing, Security};
+use zeroxide_pipeline::collector::{Collector, Config, Framing, Grant, Grants, Role, Security};
 use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
 fn collector() -> (tempfile::TempDir, Collector) {
@@ -645,7 +645,11 @@ fn strangers_stay_outside() {
     let allow = AllowList::new();
     allow.add(alice_public, "alice");
     let collector = Collector::start(Config {
-        security: Some(Security { secret_key, allow }),
+        security: Some(Security {
+            secret_key,
+            allow,
+            grants: None,
+        }),
         ..config(dir.path())
     })
     .unwrap();
@@ -765,4 +769,117 @@ fn a_log_with_an_epoch_that_nothing_can_follow_goes_on() {
         assert_eq!(peer.hello("p", wall + 1), Some((wall + 1, 1)));
         assert_eq!(peer.values(), ["a", "b"]);
     }
+}
+
+#[test]
+fn one_connection_does_not_shut_out_others_with_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        max_producers: 100,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut greedy = Peer::of(&collector);
+    let said = (0..500).map(|number| greedy.ask(hello(&format!("name {number}"), 1)));
+    let welcome = said.filter(|reply| matches!(reply, Reply::Welcome { .. }));
+    assert_eq!(welcome.count(), 64);
+    let mut honest = Peer::of(&collector);
+    assert_eq!(honest.hello("p", 1), None);
+    honest.append("p", 1, 0, &["a"]);
+    assert_eq!(honest.stat("connected_producers"), 65);
+    assert_eq!(honest.stat("too-many"), 500 - 64);
+}
+
+#[test]
+fn keys_have_roles_and_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_key, secret_key) = curve_keypair().unwrap();
+    let allow = AllowList::new();
+    let secrets = ["alice", "bob", "reader"].map(|name| {
+        let (public, secret) = curve_keypair().unwrap();
+        allow.add(public, name);
+        secret
+    });
+    let start = |grants: Option<Grants>| {
+        Collector::start(Config {
+            security: Some(Security {
+                secret_key,
+                allow: allow.clone(),
+                grants,
+            }),
+            ..config(dir.path())
+        })
+        .unwrap()
+    };
+    let connect = |collector: &Collector, who: usize| {
+        let peer = Peer::unconnected();
+        let secret = &secrets[who];
+        peer.socket
+            .secure_client(&server_key, Some(secret))
+            .unwrap();
+        peer.socket.connect(collector.endpoint()).unwrap();
+        peer
+    };
+    let commit = || Request::Commit {
+        group: "g".to_owned(),
+        offset: 0,
+    };
+
+    // A name is whose it was first, and whoever has it may come again, over any connection.
+    let collector = start(None);
+    let (mut alice, mut bob) = (connect(&collector, 0), connect(&collector, 1));
+    alice.hello("p", 1);
+    alice.append("p", 1, 0, &["a"]);
+    assert_eq!(bob.refused(hello("p", 2)).0, Code::Denied);
+    assert_eq!(bob.refused(append("p", 1, 1, &["forged"])).0, Code::Denied);
+    assert_eq!(connect(&collector, 0).hello("p", 2), Some((2, 0)));
+    bob.hello("q", 1);
+    bob.ask(commit());
+    assert_eq!(bob.stat("denied"), 2);
+    collector.close().unwrap();
+
+    let collector = start(None);
+    assert_eq!(
+        connect(&collector, 1).refused(hello("p", 3)).0,
+        Code::Denied
+    );
+    assert_eq!(connect(&collector, 0).hello("p", 3), Some((3, 0)));
+    collector.close().unwrap();
+
+    let grant = |roles: &[Role], names: &[&str]| Grant {
+        roles: roles.to_vec(),
+        names: names.iter().map(|name| name.to_string()).collect(),
+    };
+    let collector = start(Some(Grants::from([
+        ("alice".to_owned(), grant(&[Role::Produce], &["sensor-*"])),
+        (
+            "reader".to_owned(),
+            grant(&[Role::Fetch, Role::Commit], &[]),
+        ),
+    ])));
+    let [mut alice, mut bob, mut reader] = [0, 1, 2].map(|who| connect(&collector, who));
+    alice.hello("sensor-1", 1);
+    alice.append("sensor-1", 1, 0, &["b"]);
+    assert_eq!(
+        alice.refused(hello("p", 4)).0,
+        Code::Denied,
+        "not among hers"
+    );
+    assert_eq!(reader.values(), ["a", "b"]);
+    assert_eq!(reader.ask(commit()), Reply::Committed);
+    for request in [
+        hello("r", 1),
+        append("r", 1, 0, &["c"]),
+        stage("q", 0, 0, 0, 0, &["d"]),
+        publish("q", 0, &[]),
+        Request::Stats,
+    ] {
+        assert_eq!(reader.refused(request).0, Code::Denied);
+    }
+    assert_eq!(alice.refused(commit()).0, Code::Denied);
+    assert_eq!(
+        bob.refused(Request::Info).0,
+        Code::Denied,
+        "nothing was given"
+    );
 }

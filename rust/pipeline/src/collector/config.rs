@@ -6,6 +6,7 @@ use std::time::Duration;
 use zeroxide::{AllowList, Key};
 use zeroxide_log::LogConfig;
 
+use crate::collector::access::Grants;
 use crate::wire::Credit;
 
 /// Everything about a collector. [`Config::new`] has the defaults.
@@ -33,6 +34,8 @@ pub struct Config {
     pub credit: Credit,
     /// How many producers may be connected at a time.
     pub max_producers: usize,
+    /// How many of them may share a connection.
+    pub max_names_per_connection: usize,
     /// The most bytes of rows that wait for being published.
     pub max_staged_bytes: u64,
     /// How long staged rows may wait for being published before they are forgotten.
@@ -54,6 +57,8 @@ pub struct Security {
     pub secret_key: Key,
     /// Whose keys are let in.
     pub allow: AllowList,
+    /// What each of them may do; none = everything, except under names that another key has.
+    pub grants: Option<Grants>,
 }
 
 /// Sockets for peers that only know ZeroMQ.
@@ -121,6 +126,7 @@ impl Config {
                 bytes: 256 << 20,
             },
             max_producers: 100_000,
+            max_names_per_connection: 64,
             max_staged_bytes: 16 << 30,
             staged_for: Duration::from_secs(3600),
             retain_every: Duration::from_secs(1),

@@ -7,10 +7,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::EPOCH_END;
 
+use crate::collector::outbox::Asked;
 use crate::wire::{Code, Credit, EPOCH_STEP};
 
 /// How long a producer may be silent before its session can be given to another one.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// How long one may take from its HELLO to its first row before its session can be given to another one.
+const SILENT: Duration = Duration::from_secs(5);
 
 /// Looking for idle sessions takes a pass over all of them: not for every HELLO of a flood.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -23,6 +27,8 @@ const AHEAD: u64 = 24 * 3600 * 1_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub sessions: usize,
+    /// How many of them over one connection.
+    pub per_route: usize,
     pub credit: Credit,
 }
 
@@ -63,6 +69,10 @@ pub(super) struct Session {
     has_rows: bool,
     /// Where its last message came from.
     pub route: Bytes,
+    /// Whose it is, where keys are asked for.
+    key: Option<Arc<str>>,
+    /// When it said its first HELLO, until it has sent rows.
+    silent_since: Option<Instant>,
     /// It was told to stop.
     pub stalled: bool,
     heard: Instant,
@@ -79,6 +89,10 @@ impl Session {
 pub(super) struct Sessions {
     limits: Limits,
     by_name: HashMap<Arc<str>, Session>,
+    /// How many come over a connection.
+    by_route: HashMap<Bytes, usize>,
+    /// How many had to make room.
+    dropped: u64,
     swept: Option<Instant>,
 }
 
@@ -87,12 +101,19 @@ impl Sessions {
         Sessions {
             limits,
             by_name: HashMap::new(),
+            by_route: HashMap::new(),
+            dropped: 0,
             swept: None,
         }
     }
 
     pub fn len(&self) -> usize {
         self.by_name.len()
+    }
+
+    /// How many had to make room for others.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     pub fn get_mut(&mut self, producer: &str) -> Option<&mut Session> {
@@ -140,6 +161,18 @@ impl Sessions {
         if hello.epoch > most.min(EPOCH_END - 1) {
             return Err(too_far_ahead(producer, hello.epoch, follow.max(wall)));
         }
+        let is_here = |session: &Session| session.route == hello.route;
+        if !self.by_name.get(producer).is_some_and(is_here) {
+            let own = self.by_route.get(&hello.route).copied();
+            if own.unwrap_or_default() >= self.limits.per_route {
+                let text = format!(
+                    "{} producers have said HELLO over this connection already, the most that may share one: connect anew \
+                     for more, or raise --max-names-per-connection of the collector",
+                    self.limits.per_route
+                );
+                return Err(Refusal::new(Code::TooMany, 0, text));
+            }
+        }
         if current.is_none() && self.by_name.len() >= self.limits.sessions {
             self.sweep(now);
             if self.by_name.len() >= self.limits.sessions {
@@ -161,15 +194,23 @@ impl Sessions {
         let next = last
             .map_or(0, |last| last.saturating_add(1))
             .max(hello.next_seq);
+        // Saying HELLO again is no reason to be kept.
+        let before = self.by_name.get(producer);
+        let silent_since = before.map_or(Some(now), |session| session.silent_since);
         let session = Session {
             epoch: hello.epoch,
             next: last.map_or(hello.next_seq, |_| next),
             has_rows: last.is_some(),
             route: hello.route,
+            key: hello.key,
+            silent_since,
             stalled: false,
             heard: now,
         };
-        self.by_name.insert(producer.into(), session);
+        *self.by_route.entry(session.route.clone()).or_default() += 1;
+        if let Some(before) = self.by_name.insert(producer.into(), session) {
+            leave(&mut self.by_route, &before.route);
+        }
         Ok(())
     }
 
@@ -179,13 +220,19 @@ impl Sessions {
         producer: &str,
         epoch: u64,
         rows: Rows,
-        route: &Bytes,
+        asked: &Asked,
         now: Instant,
     ) -> Result<Admission, Refusal> {
         let Some((name, session)) = self.by_name.get_key_value(producer) else {
             let text = format!("producer {producer:?} has not said HELLO to this collector");
             return Err(Refusal::new(Code::HelloFirst, 0, text));
         };
+        if session.key != asked.key {
+            let text = format!(
+                "producer {producer:?} belongs to another key than the one that sent its rows"
+            );
+            return Err(Refusal::new(Code::Denied, 0, text));
+        }
         let (name, newest) = (name.clone(), session.epoch);
         if epoch < newest {
             return Err(fenced(producer, epoch, newest));
@@ -209,8 +256,10 @@ impl Sessions {
         }
         if let Some(session) = self.by_name.get_mut(producer) {
             session.heard = now;
-            if session.route != *route {
-                session.route = route.clone();
+            if session.route != asked.route {
+                leave(&mut self.by_route, &session.route);
+                session.route = asked.route.clone();
+                *self.by_route.entry(session.route.clone()).or_default() += 1;
             }
         }
         if end <= expected {
@@ -227,6 +276,7 @@ impl Sessions {
         if let Some(session) = self.by_name.get_mut(producer) {
             session.next = end;
             session.has_rows = true;
+            session.silent_since = None;
         }
     }
 
@@ -242,14 +292,38 @@ impl Sessions {
                 }
                 None => !session.has_rows,
             });
+        self.count_routes();
     }
 
     fn sweep(&mut self, now: Instant) {
         let is_due = |swept: Instant| now.saturating_duration_since(swept) >= SWEEP_EVERY;
         if self.swept.is_none_or(is_due) {
             self.swept = Some(now);
-            self.by_name
-                .retain(|_, session| now.saturating_duration_since(session.heard) < IDLE);
+            let before = self.by_name.len();
+            let for_less = |since: Instant, limit| now.saturating_duration_since(since) < limit;
+            self.by_name.retain(|_, session| {
+                let is_new = |since| for_less(since, SILENT);
+                for_less(session.heard, IDLE) && session.silent_since.is_none_or(is_new)
+            });
+            self.dropped += (before - self.by_name.len()) as u64;
+            self.count_routes();
+        }
+    }
+
+    fn count_routes(&mut self) {
+        self.by_route.clear();
+        for session in self.by_name.values() {
+            *self.by_route.entry(session.route.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// One session fewer comes over a connection.
+fn leave(by_route: &mut HashMap<Bytes, usize>, route: &Bytes) {
+    if let Some(count) = by_route.get_mut(route) {
+        *count -= 1;
+        if *count == 0 {
+            by_route.remove(route);
         }
     }
 }
@@ -260,6 +334,7 @@ pub(super) struct Hello {
     pub epoch: u64,
     pub next_seq: u64,
     pub route: Bytes,
+    pub key: Option<Arc<str>>,
 }
 
 /// Consecutive sequence numbers.
@@ -293,6 +368,7 @@ mod tests {
     fn sessions(most: usize) -> Sessions {
         Sessions::new(Limits {
             sessions: most,
+            per_route: 3,
             credit: Credit {
                 rows: 1000,
                 bytes: 10_000,
@@ -308,6 +384,15 @@ mod tests {
             epoch,
             next_seq,
             route: Bytes::from_static(b"r"),
+            key: None,
+        }
+    }
+
+    fn asked(key: Option<&str>) -> Asked {
+        Asked {
+            route: Bytes::from_static(b"r"),
+            id: 1,
+            key: key.map(Arc::from),
         }
     }
 
@@ -317,10 +402,9 @@ mod tests {
         first: u64,
         count: usize,
     ) -> Result<Admission, Code> {
-        let route = Bytes::from_static(b"r");
         let rows = Rows { first, count };
         sessions
-            .admit("p", epoch, rows, &route, Instant::now())
+            .admit("p", epoch, rows, &asked(None), Instant::now())
             .map_err(|refusal| refusal.code)
     }
 
@@ -416,6 +500,73 @@ mod tests {
         assert!(sessions.get_mut("a").is_none(), "was idle for longest");
         let refusal = sessions.handle_hello("d", hello(1, 0), None, WALL, later);
         assert_eq!(refusal.unwrap_err().code, Code::TooMany);
+    }
+
+    #[test]
+    fn a_connection_has_so_many_names_and_no_more() {
+        let mut sessions = sessions(10);
+        let now = Instant::now();
+        let mut say = |name: &str, route: &'static [u8]| {
+            let hello = Hello {
+                route: Bytes::from_static(route),
+                ..hello(1, 0)
+            };
+            let said = sessions.handle_hello(name, hello, None, WALL, now);
+            said.map_err(|refusal| refusal.code)
+        };
+        for name in ["a", "b", "c", "a", "b", "c"] {
+            assert_eq!(say(name, b"1"), Ok(()));
+        }
+        assert_eq!(say("d", b"1"), Err(Code::TooMany));
+        assert_eq!(say("d", b"2"), Ok(()), "another connection");
+        assert_eq!(say("a", b"2"), Ok(()), "it has come back over that one");
+        assert_eq!(say("e", b"1"), Ok(()), "which makes room");
+        assert_eq!(say("d", b"1"), Err(Code::TooMany));
+    }
+
+    #[test]
+    fn who_only_says_hello_makes_room_first() {
+        let mut sessions = sessions(3);
+        let start = Instant::now();
+        for name in ["p", "mute"] {
+            sessions
+                .handle_hello(name, hello(1, 0), None, WALL, start)
+                .unwrap();
+        }
+        sessions.on_appended("p", 5);
+        let later = start + SILENT;
+        // Again and again: that does not help.
+        sessions
+            .handle_hello("mute", hello(2, 0), None, WALL, later)
+            .unwrap();
+        for name in ["q", "r"] {
+            let hello = Hello {
+                route: Bytes::from_static(b"else"),
+                ..hello(1, 0)
+            };
+            sessions
+                .handle_hello(name, hello, None, WALL, later)
+                .unwrap();
+        }
+        assert!(sessions.get_mut("p").is_some() && sessions.get_mut("mute").is_none());
+        assert_eq!(sessions.dropped(), 1);
+    }
+
+    #[test]
+    fn rows_come_from_the_key_that_said_hello() {
+        let mut sessions = sessions(3);
+        let now = Instant::now();
+        let hello = Hello {
+            key: Some("A".into()),
+            ..hello(1, 0)
+        };
+        sessions.handle_hello("p", hello, None, WALL, now).unwrap();
+        let rows = Rows { first: 0, count: 1 };
+        let refusal = sessions
+            .admit("p", 1, rows, &asked(Some("B")), now)
+            .unwrap_err();
+        assert_eq!(refusal.code, Code::Denied);
+        assert!(sessions.admit("p", 1, rows, &asked(Some("A")), now).is_ok());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::wire::Reply;
 pub(super) struct Asked {
     pub route: Bytes,
     pub id: u64,
+    /// The public key of who asked, where keys are asked for.
+    pub key: Option<Arc<str>>,
 }
 
 /// The way back to those who asked.

@@ -8,9 +8,10 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use zeroxide::{ErrorKind, Message, POLLIN, PollItem, Socket, Target, Wait};
+use zeroxide::{ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait};
 use zeroxide_log::Reader;
 
+use crate::collector::access::{Access, Client};
 use crate::collector::config::Config;
 use crate::collector::fetch::{self, Fetcher};
 use crate::collector::ingest::Refusal;
@@ -48,6 +49,8 @@ pub(super) struct Server {
     pub staging: Staging,
     pub fetcher: Fetcher,
     pub gatherer: Option<Gatherer>,
+    /// Who may do what; none where nobody can be told apart.
+    pub access: Option<Access>,
     pub endpoint: String,
     pub advertise: String,
     pub started: Instant,
@@ -152,10 +155,10 @@ impl Server {
 
     /// Whether there were any.
     fn take_messages(&mut self) -> zeroxide::Result<bool> {
-        match self.router.recv_batch(TURN, Wait::Dont) {
+        match self.router.recv_batch_from(TURN, Wait::Dont) {
             Ok(messages) => {
-                for message in messages {
-                    self.handle_message(message);
+                for (message, peer) in messages {
+                    self.handle_message(message, peer.as_deref());
                 }
                 Ok(true)
             }
@@ -232,14 +235,22 @@ impl Server {
 
     // ---- requests --------------------------------------------------------------------------------------------------
 
-    fn handle_message(&mut self, mut message: Message) {
+    fn handle_message(&mut self, mut message: Message, peer: Option<&PeerInfo>) {
         let Some(route) = message.pop_front() else {
             self.stats.malformed.add(1);
             return;
         };
         let route = route.into_bytes();
+        let client = peer.and_then(client_of);
+        let key = client.as_ref().map(|client| client.key.clone());
         match Request::decode(message) {
-            Ok((id, request)) => self.handle_request(Asked { route, id }, request),
+            Ok((id, request)) => {
+                let asked = Asked { route, id, key };
+                match self.admit(client.as_ref(), &request) {
+                    Ok(()) => self.handle_request(asked, request),
+                    Err(refusal) => self.outbox.refuse(&asked, refusal),
+                }
+            }
             Err(error) => {
                 self.stats.malformed.add(1);
                 let code = match error.what {
@@ -249,10 +260,27 @@ impl Server {
                 let asked = Asked {
                     route,
                     id: error.id.unwrap_or_default(),
+                    key,
                 };
                 let refusal = Refusal::new(code, 0, error.to_string());
                 self.outbox.refuse(&asked, refusal);
             }
+        }
+    }
+
+    /// Whether a client may make a request.
+    fn admit(&mut self, client: Option<&Client>, request: &Request) -> Result<(), Refusal> {
+        let Some(access) = &mut self.access else {
+            return Ok(());
+        };
+        let Some(client) = client else {
+            let text = "the connection that this came over is gone: ask again";
+            return Err(Refusal::new(Code::HelloFirst, 0, text));
+        };
+        access.check(client, request)?;
+        match request {
+            Request::Hello { producer, .. } => access.take(client, producer),
+            _ => Ok(()),
         }
     }
 
@@ -413,6 +441,7 @@ impl Server {
             ("durable", durable),
             ("log_bytes", self.reader.bytes()),
             ("connected_producers", self.writer.producers() as u64),
+            ("dropped_producers", self.writer.dropped()),
             ("waiting_for_sync", self.writer.waiting() as u64),
             ("waiting_fetches", self.fetcher.waiting() as u64),
             ("credit_rows", self.writer.credit().rows),
@@ -451,6 +480,17 @@ impl Server {
             self.stats.write(json);
         })
     }
+}
+
+/// Who a peer is, as the allow-list told.
+fn client_of(peer: &PeerInfo) -> Option<Client> {
+    let key = peer.properties.iter().find(|(name, _)| name == PUBLIC_KEY);
+    let key: Arc<str> = String::from_utf8_lossy(&key?.1).into();
+    let user = peer
+        .user_id
+        .as_deref()
+        .map_or_else(|| key.clone(), Arc::from);
+    Some(Client { user, key })
 }
 
 /// How many files the log has.

@@ -241,6 +241,7 @@ mod tests {
             let asked = Asked {
                 route: Bytes::new(),
                 id: 1,
+                key: None,
             };
             let of = BatchOf {
                 query: "q".to_owned(),

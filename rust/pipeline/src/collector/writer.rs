@@ -83,6 +83,7 @@ impl Writer {
     ) -> Writer {
         let limits = Limits {
             sessions: config.max_producers,
+            per_route: config.max_names_per_connection,
             credit: config.credit,
         };
         Writer {
@@ -117,6 +118,11 @@ impl Writer {
         self.sessions.len()
     }
 
+    /// Producers whose sessions had to make room for others.
+    pub fn dropped(&self) -> u64 {
+        self.sessions.dropped()
+    }
+
     pub fn waiting(&self) -> usize {
         self.commits.waiting()
     }
@@ -141,6 +147,7 @@ impl Writer {
             epoch,
             next_seq,
             route: asked.route.clone(),
+            key: asked.key.clone(),
         };
         if let Err(refusal) =
             self.sessions
@@ -208,8 +215,10 @@ impl Writer {
             first: sent.first_seq,
             count: batch.rows(),
         };
-        let (epoch, route) = (sent.epoch, &sent.asked.route);
-        let admitted = self.sessions.admit(&sent.producer, epoch, rows, route, now);
+        let epoch = sent.epoch;
+        let admitted = self
+            .sessions
+            .admit(&sent.producer, epoch, rows, &sent.asked, now);
         let (producer, skip) = match admitted {
             Ok(Admission::Fresh { producer, skip }) => (producer, skip),
             Ok(Admission::Duplicate) => {
@@ -272,6 +281,7 @@ impl Writer {
         let asked = Asked {
             route: session.route.clone(),
             id: 0,
+            key: None,
         };
         let status = Reply::Status {
             producer: producer.to_owned(),

@@ -34,11 +34,13 @@ pub enum Code {
     Closing = 13,
     /// The request is of this protocol, but asks for what cannot be.
     Invalid = 14,
+    /// The client's key does not have the role, or the name, that this takes.
+    Denied = 15,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Code; 15] = [
+    pub const ALL: [Code; 16] = [
         Code::Fine,
         Code::Malformed,
         Code::Version,
@@ -54,6 +56,7 @@ impl Code {
         Code::NotStaged,
         Code::Closing,
         Code::Invalid,
+        Code::Denied,
     ];
 
     pub(super) fn parse(number: u8) -> Option<Code> {
@@ -78,6 +81,7 @@ impl Code {
             Code::NotStaged => "not-staged",
             Code::Closing => "closing",
             Code::Invalid => "invalid",
+            Code::Denied => "denied",
         }
     }
 }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyTuple};
 use zeroxide_log::{Batch, BatchBuilder, Hold, LogError, Row};
 use zeroxide_pipeline::collector::{
-    Collector as CoreCollector, CollectorError, Config, Framing, Plain, Security,
+    Collector as CoreCollector, CollectorError, Config, Framing, Grant, Grants, Plain, Role,
+    Security,
 };
 use zeroxide_pipeline::reader::hex;
 
@@ -86,7 +87,7 @@ impl Collector {
     #[pyo3(signature = (directory, bind, *, pull, subscribe, dealer, framing, keep_frames, retention_bytes,
         retention_seconds, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
         staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow,
-        open_to_network))]
+        open_to_network, roles, max_names_per_connection))]
     #[allow(clippy::too_many_arguments, reason = "the options of a collector")]
     fn _open(
         &self,
@@ -113,6 +114,8 @@ impl Collector {
         secret_key: Option<&Bound<'_, PyAny>>,
         allow: Option<&Bound<'_, PyAny>>,
         open_to_network: bool,
+        roles: Option<Vec<(String, Vec<String>, Vec<String>)>>,
+        max_names_per_connection: usize,
     ) -> PyResult<()> {
         let mut config = Config::new(directory);
         config.bind = bind;
@@ -141,11 +144,18 @@ impl Collector {
         config.credit.rows = credit_rows;
         config.credit.bytes = credit_bytes;
         config.open_to_network = open_to_network;
+        config.max_names_per_connection = max_names_per_connection;
         config.security = match secret_key {
             Some(secret_key) => Some(Security {
                 secret_key: key(secret_key)?,
                 allow: AllowList::from_any(allow)?,
+                grants: roles.map(grants).transpose()?,
             }),
+            None if roles.is_some() => {
+                return Err(PyValueError::new_err(
+                    "roles are of use with secret_key only: without it nobody proves who they are",
+                ));
+            }
             None if allow.is_some_and(|allow| !allow.is_none()) => {
                 return Err(PyValueError::new_err(
                     "allow is of use with secret_key only: without it nobody proves who they are",
@@ -259,6 +269,21 @@ impl Collector {
         let core = open.get()?;
         py.detach(|| core.close()).map_err(of_collector)
     }
+}
+
+/// What was given to whom: a name or key, its roles, its names of producers.
+fn grants(given: Vec<(String, Vec<String>, Vec<String>)>) -> PyResult<Grants> {
+    let role = |name: &String| {
+        Role::parse(name).ok_or_else(|| {
+            let known = Role::ALL.map(Role::name).join(", ");
+            PyValueError::new_err(format!("there is no role {name:?}: there is {known}"))
+        })
+    };
+    let grant = |(who, roles, names): (String, Vec<String>, Vec<String>)| {
+        let roles = roles.iter().map(role).collect::<PyResult<_>>()?;
+        Ok((who, Grant { roles, names }))
+    };
+    given.into_iter().map(grant).collect()
 }
 
 /// Bytes that were dropped, ranges of offsets that are damaged, notes.

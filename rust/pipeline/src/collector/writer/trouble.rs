@@ -137,6 +137,7 @@ impl Writer {
             let asked = Asked {
                 route: session.route.clone(),
                 id: 0,
+                key: None,
             };
             let status = Reply::Status {
                 producer: producer.to_string(),
@@ -173,6 +174,7 @@ impl Writer {
             let asked = Asked {
                 route: session.route.clone(),
                 id: 0,
+                key: None,
             };
             let status = Reply::Status {
                 producer: producer.to_string(),

@@ -1,0 +1,155 @@
+//! Which key took which producer's name, written down as it happens.
+//!
+//! ```text
+//! a record    0 crc of the rest    4 length of the name    6 length of the key    8 name, key
+//! ```
+//!
+//! Records are appended, and the last one of a name counts. A record is not synced: a power cut may free the names that
+//! were taken last, for whoever comes first.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use zeroxide_log::private;
+
+const NAME: &str = "owners";
+
+/// The most names that are taken: as many as the log remembers.
+const NAMES_MAX: usize = 1_000_000;
+
+/// The most names of one key: nobody takes all there are.
+const NAMES_OF_KEY_MAX: usize = 100_000;
+
+/// See the module text.
+#[derive(Debug)]
+pub(super) struct Owners {
+    file: File,
+    /// How much of the file is whole records.
+    length: u64,
+    by_name: HashMap<Box<str>, Arc<str>>,
+    counts: HashMap<Arc<str>, usize>,
+}
+
+/// Whose a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    /// Theirs who asked.
+    Theirs,
+    /// Somebody else's.
+    Others,
+    /// Nobody's, and it stays so.
+    TooMany,
+}
+
+impl Owners {
+    /// Reads what was written down in a folder.
+    pub fn open(dir: &Path) -> io::Result<Owners> {
+        let path = dir.join(NAME);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let file = private::new_file().truncate(false).open(&path)?;
+        let mut owners = Owners {
+            file,
+            length: 0,
+            by_name: HashMap::new(),
+            counts: HashMap::new(),
+        };
+        let mut left = &bytes[..];
+        // What a crash cut off is no record, and the next one is written over it.
+        while let Some((name, key, rest)) = parse(left) {
+            owners.note(name, key);
+            owners.length += (left.len() - rest.len()) as u64;
+            left = rest;
+        }
+        owners.file.set_len(owners.length)?;
+        Ok(owners)
+    }
+
+    /// Gives a name to a key, unless somebody else has it and it is not to be taken away.
+    pub fn take(&mut self, name: &str, key: &str, take_away: bool) -> io::Result<Take> {
+        match self.by_name.get(name) {
+            Some(owner) if **owner == *key => return Ok(Take::Theirs),
+            Some(_) if !take_away => return Ok(Take::Others),
+            _ => {}
+        }
+        let own = self.counts.get(key).copied().unwrap_or_default();
+        if self.by_name.len() >= NAMES_MAX || own >= NAMES_OF_KEY_MAX {
+            return Ok(Take::TooMany);
+        }
+        self.write(name, key)?;
+        self.note(name, key);
+        Ok(Take::Theirs)
+    }
+
+    fn write(&mut self, name: &str, key: &str) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let mut rest = Vec::with_capacity(4 + name.len() + key.len());
+        for text in [name, key] {
+            let length = u16::try_from(text.len()).map_err(io::Error::other)?;
+            rest.write_all(&length.to_le_bytes())?;
+        }
+        rest.extend_from_slice(name.as_bytes());
+        rest.extend_from_slice(key.as_bytes());
+        let mut record = crc32c::crc32c(&rest).to_le_bytes().to_vec();
+        record.append(&mut rest);
+        // Where the last record ends, whatever a write that failed left there.
+        self.file.write_all_at(&record, self.length)?;
+        self.length += record.len() as u64;
+        Ok(())
+    }
+
+    fn note(&mut self, name: &str, key: &str) {
+        let known = self.counts.get_key_value(key).map(|(key, _)| key.clone());
+        let key: Arc<str> = known.unwrap_or_else(|| key.into());
+        *self.counts.entry(key.clone()).or_default() += 1;
+        let before = self.by_name.insert(name.into(), key);
+        if let Some(count) = before.and_then(|before| self.counts.get_mut(&before)) {
+            *count -= 1;
+        }
+    }
+}
+
+/// The first record of some bytes, and what is behind it.
+fn parse(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
+    let (crc, rest) = bytes.split_first_chunk()?;
+    let (name, after) = rest.split_first_chunk()?;
+    let (key, after) = after.split_first_chunk()?;
+    let lengths = [*name, *key].map(|length| usize::from(u16::from_le_bytes(length)));
+    let (name, after) = after.split_at_checked(lengths[0])?;
+    let (key, after) = after.split_at_checked(lengths[1])?;
+    let record = &rest[..rest.len() - after.len()];
+    (u32::from_le_bytes(*crc) == crc32c::crc32c(record)).then_some(())?;
+    Some((str::from_utf8(name).ok()?, str::from_utf8(key).ok()?, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_cut_off_is_written_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(dir.path()).unwrap();
+        for name in ["a", "b", "c\n"] {
+            assert_eq!(owners.take(name, "A", false).unwrap(), Take::Theirs);
+        }
+        let path = dir.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let mut owners = Owners::open(dir.path()).unwrap();
+            assert!(owners.by_name.len() < 3);
+            assert_eq!(owners.by_name.contains_key("a"), cut >= 10);
+            assert_eq!(owners.take("d", "B", false).unwrap(), Take::Theirs);
+            let mut again = Owners::open(dir.path()).unwrap();
+            assert_eq!(again.take("d", "A", false).unwrap(), Take::Others);
+            assert_eq!(again.by_name.len(), owners.by_name.len());
+        }
+    }
+}
