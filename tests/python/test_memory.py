@@ -283,3 +283,43 @@ def test_half_messages_cost_what_has_come():
                 sender.send(b"%d" % n)
                 assert receiver.recv() == b"%d" % n
     """)
+
+
+@pytest.mark.parametrize("kind", ["PUB", "XPUB"])
+@pytest.mark.parametrize("length", [60, 4 << 20])
+def test_subscriptions_that_cannot_be_held_are_ignored_and_counted(kind, length):
+    child(f"""
+        publisher = context.socket(zmq.{kind})
+        publisher.max_subscription_bytes = publisher.max_subscriptions = 0
+        endpoint = f"tcp://127.0.0.1:{{publisher.bind_to_random_port('tcp://127.0.0.1')}}"
+        subscriber = context.socket(zmq.SUB)
+        subscriber.subscribe("news")
+        subscriber.connect(endpoint)
+        stranger = raw(endpoint)
+        batch = 1 + 100_000 // {length}
+        go = threading.Event()
+        def ask():
+            go.wait()
+            n = 0
+            try:
+                while True:
+                    body = b""
+                    for _ in range(batch):
+                        n += 1
+                        topic = b"\\1" + b"%x" % (n * 2654435761 % 2**40) + bytes({length})
+                        body += b"\\2" + struct.pack(">Q", len(topic)) + topic
+                    stranger.sendall(body)
+            except (OSError, MemoryError):
+                pass
+        stranger.sendall(hello(b"SUB"))
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        with Tight(64 << 20):
+            go.set()
+            until(lambda: publisher.stats()["dropped"]["no_memory"] > 0 or not asking.is_alive())
+            until(lambda: publisher.send(b"news") or subscriber.poll(10))
+            assert subscriber.recv() == b"news"
+            stranger.close()
+            asking.join()
+        publisher.close(linger=0)
+    """)
