@@ -521,6 +521,9 @@ impl EventHandler for Session {
         self.catch_up(&mut state, now);
         if let Link::Up(up) = &mut state.link {
             up.engine.handle_timeout(now);
+            if backlog::is_large(up.engine.take_volume(false)) {
+                io.give_memory_back();
+            }
         }
         self.check_pulse(&mut state, now);
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);

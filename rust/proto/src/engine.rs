@@ -203,7 +203,9 @@ pub struct Engine {
     /// When to look whether the connection is idle and holds memory it does not need, and whether bytes have
     /// moved since the last look.
     trim_at: Option<Instant>,
-    moved: bool,
+    moved: usize,
+    /// How many bytes have moved before that look.
+    volume: usize,
     /// The last time anybody told us.
     now: Instant,
     /// The peer will send no more.
@@ -273,7 +275,8 @@ impl Engine {
             stall: Stall::new(config.stall_ivl),
             handshake_deadline,
             trim_at: None,
-            moved: false,
+            moved: 0,
+            volume: 0,
             now,
             eof: false,
             dry: true,
@@ -321,9 +324,9 @@ impl Engine {
     /// Bytes have been appended to [`input`](Engine::input).
     pub fn handle_input(&mut self, now: Instant) {
         self.now = now;
-        self.decoder.input().note_read();
+        let read = self.decoder.input().note_read();
         self.dry = false;
-        self.note_moved();
+        self.note_moved(read);
         match self.state {
             State::Traffic => {
                 self.heartbeat.handle_input();
@@ -466,7 +469,7 @@ impl Engine {
             // What was said may have been a password.
             self.encoder.wipe_sent();
         }
-        self.note_moved();
+        self.note_moved(count);
         if self.traffic.owes() && self.is_ready() {
             self.send_owed();
         }
@@ -512,8 +515,8 @@ impl Engine {
     }
 
     #[inline]
-    fn note_moved(&mut self) {
-        self.moved = true;
+    fn note_moved(&mut self, bytes: usize) {
+        self.moved = self.moved.saturating_add(bytes);
         if self.trim_at.is_none() && (self.decoder.holds_spare() || self.encoder.holds_spare()) {
             self.trim_at = self.now.checked_add(TRIM_AFTER);
         }
@@ -524,7 +527,9 @@ impl Engine {
         if self.trim_at.is_none_or(|at| at > self.now) {
             return;
         }
-        if std::mem::take(&mut self.moved) {
+        let moved = std::mem::take(&mut self.moved);
+        self.volume = self.volume.saturating_add(moved);
+        if moved > 0 {
             self.trim_at = self.now.checked_add(TRIM_AFTER);
             // The backlog may have been the application's, where nobody sees it end.
             self.shed_spare();
@@ -533,6 +538,16 @@ impl Engine {
             self.decoder.input().trim();
             self.encoder.trim();
         }
+    }
+
+    /// How many bytes have moved since this was last asked of a connection over which nothing moves any more. Zero while
+    /// something does, unless the connection `ends`.
+    pub fn take_volume(&mut self, ends: bool) -> usize {
+        if self.trim_at.is_some() && !ends {
+            return 0;
+        }
+        let before = std::mem::take(&mut self.volume);
+        before.saturating_add(std::mem::take(&mut self.moved))
     }
 
     /// Whether what was received ends within a message.

@@ -36,6 +36,8 @@ pub(crate) struct ReadBuffer {
     frozen: Bytes,
     /// Earlier blocks.
     spent: Spent,
+    /// How long `block` was when the driver was given it.
+    lent: usize,
     /// Whole length of the incomplete frame at the front, or zero.
     partial: usize,
     /// Wire bytes of the last whole message: streams of equal messages are read in multiples of it, so that
@@ -54,6 +56,7 @@ impl ReadBuffer {
             start: 0,
             frozen: Bytes::new(),
             spent: Spent::default(),
+            lent: 0,
             partial: 0,
             message: 0,
             read_size: FIRST_READ.min(batch),
@@ -87,14 +90,18 @@ impl ReadBuffer {
                 self.block.try_reserve_exact(room)?;
             }
         }
+        self.lent = have;
         Ok(&mut self.block)
     }
 
-    /// To be called when the driver has appended.
-    pub(crate) fn note_read(&mut self) {
+    /// To be called when the driver has appended. Returns how many bytes.
+    pub(crate) fn note_read(&mut self) -> usize {
         if self.block.len() == self.block.capacity() {
             self.read_size = self.batch.min(self.read_size * GROWTH);
         }
+        let read = self.block.len().saturating_sub(self.lent);
+        self.lent = self.block.len();
+        read
     }
 
     /// To be called with the wire bytes of each whole message.

@@ -34,7 +34,8 @@ impl Pub {
             let topic = message.head();
             match topic.kind() {
                 Kind::Subscribe => {
-                    if self.publisher.admits(pipes, id, topic, None) {
+                    let wanted = &self.publisher.subscribers;
+                    if self.publisher.admits(pipes, id, topic, wanted) {
                         self.publisher.subscribers.add(topic, id);
                     }
                 }

@@ -5,6 +5,11 @@ use std::time::{Duration, Instant};
 
 /// Bytes that are worth the milliseconds that giving memory back costs.
 const LARGE: u64 = 8 << 20;
+/// Whether so many bytes that have moved, and were freed here and there since, are worth it.
+pub(super) fn is_large(moved: usize) -> bool {
+    moved as u64 >= LARGE
+}
+
 /// How long no more than that must have waited. A burst that comes back sooner finds the memory still there.
 const AFTER: Duration = Duration::from_millis(100);
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use zeroxide_proto::error::CloseReason;
 
+use super::backlog;
 use super::traffic::{Input, Output, READ_BUDGET};
 use super::{Link, Session, State};
 use crate::budget::Share;
@@ -225,9 +226,12 @@ impl Session {
 
     fn drop_stream(&self, state: &mut State, io: &mut Reactor) {
         match std::mem::replace(&mut state.link, Link::Idle) {
-            Link::Up(up) => {
+            Link::Up(mut up) => {
                 io.unwatch(up.stream.fd());
                 self.lent.store(false, Ordering::Relaxed);
+                if backlog::is_large(up.engine.take_volume(true)) {
+                    io.give_memory_back();
+                }
             }
             Link::Connecting { stream, .. }
             | Link::Asking { stream, .. }
