@@ -49,6 +49,8 @@ class Dropped(TypedDict):
     unfinished: int
     # There was no memory for it, or none left in MEMORY_BUDGET; the connection of its sender was ended.
     no_memory: int
+    # Larger than MAXMSGSIZE, which ended the connection.
+    too_large: int
 
 class PeerStats(TypedDict):
     """Counters of one connection."""

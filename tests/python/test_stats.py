@@ -21,6 +21,7 @@ REASONS = {
     "excess",
     "unfinished",
     "no_memory",
+    "too_large",
 }
 
 

@@ -478,10 +478,14 @@ impl Pipe {
         }
         self.parts_written -= self.open_frames as u64;
         self.open_frames = 0;
-        if had {
+        had
+    }
+
+    /// The same where the end of the connection is what completes it not, which counts.
+    pub fn tear(&mut self) {
+        if self.rollback() {
             self.own().torn.fetch_add(1, Ordering::Relaxed);
         }
-        had
     }
 
     /// Publishes what was written and wakes the far reader if it sleeps; true if it did. A message that is not complete
@@ -668,7 +672,7 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        self.rollback();
+        self.tear();
         // The far end is told below, asleep or not. Everything is published before it can see the end: it would take
         // the pipe for drained otherwise.
         let _ = self.tx.close();

@@ -47,11 +47,13 @@ pub enum DropReason {
     Unfinished,
     /// There was no memory for it, or none left in MEMORY_BUDGET for its sender, whose connection was ended.
     NoMemory,
+    /// It was larger than MAXMSGSIZE, which ended the connection.
+    TooLarge,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [DropReason; 15] = [
+    pub const ALL: [DropReason; 16] = [
         DropReason::HighWater,
         DropReason::NoPeer,
         DropReason::Unroutable,
@@ -67,6 +69,7 @@ impl DropReason {
         DropReason::Excess,
         DropReason::Unfinished,
         DropReason::NoMemory,
+        DropReason::TooLarge,
     ];
 
     /// The name under which statistics show it.
@@ -87,6 +90,7 @@ impl DropReason {
             DropReason::Excess => "excess",
             DropReason::Unfinished => "unfinished",
             DropReason::NoMemory => "no_memory",
+            DropReason::TooLarge => "too_large",
         }
     }
 }

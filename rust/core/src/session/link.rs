@@ -263,8 +263,15 @@ impl Session {
             }
         }
         self.drop_stream(state, io);
+        let is_too_large = matches!(reason, CloseReason::MessageTooBig { .. });
+        if is_too_large {
+            self.port.count_drop(DropReason::TooLarge, 1);
+        }
         if let Some(pipe) = &mut state.pipe {
-            pipe.rollback();
+            match is_too_large {
+                true => drop(pipe.rollback()),
+                false => pipe.tear(),
+            }
             pipe.flush();
             if state.closing.is_none() {
                 pipe.account_lost(stranded, unheard);
