@@ -62,7 +62,7 @@ const LOG: &[&[&str]] = &[
     &["convert", "frame"],
     &["fetched", "book"],
     &["segment", "lock"],
-    &["snapshot", "shared"],
+    &["snapshot", "shared", "prepared"],
     &["recovery", "reader"],
     &["log"],
 ];

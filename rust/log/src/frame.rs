@@ -203,6 +203,15 @@ pub(crate) struct Labels<'a> {
     pub role: Role,
 }
 
+/// Where a frame goes that was written before that was known.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub first_offset: u64,
+    pub first_seq: u64,
+    pub durable: u64,
+    pub role: Role,
+}
+
 /// Appends the frame of these columns.
 pub(crate) fn write(
     labels: &Labels<'_>,
@@ -226,11 +235,7 @@ pub(crate) fn write(
     parts.write_body(out);
 
     let (least, greatest) = timestamps(columns, origin.receive_time);
-    let flags = match labels.role {
-        Role::Single => 0,
-        Role::Part => flag::PART,
-        Role::Last => flag::LAST,
-    } | if is_picked { flag::PICKED } else { 0 };
+    let flags = flags_of(labels.role) | if is_picked { flag::PICKED } else { 0 };
     let frame = &mut out[start..];
     let short =
         |length: usize| u32::try_from(length).expect("a frame is little more than MAX_BATCH");
@@ -255,6 +260,31 @@ pub(crate) fn write(
     frame[8..12].copy_from_slice(&length.to_le_bytes());
     let header_crc = crc32c::crc32c(&frame[8..header_length]);
     frame[4..8].copy_from_slice(&header_crc.to_le_bytes());
+}
+
+/// How many bytes of a frame come before its rows.
+pub(crate) fn header_length(frame: &[u8]) -> usize {
+    let word = frame.get(12..16).and_then(|word| word.first_chunk::<4>());
+    word.map_or(0, |word| u32::from_le_bytes(*word) as usize)
+}
+
+/// Gives a header that was written for no place in particular one in the log.
+pub(crate) fn place(header: &mut [u8], place: &Placed) {
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+    put(24, &place.first_offset.to_le_bytes());
+    put(40, &place.first_seq.to_le_bytes());
+    put(72, &place.durable.to_le_bytes());
+    put(80, &flags_of(place.role).to_le_bytes());
+    let crc = crc32c::crc32c(&header[8..]);
+    header[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn flags_of(role: Role) -> u16 {
+    match role {
+        Role::Single => 0,
+        Role::Part => flag::PART,
+        Role::Last => flag::LAST,
+    }
 }
 
 /// The least and the greatest timestamp of the rows; one without its own has the time of receipt.

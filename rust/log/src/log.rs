@@ -20,6 +20,7 @@ use crate::segment::{LogId, begin_segment};
 use crate::shared::{Shared, Syncer, Written};
 use crate::snapshot::Snapshot;
 
+mod adopt;
 mod retention;
 mod write;
 
@@ -291,30 +292,10 @@ impl Log {
         receive_time: i64,
         batches: impl IntoIterator<Item = Result<Batch, E>>,
     ) -> Result<Publication, E> {
-        check_name(query)?;
-        if query.is_empty() {
-            let error = BatchError::Malformed("a query without a name");
-            return Err(LogError::from(error).into());
+        if let Some(known) = self.check_publication(query, batch_id)? {
+            return Ok(known);
         }
-        let last = self.book.queries.get(query);
-        match last {
-            Some(last) if batch_id <= last.batch => {
-                let range = if batch_id == last.batch {
-                    last.range.clone()
-                } else {
-                    0..0
-                };
-                return Ok(Publication {
-                    range,
-                    already: true,
-                });
-            }
-            None if !self.book.has_room(MAX_NAMES) => {
-                return Err(too_many("queries that publish", query).into());
-            }
-            _ => {}
-        }
-        let mut next_seq = last.map_or(0, |last| last.next_seq);
+        let mut next_seq = self.published(query).map_or(0, |last| last.next_seq);
         let query: Arc<str> = query.into();
         self.make_room()?;
         let mut writing = self.begin();
@@ -348,6 +329,33 @@ impl Log {
             range,
             already: false,
         })
+    }
+
+    /// Whether a query may publish a batch; what became of it if it, or a newer one, is there already.
+    fn check_publication(
+        &self,
+        query: &str,
+        batch_id: u64,
+    ) -> Result<Option<Publication>, LogError> {
+        check_name(query)?;
+        if query.is_empty() {
+            return Err(BatchError::Malformed("a query without a name").into());
+        }
+        match self.book.queries.get(query) {
+            Some(last) if batch_id <= last.batch => {
+                let range = if batch_id == last.batch {
+                    last.range.clone()
+                } else {
+                    0..0
+                };
+                Ok(Some(Publication {
+                    range,
+                    already: true,
+                }))
+            }
+            None if !self.book.has_room(MAX_NAMES) => Err(too_many("queries that publish", query)),
+            _ => Ok(None),
+        }
     }
 
     /// Notes how far a group of consumers has come. Kept over restarts once [`Log::save`] was called.

@@ -12,6 +12,7 @@ use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
 use crate::lock::{self, Lock};
+use crate::prepared;
 use crate::private;
 use crate::segment::{
     DAMAGED, LogId, NoBeginning, Segment, Step, Walk, begin_segment, beginning_len, first_of_name,
@@ -50,6 +51,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
     private::make_folder(dir).map_err(|error| LogError::from_io("make", dir, error))?;
     let lock = lock::take(dir)?;
+    prepared::sweep(dir).map_err(|error| LogError::from_io("clean", dir, error))?;
     let mut recovery = Recovery::default();
     let snapshot = load_snapshot(dir, &mut recovery)?;
     let files = segment_files(

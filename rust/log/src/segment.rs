@@ -28,7 +28,7 @@ const MARK_EVERY: u64 = 64 * 1024;
 pub type LogId = [u8; 16];
 
 /// What a segment begins with: the header and the schema.
-fn beginning(id: &LogId, first: u64) -> Vec<u8> {
+pub(crate) fn beginning(id: &LogId, first: u64) -> Vec<u8> {
     let schema = ipc::schema_message();
     let start = u32::try_from(HEAD + schema.len()).expect("a schema is short");
     let mut out = Vec::with_capacity(HEAD + schema.len());

@@ -1,0 +1,84 @@
+//! Taking over what was prepared beside the log: a segment becomes its last one, whole, by its name.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use super::{Log, Publication};
+use crate::error::LogError;
+use crate::frame::Role;
+use crate::prepared::Prepared;
+use crate::segment::Segment;
+
+impl Log {
+    /// Makes all rows of a prepared transaction a part of the log, on disk: also when a crash comes in between it has all
+    /// of them or none. How long that takes depends on how many frames they are, and not on how many bytes. A batch that
+    /// is not newer than the query's last one is not taken over.
+    ///
+    /// # Errors
+    /// As [`append_published`](Self::append_published).
+    pub fn adopt(&mut self, mut prepared: Prepared) -> Result<Publication, LogError> {
+        let query = prepared.query.clone();
+        if let Some(known) = self.check_publication(&query, prepared.batch)? {
+            return Ok(known);
+        }
+        if prepared.frames.is_empty() {
+            let origin = prepared.origin(0);
+            return self.append_published(&query, prepared.batch, origin.receive_time, &[]);
+        }
+        self.make_room()?;
+        self.shared.sync()?;
+        let first = self.next();
+        let next_seq = self.published(&query).map_or(0, |last| last.next_seq);
+        self.forgotten += self.book.forget(self.config.max_producers);
+        // A segment without rows has the name that this one gets. What it says goes into the snapshot first.
+        let replaces = first == self.sealed_end();
+        if replaces {
+            self.write_snapshot(first, self.book.clone())?;
+        }
+        let path = prepared.place(&self.shared.dir, first, next_seq)?;
+        let named = File::open(&self.shared.dir).and_then(|dir| dir.sync_all());
+        named.map_err(|error| self.shared.fail("rename", error))?;
+
+        self.sealed = self.book.clone();
+        let segment = Segment::new(first, path, prepared.start);
+        let mut offset = first;
+        {
+            let mut index = segment.index();
+            let last = prepared.frames.len() - 1;
+            for (number, frame) in prepared.frames.iter().enumerate() {
+                let role = if number == last {
+                    Role::Last
+                } else {
+                    Role::Part
+                };
+                let origin = prepared.origin(next_seq + (offset - first));
+                let end = offset + frame.rows;
+                self.book.note(&origin, role, offset..end);
+                let time = origin.receive_time;
+                index.count(frame.position, offset, end, frame.length, time);
+                offset = end;
+            }
+        }
+        self.position = prepared.position;
+        self.active = Arc::new(prepared.into_file()?);
+        {
+            let mut state = self.shared.state();
+            if replaces {
+                state.segments.pop_back();
+            }
+            state.segments.push_back(Arc::new(segment));
+            state.active = self.active.clone();
+            (state.appended, state.durable) = (offset, offset);
+            state.written.count += 1;
+            (state.written.segment, state.written.position) = (first, self.position);
+            state.synced = state.written;
+            self.shared.write_durable(offset);
+        }
+        self.has_unsaved = true;
+        self.book.forget_queries(super::MAX_NAMES, &query);
+        Ok(Publication {
+            range: first..offset,
+            already: false,
+        })
+    }
+}
