@@ -388,10 +388,10 @@ def test_curve(directory):
         assert Client(collector.endpoint, **keys).info().latest == 1
 
         stranger = Producer(collector.endpoint, server_key=public, timeout=0.5)
-        with pytest.raises(CollectorGone):
+        with pytest.raises(Refused, match="public key"):
             stranger.send(b"x")
             stranger.flush()
-        with contextlib.suppress(CollectorGone):
+        with contextlib.suppress(Refused):
             stranger.close()
         with pytest.raises((Refused, CollectorGone)):
             Client(collector.endpoint, server_key=public, timeout=0.2, retries=1).info()
@@ -565,3 +565,31 @@ def test_a_batch_that_gives_up_says_what_it_took(form):
         assert given[caught.value.sent :] == [caught.value.unsent]
     with pytest.raises((CollectorGone, NotAcknowledged)):
         producer.close(0)
+
+
+# ---- sizes --------------------------------------------------------------------------
+
+
+def test_what_is_sent_is_cut_to_what_the_collector_takes(directory):
+    with Collector(directory, max_batch_bytes=100_000) as collector:
+        with Producer(collector.endpoint) as producer:
+            producer.send(b"first")
+            producer.flush(20)
+            wide = [b"%060000d" % number for number in range(40)]
+            producer.send_batch(wide)
+            producer.send_batch([b"%01000d" % number for number in range(2000)], key="k")
+            producer.send_arrow(pa.table({"value": pa.array(wide, pa.binary())}))
+            large = b"x" * 200_000
+            for send in (
+                lambda: producer.send(large),
+                lambda: producer.send_batch([b"small", large]),
+                lambda: producer.send_arrow(pa.table({"value": pa.array([large], pa.binary())})),
+            ):
+                with pytest.raises(ValueError, match="max_batch_bytes"):
+                    send()
+            producer.send(b"last")
+            producer.flush(20)
+        found = values(collector.endpoint)
+        assert found[:41] == [b"first", *wide]
+        assert found[2041:2081] == wide
+        assert found[-1] == b"last"

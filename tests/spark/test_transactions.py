@@ -360,3 +360,50 @@ def test_keys_stay_out_of_the_plan(monkeypatch):
         "server_key": "s" * 40,
         "secret_key": "k" * 40,
     }
+
+
+def test_overwriting_is_refused():
+    for options in (LOG, LOG | {"socket": "push"}):
+        with pytest.raises(ValueError, match="append"):
+            ZeroMQDataSource(options).writer(VALUE, True)
+
+
+@pytest.fixture
+def real(tmp_path):
+    """A collector that takes batches of at most so many bytes."""
+    from zeroxide.collector import Collector
+
+    opened = []
+
+    def start(max_batch_bytes=16 << 20):
+        opened.append(Collector(tmp_path / "log", max_batch_bytes=max_batch_bytes))
+        return opened[-1]
+
+    yield start
+    for collector in opened:
+        collector.close()
+
+
+@pytest.mark.parametrize("frame", ["message", "arrow"])
+@pytest.mark.parametrize("max_batch_bytes", [16 << 20, 100_000])
+def test_wide_rows_are_cut_to_what_the_collector_takes(real, task, frame, max_batch_bytes):
+    if frame == "arrow" and max_batch_bytes < 1 << 20:
+        pytest.skip("a table is a row, which nobody can cut")
+    collector = real(max_batch_bytes)
+    rows = 25_000
+    write = writer(endpoint=collector.endpoint, frame=frame)
+    wide = batch(value=pa.array([b"%04000d" % number for number in range(rows)], pa.binary()))
+    write.commit([write.write(iter([wide]))])
+    stats = collector.stats()
+    if frame == "message":
+        assert stats["durable"] == rows
+    assert stats["published"] == 1
+
+
+def test_a_row_that_is_too_large_names_the_limit(real, task):
+    collector = real(100_000)
+    for size in (200_000, 80 << 20):
+        write = writer(endpoint=collector.endpoint, ackTimeoutMs="20000")
+        with pytest.raises(Refused, match="100000") as raised:
+            write.write(iter([batch(value=pa.array([b"small", bytes(size)], pa.binary()))]))
+        assert raised.value.code == "too-big"

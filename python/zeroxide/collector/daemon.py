@@ -242,6 +242,8 @@ def _watch(
 ) -> int:
     """Waits for the end; says when something goes wrong, and when it is well again."""
     state = "fine"
+    told: set[str] = set()
+    away: dict[str, int] = {}
     while not stop.wait(_LOOK_EVERY):
         if reloads.is_set():
             reloads.clear()
@@ -254,6 +256,17 @@ def _watch(
                 return 1
             _log.warning("slow", extra={"fields": {"reason": str(error)}})
             continue
+        for name in ("plain_too_large", "too_large"):
+            if stats[name] and name not in told:
+                # Once: how many there are the counters say.
+                told.add(name)
+                fields = {"counter": name, "max_batch_bytes": stats["max_batch_bytes"]}
+                _log.warning("message_too_large", extra={"fields": fields})
+        counts = {why: count for why, count in stats["turned_away"].items() if why != "other"}
+        if counts != away and any(counts.values()):
+            fields = {**counts, "last": stats["turned_away_last"]}
+            _log.warning("turned_away", extra={"fields": fields})
+        away = counts
         if stats["state"] != state:
             state = stats["state"]
             fields = {"state": state, "reason": stats["reason"]}

@@ -101,10 +101,23 @@ class Segment:
         self.size = size
         self.first = first
         self.is_local = filesystem.type_name == "local"
+        self._inode = self._stat()
         self._ahead = AHEAD_LOCAL if self.is_local else AHEAD_REMOTE
         self._file: Any = None
         self._window = (0, b"")
         self._index: Index | None = None
+
+    def _stat(self) -> int | None:
+        if not self.is_local:
+            return None
+        try:
+            return os.stat(self.path).st_ino
+        except OSError:
+            return None  # whoever reads it hears why
+
+    def is_replaced(self, size: int) -> bool:
+        """Whether another file has this name now: one without rows makes room for one that has some."""
+        return size < self.size or self._stat() != self._inode
 
     def read(self, position: int, length: int, ahead: int = 0) -> memoryview:
         """These bytes, or as many of them as there are."""
@@ -289,6 +302,9 @@ class FilesLog(Closing):
             if not (is_segment and len(digits) == 20 and digits.isdecimal()):
                 continue
             segment = known.get(entry.path)
+            if segment is not None and segment.is_replaced(entry.size):
+                segment.close()
+                segment = None
             if segment is None:
                 segment = Segment(self._filesystem, entry.path, entry.size, int(digits))
             segment.size = entry.size

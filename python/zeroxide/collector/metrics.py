@@ -19,6 +19,8 @@ _COUNTERS = {
     "plain_rows": "Rows of peers that only know ZeroMQ",
     "plain_unframed": "Messages of these that did not look as the framing says",
     "plain_lost": "Rows of these that were received and not written",
+    "plain_too_large": "Messages of these that were larger than max_batch_bytes, and not received",
+    "too_large": "Connections that ended at a message too large even to be refused",
     "local_rows": "Rows over HTTP and from the collector's own process",
     "hellos": "Introductions of producers",
     "dropped_producers": "Producers that were silent, and made room for others",
@@ -61,6 +63,7 @@ _GAUGES = {
     "credit_bytes": "Bytes that each producer may have unacknowledged",
     "staged_bytes": "Bytes staged and not published",
     "staged_batches": "Batches staged and not published",
+    "max_batch_bytes": "Most bytes of a batch",
     "uptime_seconds": "How long it has been running",
 }
 
@@ -91,6 +94,8 @@ def _lines(stats: Mapping[str, Any]) -> Iterator[str]:
     yield from _family("info", "gauge", "Which log this is", [(labels, 1)])
     refused = [({"code": code}, count) for code, count in stats["refused"].items()]
     yield from _family("refused_total", "counter", "Requests refused, by reason", refused)
+    away = [({"reason": reason}, count) for reason, count in stats["turned_away"].items()]
+    yield from _family("turned_away_total", "counter", "Handshakes that failed, by reason", away)
     groups: dict[str, int] = stats["groups"]
     offsets = [({"group": group}, offset) for group, offset in groups.items()]
     yield from _family("group_offset", "gauge", "How far a group has read", offsets)

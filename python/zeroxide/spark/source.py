@@ -58,6 +58,11 @@ class ZeroMQDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of ``df.write``; what was sent before cannot be overwritten."""
+        if overwrite:
+            raise ValueError(
+                "mode('overwrite') is not possible: messages that were sent, and rows of a log,"
+                " stay what they are. Use mode('append')"
+            )
         if is_for_log(self.options):
             return LogWriter(LogWriteOptions.parse(self.options), schema)
         return SocketWriter(WriteOptions.parse(self.options), schema)

@@ -15,9 +15,10 @@ import secrets
 import time
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import WriterCommitMessage
@@ -86,11 +87,24 @@ class _Stager(Writer):
         parts = rows = 0
         client = None
         try:
-            for part in _merge(self._rows(incoming) for incoming in batches):
+            pieces = chain.from_iterable(map(_cut, batches))
+            for part in _merge(map(self._rows, pieces)):
                 client = client or connect(self.options)
-                self._insist(client.stage, query, batch, task.partition, attempt, parts, part)
-                parts += 1
-                rows += part.num_rows
+                waiting = [part]
+                while waiting:
+                    piece = waiting.pop()
+                    where = (query, batch, task.partition, attempt, parts)
+                    try:
+                        self._insist(client.stage, *where, piece)
+                    except Refused as error:
+                        if error.code != "too-big" or piece.num_rows < 2:
+                            raise
+                        # This collector takes less than others.
+                        half = piece.num_rows // 2
+                        waiting += piece.slice(half), piece.slice(0, half)
+                        continue
+                    parts += 1
+                    rows += piece.num_rows
         finally:
             if client is not None:
                 client.close()
@@ -260,7 +274,18 @@ def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:
     return [message for message in messages if isinstance(message, Staged) and message.parts]
 
 
-def _merge(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+def _cut(batch: "pa.RecordBatch", most: int = PART_BYTES) -> Iterator["pa.RecordBatch"]:
+    """The same rows in batches of at most so many bytes, as far as each row has no more."""
+    if batch.num_rows < 2 or batch.nbytes <= most:
+        yield batch
+        return
+    # Rows may be of any size, so each half is looked at for itself.
+    half = batch.num_rows // 2
+    yield from _cut(batch.slice(0, half), most)
+    yield from _cut(batch.slice(half), most)
+
+
+def _merge(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
     """The same rows in batches that are worth a round trip."""
     import pyarrow as pa
 

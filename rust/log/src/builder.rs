@@ -118,7 +118,7 @@ impl BatchBuilder {
 }
 
 /// What a row takes, all its offsets included.
-fn size_of_row(row: &Row<'_>) -> usize {
+pub(crate) fn size_of_row(row: &Row<'_>) -> usize {
     let headers = row
         .headers
         .iter()

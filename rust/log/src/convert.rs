@@ -9,14 +9,23 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::batch::Batch;
-use crate::builder::{BatchBuilder, Row};
+use crate::builder::{BatchBuilder, Row, size_of_row};
 use crate::error::BatchError;
 
 impl Batch {
     /// The rows of a table with the columns `value` (bytes or text, without nulls) and, if it likes, `key`, `topic`,
     /// `timestamp` and `headers`. Any other column is an error: it would be lost.
     pub fn from_record_batch(table: &RecordBatch) -> Result<Batch, BatchError> {
+        let mut batches = Batch::cut_record_batch(table, usize::MAX)?;
+        Ok(batches
+            .pop()
+            .unwrap_or_else(|| BatchBuilder::new().finish()))
+    }
+
+    /// The same in batches of about so many bytes each, or of one row that has more.
+    pub fn cut_record_batch(table: &RecordBatch, bytes: usize) -> Result<Vec<Batch>, BatchError> {
         let columns = Sources::of(table)?;
+        let mut batches = Vec::new();
         let mut builder = BatchBuilder::new();
         let mut headers = Vec::new();
         for row in 0..table.num_rows() {
@@ -24,7 +33,7 @@ impl Batch {
             if let Some(source) = &columns.headers {
                 source.read(row, &mut headers)?;
             }
-            builder.push(Row {
+            let row = Row {
                 value: columns
                     .value
                     .get(row)
@@ -34,9 +43,17 @@ impl Batch {
                 timestamp: columns.timestamp.as_ref().and_then(|times| times.get(row)),
                 headers: &headers,
                 frames: None,
-            })?;
+            };
+            let size = builder.size().saturating_add(size_of_row(&row));
+            if size > bytes && !builder.is_empty() {
+                batches.push(builder.finish());
+            }
+            builder.push(row)?;
         }
-        Ok(builder.finish())
+        if !builder.is_empty() {
+            batches.push(builder.finish());
+        }
+        Ok(batches)
     }
 }
 

@@ -30,6 +30,16 @@ pub enum BatchError {
         /// Rows it would have had.
         rows: u64,
     },
+    /// A row that is larger than a batch may be where it shall go.
+    #[error(
+        "a row of {bytes} bytes is too large: {limit} is the most that is taken, the collector's max_batch_bytes"
+    )]
+    RowTooLarge {
+        /// Bytes it has, about.
+        bytes: u64,
+        /// What is taken.
+        limit: u64,
+    },
     /// An Arrow column that the log has no place for, or of a type that does not go there.
     #[error("column {name:?} of type {found} does not go into the log: {expected}")]
     Column {

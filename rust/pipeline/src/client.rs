@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use zeroxide::{Context, ErrorKind};
 
-use crate::link::{Change, Link, Security};
+use crate::link::{Change, Denial, Link, Security};
 use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won};
 
 /// Connections that are kept for the next call.
@@ -55,12 +55,12 @@ pub enum ClientError {
         seconds: f64,
     },
     /// The handshake ended in a no.
-    #[error(
-        "the collector at {endpoint} does not let this client in: it wants to know the public key of the client"
-    )]
+    #[error("the collector at {endpoint} {why}")]
     Denied {
         /// Where it is.
         endpoint: String,
+        /// Why.
+        why: Denial,
     },
     /// It does not do that.
     #[error("the collector at {endpoint} refused: {text}")]
@@ -290,6 +290,12 @@ impl Client {
             if answered != *id {
                 continue;
             }
+            if reply == Reply::Publishing {
+                // It takes as long as it takes, and is not given up while it goes on.
+                call.began = Instant::now();
+                call.patience = call.began + self.config.timeout;
+                continue;
+            }
             if matches!(&reply, Reply::Refused { code, .. } if *code == Code::Closing) {
                 call.asked = None;
                 call.pause = Some(Instant::now() + PAUSE);
@@ -301,7 +307,7 @@ impl Client {
             return self.check(reply).map(Some);
         }
         match link.poll_change() {
-            Some(Change::Denied) => Err(self.denied()),
+            Some(Change::Denied(why)) => Err(self.denied(why)),
             Some(Change::Down) => {
                 call.asked = None;
                 Ok(None)
@@ -375,9 +381,10 @@ impl Client {
         }
     }
 
-    pub(crate) fn denied(&self) -> ClientError {
+    pub(crate) fn denied(&self, why: Denial) -> ClientError {
         ClientError::Denied {
             endpoint: self.endpoint.clone(),
+            why,
         }
     }
 
@@ -524,6 +531,27 @@ impl Client {
             batch,
             attempts,
         })?)
+    }
+
+    /// Reads the reply to [`Request::Limits`]: whether a batch of so many bytes is taken.
+    ///
+    /// # Errors
+    /// `Refused` when it is not.
+    pub fn read_limits(&self, reply: Reply, bytes: usize) -> Result<(), ClientError> {
+        match reply {
+            Reply::Limits { max_batch_bytes } if bytes as u64 > max_batch_bytes => {
+                self.check(Reply::Refused {
+                    code: Code::TooBig,
+                    detail: max_batch_bytes,
+                    text: format!(
+                        "a part has {bytes} bytes, and {max_batch_bytes} is the most that it takes (max_batch_bytes)"
+                    ),
+                })
+                .map(drop)
+            }
+            Reply::Limits { .. } => Ok(()),
+            _ => Err(self.unexpected()),
+        }
     }
 
     /// The collector's counters, as a JSON object.

@@ -4,19 +4,20 @@
 //!             ROUTER                         one thread owns the log, and everything that is written
 //!  producers ───────►┐                ┌──► sync     fdatasync, while rows are appended behind it
 //!  readers   ◄──────►├─► serve ───────┼──► fetch    reads what is on disk, answers by itself
-//!  sinks     ◄──────►┘     ▲          └──► stage    writes rows that nobody may see yet
-//!                          │
+//!  sinks     ◄──────►┘     ▲          ├──► stage    writes rows that nobody may see yet
+//!                          │          └──► publish  makes segments of many of them
 //!  PUSH, PUB, DEALER ──► plain                      gathers messages into batches
 //! ```
 //!
 //! The serving thread never waits for a peer, and for the disk only now and then: `append` writes to the page cache, but the
 //! first one behind a full segment syncs what is left of that and writes a snapshot; the log's tables are saved, and PUBLISH
-//! reads the staged rows. What other threads have for it comes down a `line`; what it has for peers, any thread may say
+//! copies the staged rows of a small transaction, or takes over the segment that was made of a large one. What other threads have for it comes down a `line`; what it has for peers, any thread may say
 //! through the `outbox`.
 
 mod access;
 mod commit;
 mod config;
+mod door;
 mod exposure;
 mod fetch;
 mod ingest;
@@ -24,6 +25,7 @@ mod line;
 mod outbox;
 mod owners;
 mod plain;
+mod publishing;
 mod serve;
 mod stage;
 mod staging;
@@ -45,11 +47,13 @@ use crate::collector::access::Access;
 pub use crate::collector::access::{Grant, Grants, Role};
 use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
+use crate::collector::door::Door;
 use crate::collector::fetch::Fetcher;
 use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Outbox;
 use crate::collector::owners::Owners;
 use crate::collector::plain::Gatherer;
+use crate::collector::publishing::Publishing;
 use crate::collector::serve::Server;
 use crate::collector::stage::Stage;
 use crate::collector::staging::Staging;
@@ -65,6 +69,11 @@ const SNDHWM_BYTES: i64 = 64 << 20;
 
 /// Header, key and padding around a batch.
 const AROUND_BATCH: usize = 1 << 20;
+
+/// Who sends a batch that is too large shall hear of it: so it is read, up to so many times what is taken, or this much.
+/// A connection that brings more ends, and is counted.
+const REFUSED_TIMES: usize = 4;
+const REFUSED_BYTES: usize = 64 << 20;
 
 /// Why a collector did not start, or did not do what it was asked to.
 #[derive(Debug, Error)]
@@ -161,6 +170,8 @@ impl Collector {
             stats.clone(),
             config.staged_for,
         )?;
+        let publishing =
+            Publishing::start(config.dir.clone(), log_id, line.clone(), outbox.clone())?;
         let commits = Commits::start(line.clone(), config.flush_after, config.flush_rows)?;
         let gatherer = match config.plain.is_empty() {
             true => None,
@@ -170,6 +181,8 @@ impl Collector {
             .iter()
             .flat_map(|gatherer| gatherer.endpoints.clone())
             .collect();
+        let plain_sockets = gatherer.iter().flat_map(|gatherer| &gatherer.sockets);
+        let door = Door::new(plain_sockets.chain([&router]))?;
         let server = Server {
             writer: Writer::new(
                 config.clone(),
@@ -187,12 +200,15 @@ impl Collector {
             woken,
             reader,
             staging,
+            publishing,
             fetcher,
             gatherer,
             access,
             endpoint: endpoint.clone(),
             advertise,
             started: Instant::now(),
+            plain_too_large: 0,
+            door,
         };
         let thread = thread::Builder::new().name("collector".to_owned());
         let thread = thread.spawn(move || server.run())?;
@@ -328,7 +344,9 @@ impl Drop for Collector {
 
 fn open_router(context: &Context, config: &Config) -> Result<Socket, CollectorError> {
     let router = context.socket(SocketType::Router)?;
-    let largest = i64::try_from(config.max_batch_bytes + AROUND_BATCH).unwrap_or(i64::MAX);
+    let read = config.max_batch_bytes.saturating_mul(REFUSED_TIMES);
+    let largest = read.max(REFUSED_BYTES).saturating_add(AROUND_BATCH);
+    let largest = i64::try_from(largest).unwrap_or(i64::MAX);
     // Mandatory: an answer that finds no room, or nobody, is not dropped in silence.
     let options = [
         (ids::ROUTER_MANDATORY, Value::from(true)),

@@ -10,4 +10,4 @@ pub mod producer;
 pub mod reader;
 pub mod wire;
 
-pub use link::Security;
+pub use link::{Denial, Security};

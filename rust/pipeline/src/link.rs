@@ -3,9 +3,10 @@
 //! A DEALER keeps what it could not send for the next connection. Here that is not wanted: what was said in a conversation
 //! that broke off must not turn up in the middle of the next. So each connection gets a socket of its own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use thiserror::Error;
 use zeroxide::{
     Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType,
     Target, Value, Wait, curve_keypair, curve_public, ids, poll,
@@ -51,8 +52,37 @@ pub(crate) enum Change {
     /// It was up, and is not any more.
     Down,
     /// The collector does not let this client in.
-    Denied,
+    Denied(Denial),
 }
+
+/// Why a collector does not let somebody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Denial {
+    /// It does not know the key.
+    #[error("does not let this client in: it wants to know the public key of the client (allow)")]
+    Key,
+    /// It asks for CURVE.
+    #[error(
+        "asks for CURVE, and this side has no keys: give server_key, the collector's public key"
+    )]
+    NoKey,
+    /// It speaks no CURVE.
+    #[error(
+        "speaks no CURVE, and this side has keys: start the collector with a key, or leave server_key out"
+    )]
+    NeedlessKey,
+    /// It breaks off each handshake.
+    #[error(
+        "breaks off each handshake: server_key is not the collector's public key, or what is there is no collector"
+    )]
+    ServerKey,
+}
+
+/// Of a handshake between two mechanisms, as `zmq.h` numbers it.
+pub(crate) const MECHANISM_MISMATCH: u32 = 0x1100_0002;
+
+/// So many handshakes in a row that break off with keys are no accident: they take about half a second.
+const BROKEN_OFF: u32 = 3;
 
 /// See the module text.
 pub(crate) struct Link {
@@ -62,6 +92,9 @@ pub(crate) struct Link {
     socket: Socket,
     /// What happens to the socket's connection.
     events: Socket,
+    is_up: AtomicBool,
+    /// Handshakes in a row that were broken off.
+    broken_off: AtomicU32,
 }
 
 /// A ping when nothing was heard for so long, in milliseconds.
@@ -90,6 +123,8 @@ impl Link {
             security: security.cloned(),
             socket,
             events,
+            is_up: AtomicBool::new(false),
+            broken_off: AtomicU32::new(0),
         })
     }
 
@@ -101,6 +136,7 @@ impl Link {
         let (socket, events) = open(&self.context, &self.endpoint, self.security.as_ref())?;
         self.close();
         (self.socket, self.events) = (socket, events);
+        self.is_up.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -120,18 +156,44 @@ impl Link {
     pub(crate) fn poll_change(&self) -> Option<Change> {
         loop {
             let event = self.events.recv(Wait::Dont).ok()?;
-            let kind = event.head().as_slice().first_chunk::<2>();
-            match kind.map(|bytes| u16::from_ne_bytes(*bytes)) {
-                Some(kind) if kind == EventKind::HandshakeSucceeded as u16 => {
-                    return Some(Change::Up);
+            let Some([low, high, value @ ..]) = event.head().as_slice().first_chunk::<6>() else {
+                continue;
+            };
+            let kind = u16::from_ne_bytes([*low, *high]);
+            let value = u32::from_ne_bytes(*value);
+            if kind == EventKind::HandshakeSucceeded as u16 {
+                self.broken_off.store(0, Ordering::Relaxed);
+                self.is_up.store(true, Ordering::Relaxed);
+                return Some(Change::Up);
+            }
+            if kind == EventKind::Disconnected as u16 {
+                // One that was never up goes on trying, and counts how often in vain.
+                if self.is_up.swap(false, Ordering::Relaxed) {
+                    return Some(Change::Down);
                 }
-                Some(kind) if kind == EventKind::Disconnected as u16 => return Some(Change::Down),
-                Some(kind) if kind == EventKind::HandshakeFailedAuth as u16 => {
-                    return Some(Change::Denied);
-                }
-                _ => {}
+                continue;
+            }
+            if let Some(denial) = self.denial(kind, value) {
+                return Some(Change::Denied(denial));
             }
         }
+    }
+
+    /// Why a handshake failed, if it will fail again.
+    fn denial(&self, kind: u16, value: u32) -> Option<Denial> {
+        if kind == EventKind::HandshakeFailedAuth as u16 {
+            return Some(Denial::Key);
+        }
+        let has_keys = self.security.is_some();
+        if kind == EventKind::HandshakeFailedProtocol as u16 && value == MECHANISM_MISMATCH {
+            return Some(match has_keys {
+                true => Denial::NeedlessKey,
+                false => Denial::NoKey,
+            });
+        }
+        // A collector says nothing to somebody who has sealed his words for another one.
+        let broken_off = self.broken_off.fetch_add(1, Ordering::Relaxed) + 1;
+        (has_keys && broken_off >= BROKEN_OFF).then_some(Denial::ServerKey)
     }
 
     /// The next message.
@@ -202,6 +264,8 @@ fn open(
         EventKind::HandshakeSucceeded,
         EventKind::Disconnected,
         EventKind::HandshakeFailedAuth,
+        EventKind::HandshakeFailedProtocol,
+        EventKind::HandshakeFailedNoDetail,
     ];
     socket.monitor(&name, mask.iter().map(|kind| u32::from(*kind as u16)).sum())?;
     let events = context.socket(SocketType::Pair)?;

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide::{Context, Socket, SocketType};
-use zeroxide_log::{Batch, Row};
+use zeroxide_log::{Batch, BatchError, Row};
 
 use crate::link::{Link, Security};
 pub use crate::producer::failure::Failure;
@@ -257,16 +257,44 @@ impl Producer {
         if self.config.endpoints.len() > 1 && has_keys() {
             return self.push_rows(batch, from);
         }
+        self.push_pieces(batch, from, None, self.config.batch_bytes)
+    }
+
+    /// Takes the rows of a batch from `from` on, all of which have this key or none, as a batch of their own as far as a
+    /// collector takes one of this size; returns how many were taken.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_run(
+        &self,
+        batch: &Batch,
+        from: usize,
+        key: Option<&[u8]>,
+    ) -> Result<usize, Failure> {
+        self.push_pieces(batch, from, key, usize::MAX)
+    }
+
+    fn push_pieces(
+        &self,
+        batch: &Batch,
+        from: usize,
+        key: Option<&[u8]>,
+        most: usize,
+    ) -> Result<usize, Failure> {
         let mut at = from;
-        while at < rows {
+        while at < batch.rows() {
             if !self.shared.state().intake.has_room() {
                 self.check_now()?;
                 break;
             }
-            let piece = self.piece(batch, at);
+            let piece = match self.piece(batch, at, most) {
+                // Those before it are taken: it is told of when it is the first.
+                Err(_) if at > from => break,
+                piece => piece?,
+            };
             let taken = piece.rows();
             // Before the lock is taken, and from memory that may not be there later.
-            if !self.push_encoded(taken as u64, encoded(&piece), None)? {
+            if !self.push_encoded(taken as u64, encoded(&piece), key)? {
                 break;
             }
             at += taken;
@@ -302,12 +330,7 @@ impl Producer {
     ///
     /// # Errors
     /// As [`push`](Self::push).
-    pub fn push_encoded(
-        &self,
-        rows: u64,
-        encoded: Bytes,
-        key: Option<&[u8]>,
-    ) -> Result<bool, Failure> {
+    fn push_encoded(&self, rows: u64, encoded: Bytes, key: Option<&[u8]>) -> Result<bool, Failure> {
         let mut batching = self.batching();
         batching.check()?;
         let taken = batching.state.intake.push_batch(rows, encoded, key);
@@ -338,17 +361,23 @@ impl Producer {
         self.check_patience(&state, true)
     }
 
-    /// As many rows from `at` on as make a batch.
-    fn piece(&self, batch: &Batch, at: usize) -> Batch {
+    /// As many rows from `at` on as make a batch of at most so many bytes, and of no more than a collector takes.
+    fn piece(&self, batch: &Batch, at: usize, most: usize) -> Result<Batch, Failure> {
+        let limit = self.shared.state().intake.max_row();
+        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(most);
         let mut rows = (batch.rows() - at).min(self.config.batch_rows.max(1));
         let mut piece = batch.slice(at, rows);
-        while rows > 1 && piece.size() > self.config.batch_bytes {
+        while rows > 1 && piece.size() > most {
             // Rows are of about the same size; if not, another round.
-            let fitting = rows as u64 * self.config.batch_bytes as u64 / piece.size() as u64;
+            let fitting = rows as u64 * most as u64 / piece.size() as u64;
             rows = usize::try_from(fitting).unwrap_or(1).clamp(1, rows - 1);
             piece = batch.slice(at, rows);
         }
-        piece
+        let bytes = piece.size() as u64;
+        if rows == 1 && bytes > limit {
+            return Err(BatchError::RowTooLarge { bytes, limit }.into());
+        }
+        Ok(piece)
     }
 
     /// Waits until there is room for a row, or a point in time; whether there is.
@@ -498,14 +527,19 @@ impl Producer {
 
     /// With `must`, it is not enough that there is room.
     fn check_patience(&self, state: &State, must: bool) -> Result<(), Failure> {
-        let Some(patience) = self.config.patience else {
-            return Ok(());
-        };
+        let patience = self.config.patience.unwrap_or(Duration::MAX);
         let is_waiting = |lane: &intake::Lane| lane.acked < lane.rows;
         let impatient = |since: Option<Instant>| since.filter(|since| since.elapsed() >= patience);
         let lanes = state.intake.lanes().iter().zip(&state.standings);
         for (lane, standing) in lanes {
-            let error = if let Some((since, reason)) = &standing.spool_full {
+            let error = if let Some(why) = standing.denied {
+                // What does not depend on time is not waited for.
+                Failure::Denied {
+                    endpoint: standing.endpoint.clone(),
+                    why,
+                    unacknowledged: state.intake.unacknowledged().0,
+                }
+            } else if let Some((since, reason)) = &standing.spool_full {
                 // With room there, a collector that is gone would matter less.
                 if since.elapsed() < patience {
                     continue;

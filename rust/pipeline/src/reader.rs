@@ -185,7 +185,7 @@ impl Fetch {
             }
         }
         match link.poll_change() {
-            Some(Change::Denied) => return Err(self.client.denied()),
+            Some(Change::Denied(why)) => return Err(self.client.denied(why)),
             Some(Change::Down) => self.forget_link(),
             Some(Change::Up) | None => {}
         }

@@ -13,9 +13,10 @@
 //! | [`Request::Fetch`] | [`Reply::Fetched`] with stored frames as payload, [`Reply::OutOfRange`] |
 //! | [`Request::Commit`] | [`Reply::Committed`] |
 //! | [`Request::Stage`], one payload frame | [`Reply::Staged`], once the rows are on disk |
-//! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk |
+//! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk; before that [`Reply::Publishing`] now and then |
 //! | [`Request::Abort`] | [`Reply::Aborted`] |
 //! | [`Request::Stats`] | [`Reply::Stats`] |
+//! | [`Request::Limits`] | [`Reply::Limits`] |
 //! | any | [`Reply::Refused`] |
 //! | nothing | [`Reply::Status`], when what a producer may send changes |
 //!
@@ -190,6 +191,8 @@ pub enum Request {
     },
     /// Counters.
     Stats,
+    /// How large a batch may be.
+    Limits,
 }
 
 /// What the collector says.
@@ -301,12 +304,19 @@ pub enum Reply {
         /// It was there before; where is known of the query's last batch only, otherwise `first` and `end` are 0.
         already: bool,
     },
+    /// The batch is on its way into the log: there is more to come.
+    Publishing,
     /// What was staged is forgotten.
     Aborted,
     /// Counters, as a JSON object.
     Stats {
         /// The JSON text.
         json: Bytes,
+    },
+    /// How large something may be.
+    Limits {
+        /// The most bytes of a batch, or of a part that is staged.
+        max_batch_bytes: u64,
     },
 }
 

@@ -188,6 +188,7 @@ pub(crate) fn of_failure(failure: &Failure) -> PyErr {
             set.set_item("endpoint", endpoint)?;
             set.set_item("seconds", seconds)
         }),
+        Failure::Denied { .. } => exception("Refused", text, |set| set.set_item("code", "denied")),
         Failure::Blocked { code, .. } | Failure::Refused { code, .. } => {
             exception("Refused", text, |set| set.set_item("code", code.name()))
         }

@@ -56,7 +56,7 @@ impl Role {
     fn of(request: &Request) -> Option<Role> {
         match request {
             Request::Hello { .. } | Request::Append { .. } => Some(Role::Produce),
-            Request::Info => None,
+            Request::Info | Request::Limits => None,
             Request::OffsetAt { .. } | Request::Weigh { .. } | Request::Fetch { .. } => {
                 Some(Role::Fetch)
             }

@@ -38,6 +38,8 @@ pub struct Config {
     pub max_names_per_connection: usize,
     /// The most bytes of rows that wait for being published.
     pub max_staged_bytes: u64,
+    /// Staged rows of more bytes are not copied into the log while others wait, but made a segment of their own beside it.
+    pub publish_beside: u64,
     /// How long staged rows may wait for being published before they are forgotten.
     pub staged_for: Duration,
     /// How often to look for what retention allows to delete.
@@ -128,6 +130,7 @@ impl Config {
             max_producers: 100_000,
             max_names_per_connection: 64,
             max_staged_bytes: 16 << 30,
+            publish_beside: 8 << 20,
             staged_for: Duration::from_secs(3600),
             retain_every: Duration::from_secs(1),
             retry_every: Duration::from_millis(500),

@@ -33,7 +33,7 @@ pub(super) struct Limits {
 }
 
 /// Why something is refused: for programs, a number that goes with it, for people.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub code: Code,
     pub detail: u64,

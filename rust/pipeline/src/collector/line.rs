@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
-use zeroxide_log::{Batch, LogError};
+use zeroxide_log::{Batch, LogError, Prepared};
 
 use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
@@ -29,6 +29,11 @@ pub(super) enum Event {
         asked: Asked,
         of: BatchOf,
         parts: Vec<StagedPart>,
+    },
+    /// A large transaction is on disk, and shall become part of the log.
+    Prepared {
+        of: BatchOf,
+        prepared: Result<Prepared, Refusal>,
     },
     /// Somebody in this process wants to see the counters.
     Stats { answer: SyncSender<String> },

@@ -38,6 +38,8 @@ pub(super) struct Gatherer {
     pub batches: Receiver<Batch>,
     /// The addresses that were bound or connected, as they are.
     pub endpoints: Vec<String>,
+    /// The thread's sockets, to look at their counters.
+    pub sockets: Vec<Socket>,
     stop: Arc<AtomicBool>,
     wake: Wake,
     thread: Option<JoinHandle<()>>,
@@ -82,7 +84,7 @@ impl Gatherer {
         let (sender, batches) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let gathering = Gathering {
-            sockets,
+            sockets: sockets.clone(),
             framing: plain.clone(),
             flush_after: config.flush_after,
             flush_rows: usize::try_from(config.flush_rows)
@@ -102,6 +104,7 @@ impl Gatherer {
         Ok(Gatherer {
             batches,
             endpoints,
+            sockets,
             stop,
             wake,
             thread: Some(thread),
@@ -227,6 +230,11 @@ impl Gathering {
                 Ok(messages) => {
                     got = true;
                     for message in messages {
+                        // A large one goes in a batch of its own: readers get whole batches.
+                        let size: usize = message.iter().map(Frame::len).sum();
+                        if self.builder.size() + size > BATCH_BYTES && !self.hand_on() {
+                            return None;
+                        }
                         self.take(message, is_router);
                         if self.is_full() && !self.hand_on() {
                             return None;

@@ -8,17 +8,21 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use zeroxide::{ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait};
+use zeroxide::{
+    DropReason, ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait,
+};
 use zeroxide_log::Reader;
 
 use crate::collector::access::{Access, Client};
 use crate::collector::config::Config;
+use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
 use crate::collector::ingest::Refusal;
 use crate::collector::line::Event;
 use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::plain::Gatherer;
-use crate::collector::stage::BatchOf;
+use crate::collector::publishing::Publishing;
+use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::staging::{self, Staging};
 use crate::collector::stats::{Json, Stats};
 use crate::collector::wake::Woken;
@@ -47,6 +51,7 @@ pub(super) struct Server {
     pub reader: Reader,
     pub writer: Writer,
     pub staging: Staging,
+    pub publishing: Publishing,
     pub fetcher: Fetcher,
     pub gatherer: Option<Gatherer>,
     /// Who may do what; none where nobody can be told apart.
@@ -54,6 +59,9 @@ pub(super) struct Server {
     pub endpoint: String,
     pub advertise: String,
     pub started: Instant,
+    /// Messages of plain peers that were too large to be received.
+    pub plain_too_large: u64,
+    pub door: Door,
 }
 
 /// How far the end has come.
@@ -81,6 +89,7 @@ impl Server {
             if now >= retain_at {
                 let is_saved = now >= save_at;
                 self.retain(is_saved);
+                self.door.look();
                 retain_at = now + self.config.retain_every;
                 if is_saved {
                     save_at = now + SAVE_EVERY;
@@ -126,6 +135,18 @@ impl Server {
         // Those threads have answers, too.
         drop(self.staging);
         drop(self.fetcher);
+        // What was to be published is staged, and will be there at the next start.
+        let mut publishers = self.publishing.settle_all();
+        drop(self.publishing);
+        publishers.extend(self.events.try_iter().filter_map(|event| match event {
+            Event::Publish { asked, .. } => Some(asked),
+            _ => None,
+        }));
+        for asked in publishers {
+            let text = "the collector is being stopped: publish again once it is back";
+            let refusal = Refusal::new(Code::Closing, 0, text);
+            self.outbox.refuse(&asked, refusal);
+        }
         self.router.close(Some(Some(LINGER)));
         match why {
             Some(error) => Err(format!("the collector's socket failed: {error}")),
@@ -177,8 +198,10 @@ impl Server {
             match event {
                 Event::Synced { result, took } => self.writer.on_synced(result, took),
                 Event::Append { batches, answer } => self.writer.handle_local(&batches, answer),
-                Event::Publish { asked, of, parts } => {
-                    self.writer.handle_publish(asked, of, &parts)
+                Event::Publish { asked, of, parts } => self.publish(asked, of, parts),
+                Event::Prepared { of, prepared } => {
+                    let askers = self.publishing.settle(&of);
+                    self.writer.handle_prepared(askers, &of, prepared);
                 }
                 Event::Stats { answer } => {
                     // Who does not wait any more does not want to know.
@@ -351,6 +374,10 @@ impl Server {
                 of: BatchOf { query, batch },
                 attempts,
             }),
+            Request::Limits => {
+                let max_batch_bytes = self.config.max_batch_bytes as u64;
+                self.outbox.say(&asked, Reply::Limits { max_batch_bytes });
+            }
             Request::Stats => {
                 let json = self.describe().into();
                 self.outbox.say(&asked, Reply::Stats { json });
@@ -391,7 +418,7 @@ impl Server {
         let most = self.config.max_batch_bytes;
         if rows.len() > most {
             let text = format!(
-                "a part of {} bytes came, and {most} is the most that this collector takes",
+                "a part of {} bytes came, and {most} is the most that this collector takes (max_batch_bytes)",
                 rows.len()
             );
             return self
@@ -412,7 +439,19 @@ impl Server {
             // What was staged for it is gone, or came again for nothing.
             return self.writer.handle_publish(asked, of, &[]);
         }
-        self.stage(staging::Job::Publish { asked, of, won });
+        if !self.publishing.join(&of, &asked) {
+            self.stage(staging::Job::Publish { asked, of, won });
+        }
+    }
+
+    /// Publishes parts that were found.
+    fn publish(&mut self, asked: Asked, of: BatchOf, parts: Vec<StagedPart>) {
+        let size: u64 = parts.iter().map(|part| part.size() as u64).sum();
+        if size <= self.config.publish_beside {
+            return self.writer.handle_publish(asked, of, &parts);
+        }
+        let time = self.writer.receive_time();
+        self.publishing.push(asked, of, parts, time);
     }
 
     fn stage(&self, job: staging::Job) {
@@ -425,6 +464,12 @@ impl Server {
 
     /// Everything that can be counted, as JSON.
     fn describe(&mut self) -> String {
+        self.door.look();
+        if let Some(gatherer) = &self.gatherer {
+            let counts = gatherer.sockets.iter().map(too_large);
+            // Sockets that are closed count nothing any more.
+            self.plain_too_large = self.plain_too_large.max(counts.sum());
+        }
         let (earliest, durable) = self.reader.bounds();
         let id: String = self
             .reader
@@ -447,6 +492,9 @@ impl Server {
             ("credit_rows", self.writer.credit().rows),
             ("credit_bytes", self.writer.credit().bytes),
             ("uptime_seconds", self.started.elapsed().as_secs()),
+            ("too_large", too_large(&self.router)),
+            ("plain_too_large", self.plain_too_large),
+            ("max_batch_bytes", self.config.max_batch_bytes as u64),
         ];
         let plain = self
             .gatherer
@@ -477,6 +525,7 @@ impl Server {
                     json.number(group, *offset);
                 }
             });
+            self.door.write(json);
             self.stats.write(json);
         })
     }
@@ -491,6 +540,13 @@ fn client_of(peer: &PeerInfo) -> Option<Client> {
         .as_deref()
         .map_or_else(|| key.clone(), Arc::from);
     Some(Client { user, key })
+}
+
+/// How many connections have ended because of a message that was too large.
+fn too_large(socket: &Socket) -> u64 {
+    socket
+        .stats()
+        .map_or(0, |stats| stats.dropped.dropped(DropReason::TooLarge))
 }
 
 /// How many files the log has.

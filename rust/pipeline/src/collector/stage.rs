@@ -6,7 +6,7 @@
 
 mod format;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -171,7 +171,7 @@ impl Stage {
         let size = format::RECORD as u64 + rows.len() as u64;
         if self.bytes + size > self.most {
             let text = format!(
-                "{} bytes are staged already, the most that this collector keeps unpublished: publish or abort some",
+                "{} bytes are staged already, the most that this collector keeps unpublished (max_staged_bytes): publish or abort some",
                 self.bytes
             );
             return Err(Refusal::new(Code::TooMany, self.most, text));
@@ -273,7 +273,16 @@ impl Stage {
     pub fn find(&self, of: &BatchOf, won: &[Won]) -> Result<Vec<StagedPart>, Refusal> {
         let staged = self.batches.get(of);
         let mut found = Vec::new();
+        let mut named = HashSet::new();
         for one in won {
+            if !named.insert(one.attempt) {
+                // A few bytes would become any number of rows.
+                let text = format!(
+                    "attempt {} at partition {} shall be published twice",
+                    one.attempt.attempt, one.attempt.partition
+                );
+                return Err(Refusal::new(Code::Invalid, 0, text));
+            }
             for part in 0..one.parts {
                 match staged.and_then(|staged| staged.parts.get(&(one.attempt, part))) {
                     Some(part) => found.push(part.clone()),

@@ -13,6 +13,8 @@
 mod publish;
 mod trouble;
 
+pub(super) use trouble::refusal_of;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -188,7 +190,7 @@ impl Writer {
         if sent.batch.len() > self.config.max_batch_bytes {
             let most = self.config.max_batch_bytes;
             let text = format!(
-                "a batch of {} bytes came, and {most} is the most that this collector takes",
+                "a batch of {} bytes came, and {most} is the most that this collector takes (max_batch_bytes)",
                 sent.batch.len()
             );
             let refusal = Refusal::new(Code::TooBig, most as u64, text);
@@ -336,6 +338,16 @@ impl Writer {
     fn write_local(&mut self, batches: &[Batch]) -> Appended {
         if self.stuck.is_some() {
             return Err(self.refusal());
+        }
+        let most = self.config.max_batch_bytes;
+        // Readers get whole batches: what no producer may send nobody may append.
+        if let Some(large) = batches.iter().find(|batch| batch.size() > most) {
+            let text = format!(
+                "a batch of {} rows has {} bytes, and {most} is the most that this collector takes (max_batch_bytes)",
+                large.rows(),
+                large.size()
+            );
+            return Err(Refusal::new(Code::TooBig, most as u64, text));
         }
         let now = Instant::now();
         let origin = Origin::plain(self.receive_time());
@@ -486,7 +498,7 @@ impl Writer {
     }
 
     /// The clock, which does not go back.
-    fn receive_time(&mut self) -> i64 {
+    pub fn receive_time(&mut self) -> i64 {
         let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         self.received = self.received.max(now);
         self.received

@@ -3,6 +3,7 @@
 use thiserror::Error;
 use zeroxide_log::{BatchError, LogError};
 
+use crate::link::Denial;
 use crate::producer::window::Ending;
 use crate::wire::Code;
 
@@ -38,6 +39,18 @@ pub enum Failure {
         code: Code,
         /// What it says.
         reason: Option<String>,
+    },
+    /// The handshake ended in a no. It is still tried: the producer goes on when the collector lets it in.
+    #[error(
+        "the collector at {endpoint} {why}; {unacknowledged} rows are not acknowledged, and sent as soon as it lets this producer in"
+    )]
+    Denied {
+        /// Where it is.
+        endpoint: String,
+        /// Why.
+        why: Denial,
+        /// How many rows are not acknowledged.
+        unacknowledged: u64,
     },
     /// A later run has taken over the name.
     #[error(

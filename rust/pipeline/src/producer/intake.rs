@@ -122,8 +122,8 @@ impl Intake {
         let before = lane.builder.size();
         let size = row_size(&row);
         if size as u64 > self.max_row {
-            let (bytes, rows) = (size as u64, 1);
-            return Err(BatchError::TooLarge { bytes, rows });
+            let (bytes, limit) = (size as u64, self.max_row);
+            return Err(BatchError::RowTooLarge { bytes, limit });
         }
         let mut wake = false;
         let before = if before > 0 && before + size > bounds.batch_bytes {
@@ -274,6 +274,11 @@ impl Intake {
         self.max_row = self.max_row.min(bytes);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.bounds.batch_bytes = self.bounds.batch_bytes.min(bytes);
+    }
+
+    /// The largest row that a collector takes, as far as that is known.
+    pub fn max_row(&self) -> u64 {
+        self.max_row
     }
 
     /// Whether the bounds let another row in.

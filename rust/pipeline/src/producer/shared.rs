@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use zeroxide::{Message, Socket, Wait};
 
+use crate::link::Denial;
 use crate::producer::failure::Failure;
 use crate::producer::intake::Intake;
 use crate::producer::notices::{Notice, Notices};
@@ -48,7 +49,8 @@ pub(crate) struct Standing {
     /// Rows that came in and could not be put there.
     pub unspooled: u64,
     pub blocked: Option<Instant>,
-    pub is_denied: bool,
+    /// Why the collector does not let it in, if that is so.
+    pub denied: Option<Denial>,
     pub is_open: bool,
     pub obstacle: Option<Code>,
     pub reason: Option<String>,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
 use zeroxide_log::{Batch, LogError};
 
-use crate::link::{Change, Link};
+use crate::link::{Change, Denial, Link};
 use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
 use crate::producer::shared::{Shared, Standing};
@@ -49,7 +49,7 @@ pub(crate) struct Conversation {
     full: Option<Full>,
     /// Why there is no conversation, beyond that nobody answers.
     trouble: Option<String>,
-    is_denied: bool,
+    denied: Option<Denial>,
     /// Since when the collector takes nothing although it is there.
     blocked: Option<Instant>,
     /// What was acknowledged in this turn: rows and what they took of the bounds.
@@ -84,7 +84,7 @@ impl Conversation {
             held: VecDeque::new(),
             full: None,
             trouble: None,
-            is_denied: false,
+            denied: None,
             blocked: None,
             released: (0, 0),
         }
@@ -398,16 +398,16 @@ impl Conversation {
             match change {
                 Change::Up => {
                     self.trouble = None;
-                    self.is_denied = false;
+                    self.denied = None;
                     self.window.on_connected(now);
                 }
                 Change::Down => {
                     self.window.on_disconnected(now);
                     self.reopen(shared)?;
                 }
-                Change::Denied => {
-                    self.is_denied = true;
-                    self.trouble = Some("it does not let the key of this producer in".into());
+                Change::Denied(why) => {
+                    self.denied = Some(why);
+                    self.trouble = Some(format!("it {why}"));
                 }
             }
         }
@@ -519,7 +519,7 @@ impl Conversation {
         standing.spool_full = full.map(|full| (full.since, full.reason.clone()));
         standing.unspooled = self.held.iter().map(|sealed| sealed.rows).sum();
         standing.blocked = self.blocked;
-        standing.is_denied = self.is_denied;
+        standing.denied = self.denied;
         standing.is_open = window.is_open();
         standing
             .obstacle

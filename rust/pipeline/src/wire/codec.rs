@@ -99,6 +99,7 @@ impl Request {
                 header.alone()
             }
             Request::Stats => Header::new(request::STATS, id).alone(),
+            Request::Limits => Header::new(request::LIMITS, id).alone(),
         }
     }
 
@@ -161,6 +162,7 @@ impl Request {
                     attempts: fields.list(12, Fields::attempt)?,
                 },
                 request::STATS => Request::Stats,
+                request::LIMITS => Request::Limits,
                 other => return Err(What::Kind(other)),
             };
             Ok(request)
@@ -274,8 +276,12 @@ impl Reply {
                 .u64(end)
                 .flag(already)
                 .alone(),
+            Reply::Publishing => Header::new(reply::PUBLISHING, id).alone(),
             Reply::Aborted => Header::new(reply::ABORTED, id).alone(),
             Reply::Stats { json } => Header::new(reply::STATS, id).with([json]),
+            Reply::Limits { max_batch_bytes } => {
+                Header::new(reply::LIMITS, id).u64(max_batch_bytes).alone()
+            }
         }
     }
 
@@ -350,9 +356,13 @@ impl Reply {
                     end: fields.u64()?,
                     already: fields.flag()?,
                 },
+                reply::PUBLISHING => Reply::Publishing,
                 reply::ABORTED => Reply::Aborted,
                 reply::STATS => Reply::Stats {
                     json: payload.one()?,
+                },
+                reply::LIMITS => Reply::Limits {
+                    max_batch_bytes: fields.u64()?,
                 },
                 other => return Err(What::Kind(other)),
             };

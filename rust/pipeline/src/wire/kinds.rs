@@ -107,6 +107,7 @@ numbers!(request {
     ABORT = 9,
     STATS = 10,
     WEIGH = 11,
+    LIMITS = 13,
 });
 
 // Kinds of replies have the highest bit set, so that nobody mistakes one for a request.
@@ -122,6 +123,8 @@ numbers!(reply {
     ABORTED = 137,
     STATS = 138,
     OUT_OF_RANGE = 139,
+    LIMITS = 141,
+    PUBLISHING = 142,
     REFUSED = 160,
     STATUS = 161,
 });

@@ -80,6 +80,7 @@ fn request() -> impl Strategy<Value = Request> {
             }
         }),
         Just(Request::Stats),
+        Just(Request::Limits),
     ]
 }
 
@@ -163,7 +164,9 @@ fn reply() -> impl Strategy<Value = Reply> {
             already
         }),
         Just(Reply::Aborted),
+        Just(Reply::Publishing),
         payload().prop_map(|json| Reply::Stats { json }),
+        any::<u64>().prop_map(|max_batch_bytes| Reply::Limits { max_batch_bytes }),
     ]
 }
 

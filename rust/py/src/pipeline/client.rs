@@ -15,8 +15,12 @@ use zeroxide_pipeline::wire::{Attempt, LogId, Reply, Request, Won};
 use super::{Own, of_client, security, span, wait};
 use crate::arrow::{self, ArrowTable};
 
-/// The most bytes of a part: more is staged as several parts by the caller.
+/// The most rows of a part: more is staged as several parts by the caller.
 const PART_ROWS: usize = 1 << 20;
+
+/// Parts of more bytes are not sent before it is known that the collector takes them: every collector reads so much, if
+/// only to refuse it.
+const ASK_FROM: usize = 16 << 20;
 
 /// A handle of a client. `python/zeroxide/collector/client.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -174,6 +178,10 @@ impl Client {
         let rows = py
             .detach(|| Batch::from_record_batch(&table).map(|batch| encoded(&batch)))
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if rows.len() > ASK_FROM {
+            let (core, reply) = self.call(py, Request::Limits)?;
+            core.read_limits(reply, rows.len()).map_err(of_client)?;
+        }
         let request = Request::Stage {
             query: query.to_owned(),
             batch,

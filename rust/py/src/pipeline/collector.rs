@@ -184,11 +184,11 @@ impl Collector {
         for row in rows.try_iter()? {
             push(&mut builder, &row?)?;
             if builder.size() >= BATCH_BYTES {
-                batches.push(builder.finish());
+                cut(builder.finish(), &mut batches);
             }
         }
         if !builder.is_empty() {
-            batches.push(builder.finish());
+            cut(builder.finish(), &mut batches);
         }
         self.append(py, batches, timeout)
     }
@@ -207,9 +207,8 @@ impl Collector {
             while from < whole.num_rows() {
                 let rows = TABLE_ROWS.min(whole.num_rows() - from);
                 let piece = whole.slice(from, rows);
-                let batch = Batch::from_record_batch(&piece)
-                    .map_err(|error| PyValueError::new_err(error.to_string()))?;
-                split(batch, &mut batches);
+                let cut = Batch::cut_record_batch(&piece, BATCH_BYTES);
+                batches.extend(cut.map_err(refused_row)?);
                 from += rows;
             }
         }
@@ -351,20 +350,19 @@ fn given<'py>(
     }
 }
 
-fn refused_row(error: zeroxide_log::BatchError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// Puts a last row that made a batch much too large into one of its own.
+fn cut(batch: Batch, batches: &mut Vec<Batch>) {
+    let rows = batch.rows();
+    if rows > 1 && batch.size() > 2 * BATCH_BYTES {
+        batches.push(batch.slice(0, rows - 1));
+        batches.push(batch.slice(rows - 1, 1));
+    } else {
+        batches.push(batch);
+    }
 }
 
-/// Cuts a batch into pieces that readers can take.
-fn split(batch: Batch, pieces: &mut Vec<Batch>) {
-    let rows = batch.rows();
-    if rows < 2 || batch.size() <= BATCH_BYTES {
-        pieces.push(batch);
-        return;
-    }
-    // Each half is about half as large; a row is not cut.
-    split(batch.slice(0, rows / 2), pieces);
-    split(batch.slice(rows / 2, rows - rows / 2), pieces);
+fn refused_row(error: zeroxide_log::BatchError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 impl From<CollectorError> for Raised {

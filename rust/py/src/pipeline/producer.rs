@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use zeroxide_log::{Batch, BatchBuilder, Row};
 use zeroxide_pipeline::producer::{
-    Failure, Notice, Place, Producer as CoreProducer, ProducerConfig, encoded,
+    Failure, Notice, Place, Producer as CoreProducer, ProducerConfig,
 };
 use zeroxide_pipeline::reader::hex;
 
@@ -26,6 +26,9 @@ use crate::socket::is_there;
 
 /// So many rows of a table are copied at once.
 const TABLE_ROWS: usize = 1 << 16;
+
+/// A batch has at most 1 GiB: large rows are taken in steps of about so much.
+const TABLE_BYTES: usize = 64 << 20;
 
 /// A handle of a producer. `python/zeroxide/producer.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -311,15 +314,17 @@ impl Producer {
             while from < whole.num_rows() {
                 let rows = TABLE_ROWS.min(whole.num_rows() - from);
                 let piece = whole.slice(from, rows);
-                let batch = py
-                    .detach(|| Batch::from_record_batch(&piece))
+                let batches = py
+                    .detach(|| Batch::cut_record_batch(&piece, TABLE_BYTES))
                     .map_err(|error| PyValueError::new_err(error.to_string()))?;
-                let mut at = 0;
-                while at < rows {
-                    let taken = py.detach(|| core.push_batch(&batch, at));
-                    at += taken.map_err(|failure| of_failure(&failure))?;
-                    if at < rows {
-                        self.wait_room(py, core)?;
+                for batch in batches {
+                    let mut at = 0;
+                    while at < batch.rows() {
+                        let taken = py.detach(|| core.push_batch(&batch, at));
+                        at += taken.map_err(|failure| of_failure(&failure))?;
+                        if at < batch.rows() {
+                            self.wait_room(py, core)?;
+                        }
                     }
                 }
                 from += rows;
@@ -515,12 +520,13 @@ impl Producer {
                 self.wait_room(py, core)?;
             }
         }
-        let (rows, bytes) = (batch.rows() as u64, encoded(&batch));
         let key = run.common.key.as_deref();
+        let mut at = 0;
         loop {
-            let pushed = core.push_encoded(rows, bytes.clone(), key);
-            if pushed.map_err(|failure| of_failure(&failure))? {
-                *taken += batch.rows();
+            let pushed = core.push_run(&batch, at, key);
+            let pushed = pushed.map_err(|failure| of_failure(&failure))?;
+            (at, *taken) = (at + pushed, *taken + pushed);
+            if at == batch.rows() {
                 return Ok(());
             }
             self.wait_room(py, core)?;

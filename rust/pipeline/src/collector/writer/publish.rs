@@ -2,17 +2,14 @@
 
 use std::time::Instant;
 
-use zeroxide_log::{Batch, LogError};
+use zeroxide_log::{LogError, Prepared, Publication};
 
 use super::Writer;
 use crate::collector::commit::Waiting;
 use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
+use crate::collector::publishing::read;
 use crate::collector::stage::{BatchOf, StagedPart};
-use crate::wire::Code;
-
-/// The most bytes of a transaction: all of it goes into one segment, and nothing else is written meanwhile.
-const TRANSACTION: usize = 1 << 30;
 
 /// Why a transaction is not in the log.
 enum Unpublished {
@@ -28,20 +25,12 @@ impl From<LogError> for Unpublished {
 }
 
 impl Writer {
-    /// Publishes a batch of a query: all rows, or none.
+    /// Publishes a small batch of a query: all rows, or none. Nothing else is written meanwhile.
     pub fn handle_publish(&mut self, asked: Asked, of: BatchOf, parts: &[StagedPart]) {
         if self.stuck.is_some() {
             return self.outbox.refuse(&asked, self.refusal());
         }
-        let now = Instant::now();
         let size: usize = parts.iter().map(StagedPart::size).sum();
-        if size > TRANSACTION {
-            let text = format!(
-                "a batch of {size} bytes cannot be published at once, {TRANSACTION} is the most: let the query take smaller ones (maxOffsetsPerTrigger)"
-            );
-            let refusal = Refusal::new(Code::TooBig, TRANSACTION as u64, text);
-            return self.outbox.refuse(&asked, refusal);
-        }
         let time = self.receive_time();
         let Some(log) = &mut self.log else { return };
         let batches = parts
@@ -49,38 +38,73 @@ impl Writer {
             .map(|part| read(part).map_err(Unpublished::Part));
         match log.append_published_from(&of.query, of.batch, time, batches) {
             Ok(publication) => {
-                let (range, already) = (publication.range, publication.already);
-                if already {
-                    self.stats.published_again.add(1);
-                } else {
-                    let rows = range.end - range.start;
-                    self.stats.published.add(1);
-                    self.stats.published_rows.add(rows);
-                    self.stats.rows.add(rows);
-                    self.stats.bytes.add(size as u64);
-                    self.commits.on_appended(rows, now);
-                }
-                self.tell_when_durable(Waiting::Published {
-                    asked,
-                    of,
-                    range,
-                    already,
-                });
+                self.count(&publication, size as u64);
+                self.tell_published(asked, of, publication);
             }
             Err(Unpublished::Part(refusal)) => {
                 self.stats.failures.add(1);
                 self.outbox.refuse(&asked, refusal);
             }
             Err(Unpublished::Log(error)) => {
-                let refusal = self.refuse_for(&error, now);
+                let refusal = self.refuse_for(&error, Instant::now());
                 self.outbox.refuse(&asked, refusal);
             }
         }
     }
-}
 
-fn read(part: &StagedPart) -> Result<Batch, Refusal> {
-    let corrupt = |text: String| Refusal::new(Code::Corrupt, 0, text);
-    let rows = part.read().map_err(|error| corrupt(error.to_string()))?;
-    Batch::decode(rows).map_err(|error| corrupt(error.to_string()))
+    /// Publishes a large one, whose rows are on disk beside the log already.
+    pub fn handle_prepared(
+        &mut self,
+        askers: Vec<Asked>,
+        of: &BatchOf,
+        prepared: Result<Prepared, Refusal>,
+    ) {
+        let result = match (prepared, &mut self.log) {
+            (Ok(_), _) if self.stuck.is_some() => Err(self.refusal()),
+            (Ok(_), None) => Err(self.refusal()),
+            (Ok(prepared), Some(log)) => {
+                let bytes = prepared.bytes();
+                let adopted = log.adopt(prepared);
+                match adopted {
+                    Ok(publication) => {
+                        self.count(&publication, bytes);
+                        Ok(publication)
+                    }
+                    Err(error) => Err(self.refuse_for(&error, Instant::now())),
+                }
+            }
+            (Err(refusal), _) => {
+                self.stats.failures.add(1);
+                Err(refusal)
+            }
+        };
+        for asked in askers {
+            match &result {
+                Ok(publication) => self.tell_published(asked, of.clone(), publication.clone()),
+                Err(refusal) => self.outbox.refuse(&asked, refusal.clone()),
+            }
+        }
+    }
+
+    fn count(&mut self, publication: &Publication, bytes: u64) {
+        if publication.already {
+            self.stats.published_again.add(1);
+            return;
+        }
+        let rows = publication.range.end - publication.range.start;
+        self.stats.published.add(1);
+        self.stats.published_rows.add(rows);
+        self.stats.rows.add(rows);
+        self.stats.bytes.add(bytes);
+        self.commits.on_appended(rows, Instant::now());
+    }
+
+    fn tell_published(&mut self, asked: Asked, of: BatchOf, publication: Publication) {
+        self.tell_when_durable(Waiting::Published {
+            asked,
+            of,
+            range: publication.range,
+            already: publication.already,
+        });
+    }
 }

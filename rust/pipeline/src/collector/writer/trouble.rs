@@ -11,6 +11,18 @@ use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
 use crate::wire::{Code, Credit, Reply};
 
+/// What an error is to somebody who asked for what it prevented.
+pub(in crate::collector) fn refusal_of(error: &LogError) -> Refusal {
+    let code = match error {
+        LogError::Batch(_) => Code::Malformed,
+        LogError::TooMany { .. } => Code::TooMany,
+        LogError::Full { .. } => Code::Full,
+        LogError::ReadOnly { .. } => Code::ReadOnly,
+        _ => Code::Failed,
+    };
+    Refusal::new(code, 0, error.to_string())
+}
+
 impl Writer {
     pub(super) fn refusal(&self) -> Refusal {
         match &self.stuck {
@@ -22,9 +34,9 @@ impl Writer {
     /// What to tell somebody who can ask again. Only what concerns all who write stops all of them.
     pub(super) fn refuse_for(&mut self, error: &LogError, now: Instant) -> Refusal {
         match error {
-            LogError::Batch(_) => Refusal::new(Code::Malformed, 0, error.to_string()),
-            LogError::TooMany { .. } => Refusal::new(Code::TooMany, 0, error.to_string()),
-            LogError::Full { .. } => Refusal::new(Code::Full, 0, error.to_string()),
+            LogError::Batch(_) | LogError::TooMany { .. } | LogError::Full { .. } => {
+                refusal_of(error)
+            }
             _ => {
                 self.on_failed(error, now);
                 self.refusal()
