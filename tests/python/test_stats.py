@@ -186,3 +186,13 @@ def test_sum(zmq, sockets):
     eventually(settled)
     lost = dropped(router).get("high_water", 0)
     assert dealer.stats()["received"] + lost == total
+
+
+@pytest.mark.parametrize("parts", [[bytes(2000)], [b"head", bytes(2000)], [bytes(600), bytes(600)]])
+def test_what_is_larger_than_maxmsgsize_is_counted_once(zmq, context, parts):
+    pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+    pull.maxmsgsize = 1000
+    port = pull.bind_to_random_port("tcp://127.0.0.1")
+    push.connect(f"tcp://127.0.0.1:{port}")
+    push.send_multipart(parts)
+    eventually(lambda: dropped(pull) == {"too_large": 1})

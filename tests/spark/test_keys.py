@@ -34,3 +34,30 @@ def test_what_is_not_there_is_named(tmp_path):
     missing = f"{tmp_path}/missing"
     with pytest.raises(ValueError, match=f"'zmq.curve_secretkey': cannot take it from {missing}"):
         look_up(SECRET, f"file:{missing}")
+
+
+def test_a_wrong_key_is_named_at_once_by_source_and_sink(tmp_path, monkeypatch):
+    import time
+
+    import pyarrow as pa
+
+    from zeroxide import curve_keypair
+    from zeroxide.collector import Collector, Refused
+    from zeroxide.spark.schema import spark_schema
+    from zeroxide.spark.source import ZeroMQDataSource
+
+    server, own = curve_keypair(), curve_keypair()
+    monkeypatch.setenv("SECRET", own[1].decode())
+    wrong = {PUBLIC: curve_keypair()[0].decode(), SECRET: "env:SECRET"}
+    with Collector(tmp_path / "log", secret_key=server[1], allow="*") as collector:
+        for keys, text in (({}, "asks for CURVE"), (wrong, "server_key is not")):
+            source = ZeroMQDataSource({"endpoint": collector.endpoint} | keys)
+            began = time.monotonic()
+            with pytest.raises(Refused, match=text):
+                source.reader(source.schema()).partitions()
+            sink = ZeroMQDataSource({"endpoint": collector.endpoint, "socket": "log"} | keys)
+            rows = pa.record_batch({"value": pa.array([b"a row"])})
+            with pytest.raises(Refused, match=text):
+                sink.writer(spark_schema(["value"]), False).write(iter([rows]))
+            # Far less than any of their timeouts.
+            assert time.monotonic() - began < 10
