@@ -260,9 +260,9 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
 
     # ---- options --------------------------------------------------------------------
 
-    def setsockopt(self, option: int, value: int | bytes) -> None:
+    def setsockopt(self, option: int, optval: int | bytes) -> None:
         """The same as `set`."""
-        self.set(option, value)
+        self.set(option, optval)
 
     def getsockopt(self, option: int) -> Any:
         """The same as `get`."""

@@ -14,7 +14,7 @@ __all__ = [
 
 # The pyzmq whose API this is, and the libzmq whose behaviour: programs ask for these
 # to find out what they may use.
-VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH, VERSION_EXTRA = 27, 2, 0, ""
+VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH, VERSION_EXTRA = 27, 3, 0, ""
 __revision__ = ""
 _LIBZMQ = (4, 3, 5)
 

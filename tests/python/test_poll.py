@@ -108,12 +108,33 @@ def test_what_cannot_be_polled(zmq):
 
 
 @pytest.mark.zeroxide_only
-def test_closed_socket_cannot_be_polled(zmq, context):
+def test_closed_sockets_alone_are_not_waited_for_without_end(zmq, context):
     socket = context.socket(zmq.PULL)
     socket.close()
+    assert zmq.zmq_poll([(socket, zmq.POLLIN)], 10) == []
     with pytest.raises(zmq.ZMQError) as caught:
-        zmq.zmq_poll([(socket, zmq.POLLIN)], 0)
+        zmq.zmq_poll([(socket, zmq.POLLIN)], -1)
     assert caught.value.errno == zmq.ENOTSOCK
+
+
+@pytest.mark.zeroxide_only
+def test_a_greenlet_does_not_wait_for_closed_sockets_either(zmq):
+    green = pytest.importorskip("zeroxide.green")
+    context = green.Context()
+    socket, pull, push = (context.socket(kind) for kind in (zmq.PULL, zmq.PULL, zmq.PUSH))
+    pull.bind("inproc://closed-beside")
+    push.connect("inproc://closed-beside")
+    socket.close()
+    push.send(b"x")
+    assert green.zmq_poll([(socket, zmq.POLLIN), (pull, zmq.POLLIN)], 20_000) == [
+        (pull, zmq.POLLIN)
+    ]
+    pull.recv()
+    assert green.zmq_poll([(socket, zmq.POLLIN), (pull, zmq.POLLIN)], 10) == []
+    with pytest.raises(zmq.ZMQError) as caught:
+        green.zmq_poll([(socket, zmq.POLLIN)], -1)
+    assert caught.value.errno == zmq.ENOTSOCK
+    context.destroy(linger=0)
 
 
 def test_select(zmq, sockets):

@@ -1,5 +1,8 @@
 """The lower half of pyzmq: here, what the extension module provides."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .._native import (
     Context,
     Frame,
@@ -38,3 +41,11 @@ __all__ = [
 ]
 
 PYZMQ_DRAFT_API: bool = has("draft")
+
+if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
+
+    def __getattr__(name: str) -> Any:
+        # As in pyzmq it is there without being imported.
+        if name == "select":
+            return importlib.import_module(".select", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -89,8 +89,16 @@ def zmq_poll(sockets: Sequence[tuple[Any, int]], timeout: float = -1) -> list[tu
         found = _zmq_poll(sockets, 0)
         if found:
             return found
-    with _Watch(sockets) as event:
-        return patiently(lambda: _zmq_poll(sockets, 0), event, timeout) or []
+    there = [(item, events) for item, events in sockets if not _is_closed(item)]
+    if not there and timeout < 0:
+        # It says what is wrong with that.
+        return _zmq_poll(sockets, -1)
+    with _Watch(there) as event:
+        return patiently(lambda: _zmq_poll(there, 0), event, timeout) or []
+
+
+def _is_closed(item: Any) -> bool:
+    return isinstance(item, _native.Socket) and item.closed
 
 
 def select(

@@ -388,6 +388,7 @@ fn pipe_pair(options: &Options, peer_name: &Option<Bytes>) -> (Pipe, Pipe) {
 fn engine_config(options: &Options, socket_type: SocketType) -> EngineConfig {
     let mut config = EngineConfig::new(socket_type);
     config.routing_id = options.routing_id.clone();
+    config.properties = options.metadata.clone();
     config.handshake_ivl = options.handshake_ivl;
     config.heartbeat_ivl = options.heartbeat_ivl;
     config.heartbeat_ttl = options.heartbeat_ttl;

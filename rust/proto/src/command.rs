@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub(crate) const MAX_COMMAND: u64 = 64 * 1024;
 /// The most properties one peer may send; each becomes a heap block.
 const MAX_PROPERTIES: usize = 256;
-/// The longest context of a PING.
+/// The longest context of a PING that is sent back; of a longer one it is the beginning, as libzmq has it.
 const MAX_CONTEXT: usize = 16;
 
 /// READY with its length byte, as it starts a frame.
@@ -59,10 +59,8 @@ pub(crate) fn parse_ping(data: &[u8]) -> Result<(u16, &[u8]), ProtocolError> {
     let Some((ttl, context)) = data.split_first_chunk() else {
         return Err(malformed("shorter than its time to live"));
     };
-    if context.len() > MAX_CONTEXT {
-        return Err(malformed("a context of more than 16 bytes"));
-    }
-    Ok((u16::from_be_bytes(*ttl), context))
+    let kept = context.len().min(MAX_CONTEXT);
+    Ok((u16::from_be_bytes(*ttl), &context[..kept]))
 }
 
 /// The reason in the data of an ERROR.
@@ -186,7 +184,10 @@ mod tests {
             parse_ping(&[0; 18]).map(|(_, context)| context.len()),
             Ok(16)
         );
-        for data in [&b""[..], b"\0", &[0; 19]] {
+        // Of a longer context the beginning counts.
+        let long: Vec<u8> = (0..200).collect();
+        assert_eq!(parse_ping(&long), Ok((1, &long[2..18])));
+        for data in [&b""[..], b"\0"] {
             assert!(parse_ping(data).is_err());
         }
     }

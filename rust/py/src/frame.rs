@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -109,6 +109,11 @@ impl Frame {
             let _ = copy.bytes.set(py, bytes.clone_ref(py));
         }
         Ok(copy)
+    }
+
+    /// What the connection it came over is to this process; it may be gone by now.
+    fn descriptor(&self) -> Option<i32> {
+        self.property("__fd")?.parse().ok()
     }
 
     fn property(&self, name: &str) -> Option<String> {
@@ -227,6 +232,25 @@ impl Frame {
         self.more.store(more, Ordering::Relaxed);
     }
 
+    /// `more` as a number.
+    #[getter(MORE)]
+    fn more_number(&self) -> i32 {
+        i32::from(self.more())
+    }
+
+    /// The descriptor of the connection it came over.
+    #[getter(SRCFD)]
+    fn srcfd(&self) -> PyResult<i32> {
+        self.descriptor()
+            .ok_or_else(|| PyAttributeError::new_err("it did not come over a descriptor"))
+    }
+
+    /// Whether its memory is counted rather than its own.
+    #[getter(SHARED)]
+    fn shared(&self) -> i32 {
+        i32::from(!self.memory().body.is_inline())
+    }
+
     /// The tracker of its memory, or None.
     #[getter]
     fn tracker(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -265,12 +289,15 @@ impl Frame {
         Frame::__repr__(slf)
     }
 
-    /// A property: MORE, SHARED by number, or the peer's metadata by name.
+    /// A property: MORE, SRCFD, SHARED by number, or the peer's metadata by name.
     fn get(&self, py: Python<'_>, option: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         if let Ok(number) = option.extract::<i32>() {
             let value = match number {
                 1 => i32::from(self.more()),
-                3 => i32::from(!self.memory().body.is_inline()),
+                2 => self.descriptor().ok_or_else(|| {
+                    Failure::with(ErrorKind::Invalid, "it did not come over a descriptor")
+                })?,
+                3 => self.shared(),
                 _ => {
                     let text = format!("a frame has no property {number}");
                     return Err(Failure::with(ErrorKind::Invalid, text).into());
@@ -309,7 +336,8 @@ impl Frame {
     }
 
     /// There is no property that can be set.
-    fn set(&self, _option: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set(&self, option: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (option, value);
         Err(raise(Error::new(ErrorKind::Invalid)))
     }
 

@@ -6,10 +6,10 @@ use std::time::Instant;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use zeroxide::{Error, PollItem, Proxy, Socket as CoreSocket, Target, poll};
+use zeroxide::{Error, ErrorKind, PollItem, Proxy, Socket as CoreSocket, Target, poll};
 
 use crate::blocking::{self, Step, deadline_in, retry};
-use crate::error::raise;
+use crate::error::{Failure, raise};
 use crate::socket::Socket;
 
 enum Watched {
@@ -18,7 +18,7 @@ enum Watched {
 }
 
 /// Waits up to `timeout` milliseconds (negative: for ever) until one of the (object, events) pairs is ready, and
-/// returns those that are, as (socket or descriptor, events).
+/// returns those that are, as (socket or descriptor, events). A socket that was closed before is never ready.
 #[pyfunction]
 #[pyo3(signature = (sockets, timeout=-1))]
 pub(crate) fn zmq_poll<'py>(
@@ -29,10 +29,15 @@ pub(crate) fn zmq_poll<'py>(
     crate::buffer::reclaim();
     let mut watched = Vec::new();
     let mut objects = Vec::new();
+    let mut closed = 0;
     for pair in sockets.try_iter()? {
         let pair = pair?;
         let (object, events): (Bound<'py, PyAny>, i16) = pair.extract()?;
         if let Ok(socket) = object.cast::<Socket>() {
+            if socket.get().is_over() {
+                closed += 1;
+                continue;
+            }
             watched.push((Watched::Socket(socket.get().core()?.clone()), events));
             objects.push(object);
         } else {
@@ -42,8 +47,12 @@ pub(crate) fn zmq_poll<'py>(
         }
     }
     let result = PyList::empty(py);
-    if watched.is_empty() {
+    if watched.is_empty() && (closed == 0 || timeout == 0) {
         return Ok(result);
+    }
+    if watched.is_empty() && timeout < 0 {
+        let text = "every socket to wait for is closed: this would wait for ever";
+        return Err(Failure::with(ErrorKind::NotSocket, text).into());
     }
     let deadline = deadline_in(timeout);
     let found = match look(&watched, Some(Instant::now())) {

@@ -70,6 +70,11 @@ impl Socket {
         self.own().is_none_or(CoreSocket::is_closed)
     }
 
+    /// Whether it was closed here.
+    pub(crate) fn is_over(&self) -> bool {
+        self.own().is_some_and(CoreSocket::is_closed)
+    }
+
     fn own(&self) -> Option<&CoreSocket> {
         self.open
             .get()

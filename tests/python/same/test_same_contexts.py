@@ -373,3 +373,30 @@ def test_subclass_with_attributes(zmq):
         context.name = "own"
         context.other = 5
         assert (context.name, context.other, Own.name) == ("own", 5, "class")
+
+
+@pytest.mark.parametrize("name", ["THREAD_PRIORITY", "THREAD_SCHED_POLICY", "SOCKET_LIMIT"])
+@pytest.mark.parametrize("value", [-1, -2])
+def test_threads_are_not_set_to_less_than_nothing(zmq, name, value):
+    context = zmq.Context()
+    with pytest.raises(zmq.ZMQError) as caught:
+        context.set(getattr(zmq, name), value)
+    assert caught.value.errno == zmq.EINVAL
+    context.term()
+
+
+@pytest.mark.parametrize("name", ["THREAD_AFFINITY_CPU_ADD", "THREAD_AFFINITY_CPU_REMOVE"])
+def test_no_cpu_has_a_number_below_zero(zmq, name):
+    context = zmq.Context()
+    with pytest.raises(zmq.ZMQError) as caught:
+        context.set(getattr(zmq, name), -1)
+    assert caught.value.errno == zmq.EINVAL
+    context.term()
+
+
+@pytest.mark.parametrize("value", [-2, -1, 0, 1, 2**31 - 1])
+def test_any_number_is_a_prefix_of_thread_names(zmq, value):
+    context = zmq.Context()
+    context.set(zmq.THREAD_NAME_PREFIX, value)
+    assert context.get(zmq.THREAD_NAME_PREFIX) == value
+    context.term()

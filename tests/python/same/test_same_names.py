@@ -4,6 +4,8 @@ import errno
 import inspect
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -313,3 +315,22 @@ def test_names_of_modules(part, name, wanted):
         pytest.importorskip("tornado")
     module = part(name)
     assert [missing for missing in wanted.split() if not hasattr(module, missing)] == []
+
+
+@pytest.mark.parametrize("name", ["utils.monitor", "auth.thread"])
+def test_modules_that_bring_asyncio_with_them(zmq, name):
+    program = f"import {zmq.__name__} as zmq, {zmq.__name__}.{name}; print(zmq.asyncio.__name__)"
+    shown = subprocess.check_output([sys.executable, "-W", "ignore", "-c", program], text=True)
+    assert shown == f"{zmq.__name__}.asyncio\n"
+
+
+def test_the_version_of_the_names(zmq):
+    assert zmq.pyzmq_version_info() == (27, 3, 0)
+    assert zmq.pyzmq_version() == "27.3.0"
+
+
+@pytest.mark.parametrize("name", ["utils.jsonapi", "utils.interop", "backend.select"])
+def test_modules_that_are_there_from_the_beginning(zmq, name):
+    program = f"import {zmq.__name__} as zmq; print(zmq.{name}.__name__)"
+    shown = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert shown == f"{zmq.__name__}.{name}\n"

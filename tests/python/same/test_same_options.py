@@ -605,3 +605,66 @@ def test_copy_threshold(zmq, context, dealer):
     dealer.copy_threshold = 10
     assert dealer.copy_threshold == 10
     assert context.socket(zmq.PUSH, copy_threshold=5).copy_threshold == 5
+
+
+@pytest.mark.parametrize("kind", ["XPUB", "XSUB"])
+def test_only_first_subscribe(zmq, context, kind):
+    socket = context.socket(getattr(zmq, kind))
+    for value in (1, 0, 2):
+        socket.set(zmq.ONLY_FIRST_SUBSCRIBE, value)
+    for call in (lambda: socket.set(zmq.ONLY_FIRST_SUBSCRIBE, -1), lambda: socket.get(108)):
+        with pytest.raises(zmq.ZMQError) as caught:
+            call()
+        assert caught.value.errno == zmq.EINVAL
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_message_that_does_not_begin_with_a_subscription_has_none(zmq, sockets, value):
+    xpub = sockets.bound(zmq.XPUB, only_first_subscribe=value)
+    xsub = sockets.connected(zmq.XSUB, xpub, only_first_subscribe=value)
+    xsub.send_multipart([b"hello", b"\x01a"])
+    xsub.send_multipart([b"\x01b", b"\x01c"])
+    assert xpub.recv_multipart() == [b"hello", b"\x01a"]
+    assert xpub.recv_multipart() == [b"\x01b"]
+    assert xpub.recv_multipart() == [b"\x01c"]
+
+
+@pytest.mark.parametrize("name", ["ONLY_FIRST_SUBSCRIBE", "XPUB_MANUAL_LAST_VALUE"])
+def test_options_of_publishers_elsewhere(zmq, dealer, name):
+    with pytest.raises(zmq.ZMQError) as caught:
+        dealer.set(getattr(zmq, name), 1)
+    assert caught.value.errno == zmq.EINVAL
+
+
+def test_a_last_value_goes_to_the_one_that_just_subscribed(zmq, context):
+    xpub = context.socket(zmq.XPUB)
+    xpub.set(zmq.XPUB_MANUAL_LAST_VALUE, 1)
+    xpub.bind("inproc://last-value")
+    subs = [context.socket(zmq.SUB) for _ in range(2)]
+    for sub in subs:
+        sub.connect("inproc://last-value")
+        sub.subscribe(b"A")
+        assert xpub.recv() == b"\x01A"
+        xpub.set(zmq.SUBSCRIBE, b"A")
+    xpub.send_multipart([b"A", b"last"])
+    xpub.send_multipart([b"A", b"next"])
+    assert subs[1].recv_multipart() == [b"A", b"last"]
+    for sub in subs:
+        assert sub.recv_multipart() == [b"A", b"next"]
+    # Whom it is for does not want it, so nobody gets it.
+    subs[0].subscribe(b"B")
+    assert xpub.recv() == b"\x01B"
+    xpub.send(b"B for one")
+    xpub.send(b"A for all")
+    for sub in subs:
+        assert sub.recv() == b"A for all"
+    xpub.set(zmq.XPUB_MANUAL_LAST_VALUE, 0)
+    with pytest.raises(zmq.ZMQError):
+        xpub.set(zmq.SUBSCRIBE, b"A")
+
+
+def test_options_by_the_names_of_the_arguments(zmq, dealer):
+    dealer.setsockopt(option=zmq.LINGER, optval=3)
+    assert dealer.getsockopt(option=zmq.LINGER) == 3
+    dealer.set(option=zmq.LINGER, optval=4)
+    assert dealer.get(option=zmq.LINGER) == 4

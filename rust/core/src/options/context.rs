@@ -74,13 +74,13 @@ pub static CONTEXT_OPTIONS: &[ContextRow] = &[
         THREAD_PRIORITY,
         "THREAD_PRIORITY",
         "w",
-        "The scheduling priority of the I/O threads; -1 leaves it to the system.",
+        "The scheduling priority of the I/O threads; the system's if it is not set.",
     ),
     row(
         THREAD_SCHED_POLICY,
         "THREAD_SCHED_POLICY",
         "rw",
-        "The scheduling policy of the I/O threads (SCHED_*); -1 leaves it to the system.",
+        "The scheduling policy of the I/O threads (SCHED_*); -1, the system's, is only read.",
     ),
     row(
         MAX_MSGSZ,
@@ -206,8 +206,8 @@ impl ContextOptions {
         match id {
             IO_THREADS => self.io_threads = number(id, value, 0, 1024)? as usize,
             MAX_SOCKETS => self.max_sockets = number(id, value, 1, i32::MAX.into())? as usize,
-            THREAD_PRIORITY => self.thread_priority = optional(id, value)?,
-            THREAD_SCHED_POLICY => self.thread_sched_policy = optional(id, value)?,
+            THREAD_PRIORITY => self.thread_priority = Some(natural(id, value)?),
+            THREAD_SCHED_POLICY => self.thread_sched_policy = Some(natural(id, value)?),
             MAX_MSGSZ => self.max_msgsz = number(id, value, 0, i32::MAX.into())? as i32,
             THREAD_AFFINITY_CPU_ADD => {
                 self.thread_cpus
@@ -299,15 +299,13 @@ fn flag(id: i32, value: &Value) -> Result<bool> {
     Ok(number(id, value, 0, i32::MAX.into())? != 0)
 }
 
-/// A number, or -1 for none.
-fn optional(id: i32, value: &Value) -> Result<Option<i32>> {
-    let number = number(id, value, -1, i32::MAX.into())?;
-    Ok(i32::try_from(number).ok().filter(|&number| number >= 0))
+fn natural(id: i32, value: &Value) -> Result<i32> {
+    Ok(number(id, value, 0, i32::MAX.into())? as i32)
 }
 
 fn prefix(id: i32, value: &Value) -> Result<String> {
     let text = match value {
-        Value::Int(_) => number(id, value, 0, i32::MAX.into())?.to_string(),
+        Value::Int(_) => number(id, value, i32::MIN.into(), i32::MAX.into())?.to_string(),
         Value::Bytes(bytes) => {
             String::from_utf8(bytes.clone()).map_err(|_| invalid(id, "takes UTF-8"))?
         }
@@ -364,7 +362,10 @@ mod tests {
                 "{}",
                 row.name
             );
-            assert!(options.set(row.id, &int(-2)).is_err(), "{}", row.name);
+            // Any number makes a name.
+            let takes = row.id == THREAD_NAME_PREFIX;
+            let set = options.set(row.id, &int(-2)).is_ok();
+            assert_eq!(set, takes, "{}", row.name);
         }
     }
 
@@ -387,6 +388,17 @@ mod tests {
             assert_eq!(options.get(id).unwrap(), int(value), "option {id}");
         }
         assert!(options.get(11).is_err() && options.get(-1).is_err());
+    }
+
+    #[test]
+    fn what_the_system_does_is_no_setting_of_threads() {
+        let mut options = ContextOptions::default();
+        for id in [THREAD_PRIORITY, THREAD_SCHED_POLICY] {
+            assert!(options.set(id, &int(-1)).is_err());
+            options.set(id, &int(0)).unwrap();
+        }
+        options.set(THREAD_NAME_PREFIX, &int(-1)).unwrap();
+        assert_eq!(options.get(THREAD_NAME_PREFIX).unwrap(), int(-1));
     }
 
     #[test]

@@ -87,6 +87,10 @@ pub struct OptionRow {
     access: table::Access,
 }
 
+/// What METADATA may come to: peers take 64 KiB and 256 properties in a handshake, among them others.
+const METADATA_BYTES: usize = 32 << 10;
+const METADATA_COUNT: usize = 128;
+
 /// The options of one socket. Transports and sessions get a copy of the state at bind or connect; what is marked live
 /// in the table is told to them again when it changes.
 #[derive(Clone, Debug)]
@@ -120,6 +124,8 @@ pub struct Options {
     pub reconnect_stop: i32,
     /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
     pub router_raw: bool,
+    /// METADATA: properties that peers are told.
+    pub metadata: Vec<(String, Bytes)>,
     /// INVERT_MATCHING: match what does not have the prefix.
     pub invert_matching: bool,
     /// MAX_SUBSCRIPTIONS
@@ -222,6 +228,7 @@ impl Options {
             immediate: false,
             conflate: false,
             router_raw: false,
+            metadata: Vec::new(),
             invert_matching: false,
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
@@ -279,6 +286,30 @@ impl Options {
     /// Whether its connections carry bytes as they are, without ZMTP.
     pub(crate) fn is_raw(&self) -> bool {
         self.socket_type == SocketType::Stream || self.router_raw
+    }
+
+    /// One more property for the handshake. The first value of a name stays.
+    fn add_metadata(&mut self, text: &str) -> Result<()> {
+        let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, format!("METADATA {why}")));
+        let Some((name, value)) = text
+            .split_once(':')
+            .filter(|(name, value)| name.starts_with("X-") && name.len() > 2 && !value.is_empty())
+        else {
+            return invalid("is X-name:value, with a name and a value");
+        };
+        if name.len() > 255 {
+            return invalid("takes names of at most 255 bytes");
+        }
+        let size = |(name, value): &(String, Bytes)| name.len() + value.len();
+        let before: usize = self.metadata.iter().map(size).sum();
+        if before + text.len() > METADATA_BYTES || self.metadata.len() >= METADATA_COUNT {
+            return invalid("is more than a handshake has room for");
+        }
+        if !self.metadata.iter().any(|(known, _)| known == name) {
+            let value = Bytes::copy_from_slice(value.as_bytes());
+            self.metadata.push((name.to_owned(), value));
+        }
+        Ok(())
     }
 
     /// The options for what is bound or connected now: these, and what follows from them for the security mechanism. They

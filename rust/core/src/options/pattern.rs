@@ -32,6 +32,8 @@ pub enum PatternOption {
     XpubVerboser(bool),
     /// XPUB_MANUAL: the application decides about subscriptions.
     XpubManual(bool),
+    /// XPUB_MANUAL_LAST_VALUE: and what is sent next goes only to whom it decided about.
+    XpubManualLastValue(bool),
     /// XPUB_NODROP: wait instead of dropping when a subscriber's pipe is full.
     XpubNodrop(bool),
     /// MAX_SUBSCRIPTIONS: how many topics each subscriber may want; 0 = no limit.

@@ -364,11 +364,14 @@ options_table! {
         .int(|o| o.security.enforce_domain.into(), |o, v| o.security.enforce_domain = v == 1),
     94 LOOPBACK_FASTPATH: Bool, "A shortcut of Windows. Kept."
         .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
-    95 METADATA: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    95 METADATA: Str, "A property that peers are told in the handshake, as X-name:value; each call adds one."
+        .write_only_str(Options::add_metadata),
     96 MULTICAST_LOOP: Bool, "Whether multicast comes back to this host. Kept."
         .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    98 XPUB_MANUAL_LAST_VALUE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    98 XPUB_MANUAL_LAST_VALUE: Bool, "As XPUB_MANUAL, and what is sent after a subscription was received goes to that subscriber alone."
+        .of(&[Xpub])
+        .pattern(|v| PatternOption::XpubManualLastValue(flag(v))),
     99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
         .length(0, 255)
         .str(|o| o.socks_username.as_bytes(), |o, v| o.socks_username = v.to_owned()),
@@ -382,7 +385,10 @@ options_table! {
     105 WSS_TRUST_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     106 WSS_HOSTNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     107 WSS_TRUST_SYSTEM: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    108 ONLY_FIRST_SUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
+    108 ONLY_FIRST_SUBSCRIBE: Bool, "Kept: a message that does not begin with a subscription has none in its later parts either way."
+        .of(&[Xpub, Xsub, Pub])
+        .range(0, INT)
+        .write_only_int(|_, _| {}),
     109 RECONNECT_STOP: Int, "When to try no further: 1 connection refused, 2 handshake failed, 4 after disconnect(); added up."
         .range(i32::MIN as i64, INT)
         .int(|o| o.reconnect_stop.into(), |o, v| o.reconnect_stop = v as i32),

@@ -49,6 +49,7 @@ fn every_row_does_what_it_says() {
         let mut value = fitting(row);
         match row.name {
             "TCP_ACCEPT_FILTER" => value = Value::from("10.0.0.0/8"),
+            "METADATA" => value = Value::from("X-name:value"),
             "CURVE_PUBLICKEY" | "CURVE_SECRETKEY" | "CURVE_SERVERKEY" => {
                 value = Value::from("JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6");
             }
@@ -279,12 +280,29 @@ fn filters_add_up_and_clear() {
 }
 
 #[test]
+fn metadata_has_room_for_so_much() {
+    let mut options = options(SocketType::Push);
+    let metadata = id("METADATA");
+    let mut set = |text: &str| options.set(metadata, &Value::from(text)).is_ok();
+    assert!(set("X-a:1"));
+    assert!(set("X-a:2"));
+    assert!(!set(&format!("X-b:{}", "v".repeat(METADATA_BYTES))));
+    assert!(set(&format!("X-b:{}", "v".repeat(METADATA_BYTES / 2))));
+    assert!(!set(&format!("X-c:{}", "v".repeat(METADATA_BYTES / 2))));
+    for n in 2..METADATA_COUNT {
+        assert!(set(&format!("X-{n}:v")));
+    }
+    assert!(!set("X-more:v"));
+    assert_eq!(options.metadata[0], ("X-a".to_owned(), "1".into()));
+}
+
+#[test]
 fn what_is_not_there_says_so() {
     let mut options = options(SocketType::Push);
     for (name, value) in [
         ("GSSAPI_SERVER", Value::Int(1)),
         ("HELLO_MSG", Value::from("hello")),
-        ("ONLY_FIRST_SUBSCRIBE", Value::Int(1)),
+        ("ROUTER_NOTIFY", Value::Int(1)),
     ] {
         let error = options.set(id(name), &value).unwrap_err();
         assert_eq!(error.errno(), libc::EINVAL, "{name}");

@@ -112,6 +112,27 @@ impl Publisher {
         if self.invert {
             self.outbound.invert();
         }
+        self.send_marked(pipes, message)
+    }
+
+    /// Sends to this peer alone, if it wants it.
+    pub(super) fn send_to(
+        &mut self,
+        pipes: &mut PipeSet,
+        message: &mut Message,
+        only: PipeId,
+    ) -> Result<()> {
+        let mut wanted = false;
+        self.subscribers
+            .for_each_match(message.head(), |id| wanted |= id == only);
+        if wanted {
+            self.outbound.mark(only);
+        }
+        self.send_marked(pipes, message)
+    }
+
+    #[inline]
+    fn send_marked(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if self.outbound.marked() == 0 {
             self.outbound.unmark();
             pipes.count_drop(None, DropReason::NoSubscriber);

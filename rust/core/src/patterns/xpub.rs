@@ -38,6 +38,8 @@ struct Xpub {
     verbose: Verbose,
     /// The application decides about subscriptions (XPUB_MANUAL).
     manual: bool,
+    /// What it sends next is for the one it decided about (XPUB_MANUAL_LAST_VALUE).
+    last_value: bool,
     /// What the peers asked for while it does.
     requested: SubscriberTable<PipeId>,
     /// Whose message the application received last.
@@ -201,6 +203,14 @@ impl Pattern for Xpub {
     }
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
+        if self.last_value
+            && self.manual
+            && let Some(id) = self.last
+        {
+            self.publisher.send_to(pipes, message, id)?;
+            self.last = None;
+            return Ok(());
+        }
         self.publisher.send(pipes, message)
     }
 
@@ -248,6 +258,10 @@ impl Pattern for Xpub {
                 self.verbose = Verbose::Off;
             }
             PatternOption::XpubManual(on) => self.manual = *on,
+            PatternOption::XpubManualLastValue(on) => {
+                self.manual = *on;
+                self.last_value = *on;
+            }
             PatternOption::Subscribe(topic) => {
                 if let Some(id) = self.decide(pipes)? {
                     self.publisher.subscribers.add(topic, id);
@@ -399,6 +413,35 @@ mod tests {
         rig.send(["XB"]).unwrap();
         rig.send(["late"]).unwrap();
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 4);
+    }
+
+    #[test]
+    fn a_last_value_goes_to_the_one_that_just_subscribed() {
+        let mut rig = Rig::new(&XPUB);
+        let topic = Bytes::from_static(b"A");
+        rig.set(PatternOption::XpubManualLastValue(true)).unwrap();
+        let peers = [rig.accept(""), rig.accept("")];
+        for (n, id) in peers.into_iter().enumerate() {
+            tell(&mut rig, id, subscribe("A"));
+            rig.recv().unwrap();
+            rig.set(PatternOption::Subscribe(topic.clone())).unwrap();
+            rig.send([format!("A{n}")]).unwrap();
+        }
+        rig.send(["A2"]).unwrap();
+        assert_eq!(rig.far_recv_all(peers[0]), ["A0", "A2"]);
+        assert_eq!(rig.far_recv_all(peers[1]), ["A1", "A2"]);
+        // It does not want that: nobody gets it.
+        tell(&mut rig, peers[0], subscribe("B"));
+        rig.recv().unwrap();
+        rig.send(["B"]).unwrap();
+        assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
+        rig.send(["A3"]).unwrap();
+        assert_eq!(rig.far_recv_all(peers[1]), ["A3"]);
+        rig.set(PatternOption::XpubManualLastValue(false)).unwrap();
+        assert_eq!(
+            rig.set(PatternOption::Subscribe(topic)),
+            Err(ErrorKind::Invalid)
+        );
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Session {
         io.watch(token, stream.fd())?;
         let deadline = in_future(io, self.options.connect_timeout);
         if !connected {
-            self.emit(EventKind::ConnectDelayed, 0);
+            self.emit(EventKind::ConnectDelayed, libc::EINPROGRESS as u64);
             // Within one machine the kernels have done with it by now.
             match stream.is_connected() {
                 Ok(by_now) => connected = by_now,

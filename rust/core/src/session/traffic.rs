@@ -201,7 +201,7 @@ impl Session {
         let mut info = PeerInfo::clone(peer);
         let security = &self.options.security;
         let authenticated = up.is_authenticated(security.mechanism, security.as_server);
-        vouch(&mut info, &address, authenticated);
+        vouch(&mut info, &address, up.stream.id(), authenticated);
         let warning = up.warning(peer, &address);
         let info = Arc::new(info);
         self.party().peer = Some(info.clone());
@@ -355,11 +355,13 @@ fn may_grow(share: &mut Share, engine: &Engine, pipe: Option<&Pipe>, now: Instan
 const FLUSH_RUN: usize = 256;
 
 /// Adds what we know of a peer to what it said about itself, and instead of that.
-fn vouch(info: &mut PeerInfo, address: &str, authenticated: bool) {
+fn vouch(info: &mut PeerInfo, address: &str, descriptor: u64, authenticated: bool) {
+    let descriptor = descriptor.to_string();
     let known = [
         ("Peer-Address", address),
         ("Mechanism", info.mechanism),
         ("Authenticated", if authenticated { "yes" } else { "no" }),
+        ("__fd", &descriptor),
     ];
     info.properties.retain(|(said, _)| {
         let ours = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case(said);

@@ -76,12 +76,26 @@ impl Endpoints {
             .any(|entry| entry.is_connect() && entry.given == endpoint)
     }
 
-    fn take(&mut self, endpoint: &str, connect: bool) -> Option<Entry> {
-        let found = |entry: &Entry| {
-            entry.is_connect() == connect && (entry.resolved == endpoint || entry.given == endpoint)
+    /// Takes out what stands under that endpoint, binds and connects alike: of inproc names the bind alone, if there
+    /// is one.
+    fn take(&mut self, endpoint: &str) -> Vec<Entry> {
+        let bound = |entry: &mut Entry| {
+            matches!(entry.what, What::BoundName(_)) && entry.resolved == endpoint
         };
-        let index = self.entries.iter().position(found)?;
-        Some(self.entries.remove(index))
+        let name = self.entries.extract_if(.., bound).next();
+        match name {
+            Some(name) => vec![name],
+            None => self
+                .entries
+                .extract_if(.., |entry| entry.resolved == endpoint)
+                .collect(),
+        }
+    }
+
+    /// The endpoint that a bind to a wildcard came to, for who names the wildcard.
+    fn came_of(&self, endpoint: &str) -> Option<&str> {
+        let entry = self.entries.iter().find(|entry| entry.given == endpoint)?;
+        Some(&entry.resolved)
     }
 }
 
@@ -110,22 +124,22 @@ impl Socket {
         self.core().connect(endpoint)
     }
 
-    /// Takes a bind back: the address is free when this returns, and its connections end after lingering.
+    /// Takes back what the socket is bound to or connected with under that endpoint: the address is free when this
+    /// returns, and the connections end after lingering.
     ///
     /// # Errors
-    /// `NoEntry` when the socket is not bound to it; `Invalid` and `NoProtocol` for what is no endpoint; `Terminated`,
-    /// `NotSocket`.
+    /// `NoEntry` when there is nothing, also for a wildcard: what it came to counts; `Invalid` and `NoProtocol` for
+    /// what is no endpoint; `Terminated`, `NotSocket`.
     pub fn unbind(&self, endpoint: &str) -> Result<()> {
-        self.core().leave(endpoint, false)
+        self.core().leave(endpoint)
     }
 
-    /// Takes a connect back; its connection ends after lingering.
+    /// The same as [`unbind`](Self::unbind).
     ///
     /// # Errors
-    /// `NoEntry` when the socket is not connected to it; `Invalid` and `NoProtocol` for what is no endpoint;
-    /// `Terminated`, `NotSocket`.
+    /// As there.
     pub fn disconnect(&self, endpoint: &str) -> Result<()> {
-        self.core().leave(endpoint, true)
+        self.core().leave(endpoint)
     }
 }
 
@@ -243,29 +257,54 @@ impl Core {
         });
     }
 
-    fn leave(&self, text: &str, connect: bool) -> Result<()> {
+    fn leave(&self, text: &str) -> Result<()> {
         let mut state = self.lock_open()?;
         // What the I/O thread has handed over of them comes first.
         self.process(&mut state);
         state.endpoints.forget_ended();
-        let Some(entry) = state.endpoints.take(text, connect) else {
-            // What no socket can be bound or connected to is a mistake of another kind.
-            let endpoint = parse(text)?;
-            if endpoint.scheme != inproc::SCHEME {
-                transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
-            }
-            let verb = if connect { "connected" } else { "bound" };
+        let mut entries = state.endpoints.take(text);
+        if entries.is_empty() {
+            drop(state);
+            // A name is looked up, which may take its time.
+            let resolved = self.resolve_bound(text)?;
+            state = self.lock_open()?;
+            entries = resolved
+                .iter()
+                .map(|endpoint| state.endpoints.take(endpoint))
+                .find(|entries| !entries.is_empty())
+                .unwrap_or_default();
+        }
+        if entries.is_empty() {
+            let hint = state
+                .endpoints
+                .came_of(text)
+                .map(|resolved| format!("; what was bound is {resolved}"))
+                .unwrap_or_default();
             return Err(Error::with(
                 ErrorKind::NoEntry,
-                format!("this socket is not {verb} to {text}"),
+                format!("this socket is neither bound nor connected to {text}{hint}"),
             ));
-        };
-        if let What::Session(session) = &entry.what {
-            session.disconnect();
         }
-        self.release_entry(&mut state, entry);
+        for entry in entries {
+            if let What::Session(session) = &entry.what {
+                session.disconnect();
+            }
+            self.release_entry(&mut state, entry);
+        }
         self.level(&mut state);
         Ok(())
+    }
+
+    /// What a bind under that text would have come to, where it names one address.
+    fn resolve_bound(&self, text: &str) -> Result<Vec<String>> {
+        // What no socket can be bound or connected to is a mistake of another kind.
+        let endpoint = parse(text)?;
+        if endpoint.scheme == inproc::SCHEME {
+            return Ok(Vec::new());
+        }
+        let transport = transports::find(&endpoint.scheme).map_err(|error| error.about(text))?;
+        let options = self.lock_open()?.options.clone();
+        Ok(transport.resolved(&endpoint.address, &options))
     }
 
     fn release_entry(&self, state: &mut State, entry: Entry) {

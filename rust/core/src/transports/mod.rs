@@ -40,6 +40,13 @@ pub(crate) trait Transport: Send + Sync {
     /// As `check`, and `AddressInUse`, `AddressNotAvailable`, or what the system says.
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>>;
 
+    /// The endpoints that a bind to that address may have come to, where it leaves nothing open. May block to resolve a
+    /// local host name.
+    fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
+        let _ = options;
+        vec![format!("{}://{address}", self.scheme())]
+    }
+
     /// Where to connect to, in the order to try. Asked again for each round of attempts.
     ///
     /// # Errors

@@ -54,6 +54,18 @@ impl Transport for Tcp {
         }))
     }
 
+    fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
+        let Ok(address) = address::to_bind(address) else {
+            return Vec::new();
+        };
+        if address.host == Host::Any || address.port == 0 {
+            return Vec::new();
+        }
+        let addresses = bind_addresses(&address, options).unwrap_or_default();
+        let endpoint = |address| super::endpoint(&SockAddr::from(address));
+        addresses.into_iter().map(endpoint).collect()
+    }
+
     fn targets(&self, address: &str, options: &Options) -> Result<Targets> {
         let (source, target) = address::to_connect(address)?;
         let ipv6 = options.ipv6;

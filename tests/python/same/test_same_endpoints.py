@@ -1,0 +1,130 @@
+"""Taking binds and connects back, and inproc names."""
+
+import errno
+
+import pytest
+
+
+@pytest.fixture
+def endpoint(sockets, zmq, transport):
+    """An endpoint that is free now."""
+    with sockets.bound(zmq.DEALER, transport) as socket:
+        endpoint = socket.last_endpoint.decode()
+        socket.unbind(endpoint)
+    return endpoint
+
+
+def gone(zmq, call, endpoint):
+    with pytest.raises(zmq.ZMQError) as caught:
+        call(endpoint)
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_unbind_takes_a_connect_back(zmq, context, endpoint):
+    socket = context.socket(zmq.DEALER)
+    socket.connect(endpoint)
+    socket.unbind(endpoint)
+    gone(zmq, socket.unbind, endpoint)
+    gone(zmq, socket.disconnect, endpoint)
+
+
+def test_disconnect_takes_a_bind_back(zmq, sockets, transport):
+    one = sockets.bound(zmq.DEALER, transport)
+    endpoint = one.last_endpoint.decode()
+    one.disconnect(endpoint)
+    gone(zmq, one.disconnect, endpoint)
+    gone(zmq, one.unbind, endpoint)
+
+
+def test_disconnect_of_a_bind_ends_its_connections(zmq, sockets, transport):
+    pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
+    push.send(b"before")
+    assert pull.recv() == b"before"
+    pull.disconnect(pull.last_endpoint.decode())
+    assert pull.poll(0) == 0
+
+
+def test_every_connect_to_an_endpoint_is_taken_back_at_once(zmq, context, endpoint):
+    socket = context.socket(zmq.PUSH)
+    socket.connect(endpoint)
+    socket.connect(endpoint)
+    socket.disconnect(endpoint)
+    gone(zmq, socket.disconnect, endpoint)
+
+
+def test_unbind_at_the_connecting_end_over_inproc(zmq, context):
+    one, other = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    one.bind("inproc://unbind-connecting")
+    other.connect("inproc://unbind-connecting")
+    other.unbind("inproc://unbind-connecting")
+    for socket in (one, other):
+        with pytest.raises(zmq.Again):
+            socket.send(b"nobody", zmq.DONTWAIT)
+
+
+@pytest.mark.parametrize("host", ["*", "127.0.0.1"])
+def test_a_wildcard_is_no_name_for_what_it_came_to(zmq, context, host):
+    socket = context.socket(zmq.PULL)
+    wildcard = f"tcp://{host}:*"
+    socket.bind(wildcard)
+    for call in (socket.unbind, socket.disconnect):
+        gone(zmq, call, wildcard)
+    port = socket.last_endpoint.decode().rpartition(":")[2]
+    if host == "*":
+        gone(zmq, socket.unbind, f"tcp://*:{port}")
+    socket.unbind(socket.last_endpoint)
+
+
+def test_an_ipc_wildcard_is_no_name_for_what_it_came_to(zmq, context, directory, monkeypatch):
+    monkeypatch.chdir(directory)
+    socket = context.socket(zmq.PULL)
+    socket.bind("ipc://*")
+    gone(zmq, socket.unbind, "ipc://*")
+    socket.unbind(socket.last_endpoint)
+
+
+def test_a_name_stands_for_its_address(zmq, sockets):
+    socket = sockets.bound(zmq.PULL)
+    port = socket.last_endpoint.decode().rpartition(":")[2]
+    socket.unbind(f"tcp://localhost:{port}")
+    gone(zmq, socket.unbind, socket.last_endpoint)
+
+
+def test_who_connected_first_can_send_although_what_binds_does_not_fit(zmq, context):
+    push, pub = context.socket(zmq.PUSH), context.socket(zmq.PUB)
+    push.connect("inproc://misfit")
+    push.send(b"before", zmq.DONTWAIT)
+    pub.bind("inproc://misfit")
+    push.send(b"after", zmq.DONTWAIT)
+    push.disconnect("inproc://misfit")
+
+
+@pytest.mark.differs("who connected before waits for a peer that fits")
+def test_who_connected_first_waits_for_a_peer_that_fits(zmq, context):
+    push, pub, pull = (context.socket(kind) for kind in (zmq.PUSH, zmq.PUB, zmq.PULL))
+    push.connect("inproc://fits-later")
+    push.send(b"lost?")
+    pub.bind("inproc://fits-later")
+    pub.unbind("inproc://fits-later")
+    pull.rcvtimeo = 1000
+    pull.bind("inproc://fits-later")
+    assert pull.recv() == b"lost?"
+
+
+@pytest.mark.parametrize("handover", [0, 1])
+def test_connecting_under_a_name_in_use_over_inproc(zmq, context, handover):
+    router = context.socket(zmq.ROUTER)
+    router.router_handover = handover
+    router.bind(f"inproc://in-use-{handover}")
+    dealers = [context.socket(zmq.DEALER) for _ in range(2)]
+    for dealer in dealers:
+        dealer.routing_id = b"name"
+        dealer.connect(f"inproc://in-use-{handover}")
+    dealers[handover].send(b"from the holder")
+    assert router.recv_multipart() == [b"name", b"from the holder"]
+    # The other one stays connected: its messages wait.
+    if not handover:
+        dealers[1].send(b"unread", zmq.DONTWAIT)
+    router.send_multipart([b"name", b"for the holder"])
+    assert dealers[handover].recv() == b"for the holder"
+    assert router.poll(0) == 0
