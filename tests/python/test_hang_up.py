@@ -1,8 +1,10 @@
 """What is said to a peer that has hung up reaches the next one, or is counted."""
 
 import asyncio
+import contextlib
 import importlib
 import socket as system
+import threading
 import time
 
 import pytest
@@ -281,3 +283,39 @@ def test_a_reply_to_a_client_that_has_hung_up_is_counted(zmq, sockets, kind):
         client.stream.close()
         server.send_multipart(question)
         eventually(lambda number=number: lost(server) == number)
+
+
+def test_who_asks_while_the_server_hangs_up_is_answered_or_told(zmq, context, directory):
+    """A request may cross the end of the connection; then it may have arrived, and is not asked twice, but counts."""
+    server = Server("tcp", directory, PARTNERS["REQ"])
+    socket = context.socket(zmq.REQ)
+    socket.reconnect_ivl = 1
+    socket.req_relaxed = socket.req_correlate = 1
+    socket.connect(server.endpoint)
+    over = threading.Event()
+
+    def answer():
+        server.listener.settimeout(0.1)
+        while not over.is_set():
+            with contextlib.suppress(TimeoutError, AssertionError, OSError):
+                server.accept()
+                for _ in range(WARM):
+                    server.answer()
+            if server.stream is not None:
+                server.close()
+
+    serving = Background(answer)
+    counted = 0
+    for number in range(50 * WARM):
+        socket.send(b"%d" % number)
+        while not socket.poll(50):
+            # The request it stands for is the one that is asked for now.
+            now = socket.stats()["dropped"]["peer_gone"]
+            if now > counted:
+                counted = now
+                socket.send(b"%d" % number)
+        assert socket.recv() == b"%d" % number
+    over.set()
+    socket.close(linger=0)
+    serving.result()
+    server.listener.close()

@@ -120,6 +120,8 @@ pub struct Pipe {
     full_at: u64,
     /// Frames pushed of a message whose last frame has not come yet.
     open_frames: usize,
+    /// Messages that were lost and written once more, here or elsewhere.
+    resent: u64,
     /// The owner of this end knows that the peer is there.
     met: bool,
     /// What the application calls the peer, whoever that is.
@@ -150,6 +152,8 @@ struct End {
     /// Of the messages this end wrote: how many the far side handed to the kernel, and how many it had to give up.
     sent: AtomicU64,
     lost: AtomicU64,
+    /// Of the latter: how many the peer certainly never had.
+    never_arrived: AtomicU64,
     wants_sent: Doorbell,
     /// Of the messages this end wrote: those a newer one replaced in the slot, and those that were begun only.
     conflated: AtomicU64,
@@ -197,6 +201,7 @@ impl End {
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            never_arrived: AtomicU64::new(0),
             wants_sent: Doorbell::new(),
             conflated: AtomicU64::new(0),
             torn: AtomicU64::new(0),
@@ -249,6 +254,7 @@ impl Pipe {
             full: false,
             full_at: 0,
             open_frames: 0,
+            resent: 0,
             met: false,
             peer_name: None,
         }

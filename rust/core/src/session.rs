@@ -138,6 +138,8 @@ struct Connection {
     hung_up: bool,
     /// Writing failed: it is over as soon as everything was read.
     broken: bool,
+    /// All that the peer said was read, and that it has finished.
+    finished: bool,
     /// When the kernel was last asked for anything that would have shown a hang-up.
     looked: Instant,
     /// The handshake was finished; stays true when the engine has closed.
@@ -431,6 +433,7 @@ impl Connection {
             writable: true,
             hung_up: false,
             broken: false,
+            finished: false,
             looked: now,
             was_ready: false,
             admission: Admission::default(),

@@ -3,6 +3,9 @@
 //! Only the peer that was asked is listened to, and what it had sent before it was asked is thrown away: a late or
 //! repeated reply can never be taken for the reply to a later question, except with REQ_RELAXED and without
 //! REQ_CORRELATE.
+//!
+//! A request that certainly never reached its peer, because that had hung up before, is sent again: to the next peer, or
+//! over the next connection. One that may have arrived is not; its peer may have done what it was asked.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,6 +19,10 @@ use crate::patterns::load_balancer::LoadBalancer;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
+
+/// A request of up to so many bytes is kept for the case that it does not arrive. It is a copy: what the program lent for
+/// sending has to be let go of before the reply.
+const KEEP_MAX: usize = 16 << 10;
 
 struct Req {
     outbound: LoadBalancer,
@@ -34,6 +41,12 @@ struct Waiting {
     number: Option<[u8; 4]>,
     /// The reply without its envelope, found but not taken yet.
     reply: Option<Message>,
+    /// What was asked, unless it is too large to be kept.
+    request: Option<Message>,
+    /// How many messages to `from` had never arrived before.
+    missed: u64,
+    /// It did not arrive, and there was nobody else to ask.
+    is_back: bool,
 }
 
 impl Waiting {
@@ -89,11 +102,66 @@ impl Req {
     fn may_send(&self) -> bool {
         self.waiting.is_none() || self.relaxed
     }
+
+    /// The connection to a peer has ended, or the peer itself is gone.
+    fn recover(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let Some(waiting) = &mut self.waiting else {
+            return;
+        };
+        if waiting.from != id || waiting.reply.is_some() || waiting.request.is_none() {
+            return;
+        }
+        let Some(pipe) = pipes.get(id) else { return };
+        let unread = pipe.is_far_closed() && pipe.queued_out() > 0;
+        if pipe.never_arrived() > waiting.missed || unread {
+            pipe.count_resent();
+            waiting.is_back = true;
+            self.ask_again(pipes);
+        }
+    }
+
+    /// Sends a request again that has come back, if somebody can be asked.
+    fn ask_again(&mut self, pipes: &mut PipeSet) {
+        let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_back) else {
+            return;
+        };
+        let (Some(request), Some(to)) = (&waiting.request, self.outbound.next(pipes)) else {
+            return;
+        };
+        pipes.discard(to, DropReason::Stale);
+        if pipes.write_behind(to, envelope(waiting.number), &mut request.clone()) {
+            self.outbound.took();
+            waiting.from = to;
+            waiting.missed = missed(pipes, to);
+            waiting.is_back = false;
+        }
+    }
+}
+
+/// What stands before a request.
+fn envelope(number: Option<[u8; 4]>) -> impl Iterator<Item = Frame> {
+    let number = number.map(|number| Frame::copy_from(&number));
+    number.into_iter().chain([Frame::new()])
+}
+
+fn missed(pipes: &mut PipeSet, id: PipeId) -> u64 {
+    pipes.get(id).map_or(0, |pipe| pipe.never_arrived())
+}
+
+/// A copy of a request that shares nothing with it.
+fn kept(request: &Message) -> Option<Message> {
+    let copies = || request.iter().map(|frame| Frame::copy_from(frame));
+    (request.size() <= KEEP_MAX).then(|| Message::from_frames(copies()))
 }
 
 impl Pattern for Req {
-    fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
+        self.ask_again(pipes);
+    }
+
+    fn disconnected(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        self.recover(pipes, id);
     }
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -108,8 +176,9 @@ impl Pattern for Req {
     // Only the peer that was asked is read, when the application waits for it.
     fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
-    fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
+    fn writable(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.insert(id);
+        self.ask_again(pipes);
     }
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
@@ -119,6 +188,8 @@ impl Pattern for Req {
         if asked.is_none_or(|waiting| waiting.look(pipes)) {
             pipes.discard(id, DropReason::Stale);
             pipes.check_read(id);
+        } else {
+            self.recover(pipes, id);
         }
     }
 
@@ -138,9 +209,9 @@ impl Pattern for Req {
         }
         pipes.discard(to, DropReason::Stale);
         let number = self.correlate.then(|| self.next_number.to_ne_bytes());
-        let envelope = number.map(|number| Frame::copy_from(&number));
-        let envelope = envelope.into_iter().chain([Frame::new()]);
-        if !pipes.write_behind(to, envelope, message) {
+        let request = kept(message);
+        let missed = missed(pipes, to);
+        if !pipes.write_behind(to, envelope(number), message) {
             return Err(Error::new(ErrorKind::Again));
         }
         self.outbound.took();
@@ -149,6 +220,9 @@ impl Pattern for Req {
             from: to,
             number,
             reply: None,
+            request,
+            missed,
+            is_back: false,
         });
         Ok(())
     }
@@ -380,6 +454,7 @@ mod tests {
         let mut rig = Rig::new(&REQ);
         let asked = rig.accept("");
         rig.send(["q"]).unwrap();
+        rig.far_recv(asked).unwrap();
         rig.far_close(asked);
         rig.settle();
         assert!(rig.is_gone(asked));
@@ -440,6 +515,52 @@ mod tests {
         rig.far_send(id, ["", "r"]);
         rig.settle();
         assert_eq!(rig.recv().unwrap(), ["r"]);
+    }
+
+    #[test]
+    fn a_request_that_never_arrived_is_asked_again_and_not_counted_as_lost() {
+        let mut rig = Rig::new(&REQ);
+        rig.set(PatternOption::ReqCorrelate(true)).unwrap();
+        let id = rig.connect();
+        rig.ready(id, "");
+        rig.send(["q", "more"]).unwrap();
+        let request = rig.far_recv_message(id).unwrap();
+        // It had arrived, for all that is known.
+        rig.far_loses(id, 1, 0);
+        rig.disconnected(id);
+        assert_eq!(rig.far_recv(id), None);
+        rig.far_loses(id, 1, 1);
+        rig.disconnected(id);
+        assert_eq!(rig.far_recv_message(id).unwrap(), request);
+        // Once for each time that it was lost.
+        rig.disconnected(id);
+        assert_eq!(rig.far_recv(id), None);
+        rig.far_send(id, [&request.head()[..], b"", b"r"]);
+        rig.settle();
+        assert_eq!(rig.recv().unwrap(), ["r"]);
+    }
+
+    #[test]
+    fn a_request_that_never_arrived_goes_to_who_is_there() {
+        let mut rig = Rig::new(&REQ);
+        let first = rig.accept("");
+        rig.send(["q"]).unwrap();
+        assert_eq!(rig.far_recv(first).unwrap(), ["", "q"]);
+        rig.far_loses(first, 1, 1);
+        rig.far_close(first);
+        rig.settle();
+        assert!(rig.is_gone(first));
+        assert!(!rig.can_send());
+        // Nobody was there. The next one does not even look at it.
+        let second = rig.accept("");
+        rig.far_close(second);
+        rig.settle();
+        let third = rig.accept("");
+        assert_eq!(rig.far_recv(third).unwrap(), ["", "q"]);
+        rig.far_send(third, ["", "r"]);
+        rig.settle();
+        assert_eq!(rig.recv_from().unwrap(), (vec!["r".into()], Some(third)));
+        assert_eq!(rig.dropped_in_all(), 0);
     }
 
     #[test]

@@ -148,6 +148,13 @@ impl Rig {
         self.far.get_mut(&id).unwrap().mark_lapse();
     }
 
+    /// The connection takes messages with it that were handed to the kernel; so many had certainly not arrived.
+    pub(super) fn far_loses(&mut self, id: PipeId, lost: u64, never_arrived: u64) {
+        let far = &self.far[&id];
+        far.account(lost);
+        far.account_lost(0, lost, never_arrived);
+    }
+
     /// The far end goes away. The socket hears of it at the next `settle`.
     pub(super) fn far_close(&mut self, id: PipeId) {
         self.far.remove(&id).unwrap();

@@ -22,9 +22,12 @@ impl Pipe {
     }
 
     /// The connection was lost, and with it so many of the far end's messages that had not been handed to the kernel, and so
-    /// many that had, and did not get to the peer.
-    pub fn account_lost(&self, stranded: u64, unheard: u64) {
+    /// many that had, and did not get to the peer. Of so many it is certain that the peer never had them.
+    pub fn account_lost(&self, stranded: u64, unheard: u64, never_arrived: u64) {
         self.far().sent.fetch_sub(unheard, Ordering::Release);
+        self.far()
+            .never_arrived
+            .fetch_add(never_arrived, Ordering::Release);
         self.far()
             .lost
             .fetch_add(stranded + unheard, Ordering::Release);
@@ -44,6 +47,27 @@ impl Pipe {
             self.own().sent.load(Ordering::Acquire),
             self.own().lost.load(Ordering::Acquire),
         )
+    }
+
+    /// Of the messages written here that were lost with a connection: how many the peer certainly never had.
+    pub fn never_arrived(&self) -> u64 {
+        self.own().never_arrived.load(Ordering::Acquire)
+    }
+
+    /// One of the messages that were lost is sent again: it does not count as lost.
+    pub fn count_resent(&mut self) {
+        self.resent += 1;
+    }
+
+    /// How many of those that were written here are lost, and were not sent again: with a connection, or unread by a far
+    /// end that has closed.
+    pub fn lost(&self, unread_too: bool) -> u64 {
+        let unread = if unread_too && self.is_far_closed() {
+            self.queued_out()
+        } else {
+            0
+        };
+        (self.sent_and_lost().1 + unread).saturating_sub(self.resent)
     }
 
     /// Asks for [`PipeEvent::Sent`] at the next change. Look at [`sent_and_lost`](Self::sent_and_lost) afterwards.

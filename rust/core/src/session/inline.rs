@@ -11,7 +11,7 @@ const INLINE_GAP: Duration = Duration::from_micros(15);
 
 /// A hang-up that has come since the connection was last looked at must not be overlooked, and the I/O thread may not have
 /// had the time to tell of it. A round trip that is quicker than this does not pay for another system call.
-const BLIND: Duration = Duration::from_micros(100);
+const BLIND: Duration = Duration::from_micros(30);
 
 impl Session {
     /// The caller's thread writes to the wire if the connection is idle and nobody else drives it. False when the I/O

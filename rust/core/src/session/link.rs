@@ -255,6 +255,8 @@ impl Session {
         let stranded = up.stranded();
         // What the peer's kernel has not acknowledged by now nobody will read.
         let unheard = up.tail.messages_within(up.stream.unsent() as u64);
+        // A peer that has finished had acknowledged what it had by then; after a reset there may be more.
+        let never_arrived = stranded + if up.finished { unheard } else { 0 };
         let why = up.explain(reason);
         if !was_ready {
             self.emit_handshake_failure(up, reason);
@@ -274,7 +276,7 @@ impl Session {
             }
             pipe.flush();
             if state.closing.is_none() {
-                pipe.account_lost(stranded, unheard);
+                pipe.account_lost(stranded, unheard, never_arrived);
             } else if stranded + unheard > 0 {
                 self.port
                     .count_drop(DropReason::PeerGone, stranded + unheard);

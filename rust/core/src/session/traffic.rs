@@ -100,6 +100,7 @@ impl Session {
             match up.stream.recv(buffer) {
                 Ok(0) => {
                     up.readable = false;
+                    up.finished = true;
                     up.engine.handle_eof(now);
                 }
                 Ok(n) => {

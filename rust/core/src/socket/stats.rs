@@ -83,9 +83,8 @@ impl Totals {
         self.received += received;
         self.received_bytes += received_bytes;
         self.dropped.merge(&below(pipe, local));
-        if pipe.is_far_closed() {
-            self.dropped.add(DropReason::PeerGone, pipe.queued_out());
-        }
+        let unread = pipe.lost(true) - pipe.lost(false);
+        self.dropped.add(DropReason::PeerGone, unread);
     }
 }
 
@@ -98,7 +97,7 @@ fn below(pipe: &Pipe, local: bool) -> Counters {
     if !local {
         counters.add(DropReason::Conflated, inbound);
         counters.add(DropReason::Torn, pipe.torn_in());
-        counters.add(DropReason::PeerGone, pipe.sent_and_lost().1);
+        counters.add(DropReason::PeerGone, pipe.lost(false));
     }
     counters
 }
