@@ -30,6 +30,7 @@ mod serve;
 mod stage;
 mod staging;
 mod stats;
+mod unread;
 mod wake;
 mod writer;
 
@@ -58,6 +59,7 @@ use crate::collector::serve::Server;
 use crate::collector::stage::Stage;
 use crate::collector::staging::Staging;
 use crate::collector::stats::Stats;
+use crate::collector::unread::Unread;
 use crate::collector::writer::Writer;
 use crate::wire::Code;
 
@@ -66,6 +68,9 @@ const RCVHWM_BYTES: i64 = 32 << 20;
 
 /// What a peer may leave unread.
 const SNDHWM_BYTES: i64 = 64 << 20;
+
+/// For how many milliseconds a peer may take nothing of what is to be sent to it.
+const UNREAD_FOR: i64 = 60_000;
 
 /// Header, key and padding around a batch.
 const AROUND_BATCH: usize = 1 << 20;
@@ -162,7 +167,8 @@ impl Collector {
         let line = Line::new(events, wake.clone());
         let reader = log.reader();
         let (log_id, recovery) = (log.id(), log.recovery().clone());
-        let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone())?;
+        let unread = Unread::new(config.max_unread_bytes);
+        let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone(), unread)?;
         let staging = Staging::start(
             stage,
             line.clone(),
@@ -354,6 +360,8 @@ fn open_router(context: &Context, config: &Config) -> Result<Socket, CollectorEr
         (ids::RCVHWM_BYTES, Value::Int(RCVHWM_BYTES)),
         (ids::SNDHWM_BYTES, Value::Int(SNDHWM_BYTES)),
         (ids::SNDHWM, Value::Int(100_000)),
+        // Whoever takes nothing for so long has to go, and what it left unread with it.
+        (ids::TCP_MAXRT, Value::Int(UNREAD_FOR)),
     ];
     for (option, value) in options {
         router.set_option(option, &value)?;

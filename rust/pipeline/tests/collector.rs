@@ -5,7 +5,7 @@ mod peer;
 use std::time::{Duration, Instant};
 
 use peer::{LONG, Peer, append, batch, config, crash_image, encode, hello, number, publish, stage};
-use zeroxide::{AllowList, Context, Frame, Message, SocketType, Wait, curve_keypair};
+use zeroxide::{AllowList, Context, Frame, Message, SocketType, Value, Wait, curve_keypair, ids};
 use zeroxide_pipeline::collector::{Collector, Config, Framing, Grant, Grants, Role, Security};
 use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
@@ -881,4 +881,45 @@ fn keys_have_roles_and_names() {
         Code::Denied,
         "nothing was given"
     );
+}
+
+#[test]
+fn readers_that_do_not_read_take_bounded_memory_and_keep_nobody_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = 16 << 20;
+    let collector = Collector::start(Config {
+        max_unread_bytes: most,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let row = "x".repeat(64 << 10);
+    let rows = 384;
+    let batches = (0..rows).map(|_| batch(&[&row])).collect();
+    collector.begin_append(batches).wait(LONG).unwrap();
+    let mute: Vec<Peer> = (0..8)
+        .map(|_| {
+            let mut peer = Peer::unconnected();
+            for (option, value) in [(ids::RCVHWM, 1), (ids::RCVBUF, 1 << 16)] {
+                peer.socket.set_option(option, &Value::Int(value)).unwrap();
+            }
+            peer.socket.connect(collector.endpoint()).unwrap();
+            for _ in 0..16 {
+                peer.send(Request::Fetch {
+                    start: 0,
+                    end: rows,
+                    max_bytes: 4 << 20,
+                    topics: Vec::new(),
+                });
+            }
+            peer
+        })
+        .collect();
+    let mut reader = Peer::of(&collector);
+    reader.await_stat("unread_bytes", |bytes| bytes > most / 2);
+    reader.await_stat("fetch_waits", |waits| waits > 100);
+    assert_eq!(reader.values().len() as u64, rows);
+    let unread = reader.stat("unread_bytes");
+    assert!(unread < most + (8 << 20), "{unread} of {most}");
+    drop(mute);
+    reader.await_stat("unread_bytes", |bytes| bytes == 0);
 }

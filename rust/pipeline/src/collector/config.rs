@@ -30,6 +30,8 @@ pub struct Config {
     pub max_batch_bytes: usize,
     /// The most bytes of a reply to a fetch.
     pub max_fetch_bytes: usize,
+    /// What all readers together may have asked for and not taken.
+    pub max_unread_bytes: u64,
     /// What all producers together may have on its way.
     pub credit: Credit,
     /// How many producers may be connected at a time.
@@ -123,6 +125,7 @@ impl Config {
             flush_rows: 20_000,
             max_batch_bytes: 16 << 20,
             max_fetch_bytes: 16 << 20,
+            max_unread_bytes: 512 << 20,
             credit: Credit {
                 rows: 8 << 20,
                 bytes: 256 << 20,

@@ -14,6 +14,7 @@ use zeroxide_log::{LogError, Reader};
 use crate::collector::ingest::Refusal;
 use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::stats::Stats;
+use crate::collector::unread::Unread;
 use crate::wire::{Code, FRAMES_MAX, Reply};
 
 /// Requests that one client may have waiting, and all of them together.
@@ -64,6 +65,7 @@ pub(super) struct Fetcher {
 struct Shared {
     outbox: Outbox,
     stats: Arc<Stats>,
+    unread: Arc<Unread>,
     queue: Mutex<Queue>,
     arrived: Condvar,
     times: Mutex<Times>,
@@ -90,7 +92,12 @@ struct Queue {
 }
 
 impl Fetcher {
-    pub fn start(reader: Reader, outbox: Outbox, stats: Arc<Stats>) -> std::io::Result<Fetcher> {
+    pub fn start(
+        reader: Reader,
+        outbox: Outbox,
+        stats: Arc<Stats>,
+        unread: Arc<Unread>,
+    ) -> std::io::Result<Fetcher> {
         let queue = Queue {
             reader,
             by_client: HashMap::new(),
@@ -102,6 +109,7 @@ impl Fetcher {
         let shared = Arc::new(Shared {
             outbox,
             stats,
+            unread,
             queue: Mutex::new(queue),
             arrived: Condvar::new(),
             times: Mutex::default(),
@@ -152,6 +160,11 @@ impl Fetcher {
 
     pub fn waiting(&self) -> usize {
         self.shared.queue().waiting
+    }
+
+    /// Bytes that readers have not taken.
+    pub fn unread(&self) -> u64 {
+        self.shared.unread.bytes()
     }
 }
 
@@ -227,8 +240,18 @@ impl Shared {
         }
     }
 
-    /// False when the client has no room for the answer.
+    /// False when there is no room for the answer: the client, or all of them, left too much unread.
     fn answer(&self, reader: &Reader, job: &Job) -> bool {
+        let client = &job.asked.route;
+        // Before anything is read. Other answers are small.
+        let room = match &job.what {
+            What::Fetch { .. } => self.unread.room(client),
+            _ => Some(0),
+        };
+        let Some(room) = room else {
+            self.stats.fetch_waits.add(1);
+            return false;
+        };
         let answer = match &job.what {
             What::OffsetAt { timestamp } => reader
                 .offset_at(*timestamp)
@@ -241,13 +264,14 @@ impl Shared {
                 end,
                 max_bytes,
                 topics,
-            } => fetch(reader, *start, *end, *max_bytes, topics),
+            } => fetch(reader, *start, *end, room.min(*max_bytes), topics),
             What::Info { advertise } => self.info(reader, advertise),
         };
         match answer {
-            Ok(reply) => {
-                let (frames, bytes) = match &reply {
+            Ok(mut reply) => {
+                let (frames, bytes) = match &mut reply {
                     Reply::Fetched { frames, .. } => {
+                        *frames = self.unread.lend(client, std::mem::take(frames));
                         (frames.len(), frames.iter().map(Bytes::len).sum::<usize>())
                     }
                     _ => (0, 0),

@@ -489,6 +489,7 @@ impl Server {
             ("dropped_producers", self.writer.dropped()),
             ("waiting_for_sync", self.writer.waiting() as u64),
             ("waiting_fetches", self.fetcher.waiting() as u64),
+            ("unread_bytes", self.fetcher.unread()),
             ("credit_rows", self.writer.credit().rows),
             ("credit_bytes", self.writer.credit().bytes),
             ("uptime_seconds", self.started.elapsed().as_secs()),
