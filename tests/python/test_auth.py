@@ -433,3 +433,23 @@ def test_old_name(zmq, auth):
     except ImportError:
         pytest.skip("pyzmq wants tornado for it")
     assert issubclass(ioloop.IOLoopAuthenticator, auth.asyncio.AsyncioAuthenticator)
+
+
+@pytest.mark.zeroxide_only
+def test_a_secret_key_is_not_read_through_a_link(tmp_path):
+    certs = pytest.importorskip("zeroxide.auth.certs")
+    public_file, secret_file = certs.create_certificates(tmp_path, "alice")
+    links = tmp_path / "links"
+    links.mkdir()
+    for name, file in [("public.key", public_file), ("secret.key", secret_file)]:
+        (links / name).symlink_to(file)
+    public, secret = certs.load_certificate(secret_file)
+    assert certs.load_certificate(links / "public.key") == (public, None)
+    with pytest.raises(OSError, match="through a link"):
+        certs.load_certificate(links / "secret.key")
+    sockets = pytest.importorskip("zeroxide.spark.sockets")
+    assert sockets.look_up("zmq.curve_secretkey", f"file:{secret_file}") == secret.decode()
+    with pytest.raises(ValueError, match="through a link"):
+        sockets.look_up("zmq.curve_secretkey", f"file:{links / 'secret.key'}")
+    linked = f"file:{links / 'public.key'}"
+    assert sockets.look_up("zmq.curve_serverkey", linked) == public.decode()

@@ -4,6 +4,7 @@ A pair of files: ``NAME.key`` holds the public key, ``NAME.key_secret`` both.
 """
 
 import datetime
+import errno
 import os
 import stat
 import warnings
@@ -75,32 +76,54 @@ def _write(
 def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
     """The public key in a file, and the secret one if it holds that too.
 
-    Warns if others than the owner and the group can read a secret key.
+    Warns if others than the owner and the group can read a secret key. One behind a link is
+    not read at all, an `OSError`.
     """
     path = Path(filename)
     if not path.exists():
         raise OSError(f"Invalid certificate file: {filename}")
+    text, mode = _read(path)
     keys: dict[str, bytes] = {}
     section = ""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        text = line.strip()
-        if not text or text.startswith("#"):
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
             continue
-        field, equals, value = text.partition("=")
+        field, equals, value = line.partition("=")
         if not equals:
-            section = text
+            section = line
         elif section == "curve":
             keys[field.strip()] = value.strip().strip("\"'").encode("utf-8")
     if "public-key" not in keys:
         raise ValueError(f"No public key found in {filename}")
-    if "secret-key" in keys and path.stat().st_mode & stat.S_IRWXO:
-        warnings.warn(
-            f"every user of this machine can read the secret key in {filename}: chmod 600 it, "
-            "and make a new one if they should not have",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    if "secret-key" in keys:
+        if mode is None:
+            raise OSError(
+                errno.ELOOP,
+                "a secret key is not read through a link, which somebody else may have put "
+                "there: name the file itself",
+                os.fspath(filename),
+            )
+        if mode & stat.S_IRWXO:
+            warnings.warn(
+                f"every user of this machine can read the secret key in {filename}: chmod 600 "
+                "it, and make a new one if they should not have",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     return keys["public-key"], keys.get("secret-key")
+
+
+def _read(path: Path) -> tuple[str, int | None]:
+    """What is in a file, and its mode; none if it was found through a link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return path.read_text(encoding="utf-8"), None
+    with open(descriptor, encoding="utf-8") as file:
+        return file.read(), os.fstat(descriptor).st_mode
 
 
 def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:

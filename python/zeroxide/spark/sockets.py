@@ -103,6 +103,8 @@ def look_up(option: str, text: str) -> str:
     if text.startswith("file:"):
         path = text.removeprefix("file:")
         try:
+            if option.lower().endswith("secretkey") and Path(path).is_symlink():
+                raise ValueError("a secret key is not read through a link: name the file itself")
             held = Path(path).read_text()
             return _key_in(path, option) if "public-key" in held else held.strip()
         except (OSError, ValueError) as error:
