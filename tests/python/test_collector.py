@@ -419,3 +419,14 @@ def test_roles_that_cannot_be_meant(zmq, directory, roles, error):
         collectors.Collector(directory / "log", secret_key=secret, allow="*", roles=roles)
     with pytest.raises(ValueError, match="secret_key"):
         collectors.Collector(directory / "log", roles={})
+
+
+def test_rows_are_cut_to_the_largest_batch(directory):
+    with collectors.Collector(directory / "log", max_batch_bytes=100_000) as collector:
+        rows = [b"%01000d" % number for number in range(5000)]
+        assert collector.append(rows) == (0, 5000)
+        assert collector.append(pa.table({"value": pa.array(rows, pa.binary())})) == (5000, 10_000)
+        with pytest.raises(collectors.Refused, match="100000") as raised:
+            collector.append([b"small", bytes(200_000)])
+        assert raised.value.code == "too-big"
+        assert values_of(collector) == rows * 2

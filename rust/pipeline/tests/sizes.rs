@@ -72,6 +72,12 @@ fn a_message_that_is_not_even_read_is_counted() {
     peer.await_stat("too_large", |count| count == 1);
     drop(stranger);
 
+    // Rows of this process are cut to it.
+    let rows: Vec<String> = (0..100).map(|row| format!("{row:0100}")).collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    assert_eq!(collector.append(batch(&rows), LONG).unwrap(), 0..100);
+    assert_eq!(peer.values(), rows);
+
     // A client hears of the limit before it sends so much.
     let client = Client::new(collector.endpoint(), ClientConfig::default()).unwrap();
     let reply = client.call(Request::Limits).unwrap();

@@ -341,10 +341,13 @@ impl Writer {
         }
         let most = self.config.max_batch_bytes;
         // Readers get whole batches: what no producer may send nobody may append.
-        if let Some(large) = batches.iter().find(|batch| batch.size() > most) {
+        let mut pieces = Vec::with_capacity(batches.len());
+        batches
+            .iter()
+            .for_each(|batch| cut(batch, most, &mut pieces));
+        if let Some(large) = pieces.iter().find(|batch| batch.size() > most) {
             let text = format!(
-                "a batch of {} rows has {} bytes, and {most} is the most that this collector takes (max_batch_bytes)",
-                large.rows(),
+                "a row has {} bytes, and {most} is the most that this collector takes (max_batch_bytes)",
                 large.size()
             );
             return Err(Refusal::new(Code::TooBig, most as u64, text));
@@ -353,7 +356,7 @@ impl Writer {
         let origin = Origin::plain(self.receive_time());
         let first = self.log.as_ref().map_or(0, Log::next);
         let mut end = first;
-        for batch in batches {
+        for batch in &pieces {
             let written = self.write(&origin, batch, batch.size(), now);
             end = written.map_err(|error| self.refuse_for(&error, now))?.end;
             self.stats.local_rows.add(batch.rows() as u64);
@@ -511,4 +514,16 @@ fn wall() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Cuts a batch into pieces of at most so many bytes, as far as rows are no larger.
+fn cut(batch: &Batch, most: usize, pieces: &mut Vec<Batch>) {
+    let rows = batch.rows();
+    if rows < 2 || batch.size() <= most {
+        pieces.push(batch.clone());
+        return;
+    }
+    // Rows may be of any size, so each half is looked at for itself.
+    cut(&batch.slice(0, rows / 2), most, pieces);
+    cut(&batch.slice(rows / 2, rows - rows / 2), most, pieces);
 }
