@@ -17,6 +17,7 @@
 mod claims;
 mod distributor;
 mod fair_queue;
+mod headroom;
 mod load_balancer;
 mod notices;
 mod pipe_set;

@@ -6,9 +6,13 @@ use zeroxide_proto::subscription::SubscriberTable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTIONS, PatternOption};
 use crate::patterns::distributor::Distributor;
+use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
 use crate::sys::memory;
+
+/// What a topic takes beside its bytes, about.
+const TOPIC: usize = 100;
 
 /// A peer that wanted so many topics leaves enough memory behind for the system to have it back.
 const MANY_TOPICS: usize = 50_000;
@@ -20,6 +24,7 @@ pub(super) struct Publisher {
     max_subscriptions: usize,
     /// How many bytes these may have together; 0 = no limit.
     max_subscription_bytes: usize,
+    headroom: Headroom,
     outbound: Distributor,
     /// Wait instead of letting a full peer miss a message.
     nodrop: bool,
@@ -34,6 +39,7 @@ impl Default for Publisher {
             subscribers: SubscriberTable::new(),
             max_subscriptions: MAX_SUBSCRIPTIONS,
             max_subscription_bytes: MAX_SUBSCRIPTION_BYTES,
+            headroom: Headroom::default(),
             outbound: Distributor::default(),
             nodrop: false,
             invert: false,
@@ -45,12 +51,13 @@ impl Default for Publisher {
 impl Publisher {
     /// Whether a peer may want this topic beside what it wants already, which `table` knows. Counts it as ignored if not.
     pub(super) fn admits(
-        &self,
+        &mut self,
         pipes: &mut PipeSet,
         id: PipeId,
         topic: &[u8],
-        table: &SubscriberTable<PipeId>,
+        table: Option<&SubscriberTable<PipeId>>,
     ) -> bool {
+        let table = table.unwrap_or(&self.subscribers);
         let below = |count: usize, most: usize| most == 0 || count <= most;
         let admits = below(
             table.topics_of(id).saturating_add(1),
@@ -63,8 +70,13 @@ impl Publisher {
         let admits = admits || table.contains(topic, id);
         if !admits {
             pipes.count_drop(Some(id), DropReason::Excess);
+            return false;
         }
-        admits
+        let there = self.headroom.allows(topic.len() + TOPIC, || table.size());
+        if !there {
+            pipes.count_drop(Some(id), DropReason::NoMemory);
+        }
+        there
     }
 
     pub(super) fn attach(&mut self, id: PipeId) {

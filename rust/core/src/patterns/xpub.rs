@@ -10,6 +10,7 @@ use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
 use crate::patterns::fair_queue::FairQueue;
+use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec};
@@ -33,6 +34,7 @@ struct Xpub {
     /// What the application is to receive next.
     pending: VecDeque<Pending>,
     pending_bytes: usize,
+    headroom: Headroom,
     /// The application has received something, and so wants to know everything.
     receives: bool,
     verbose: Verbose,
@@ -86,7 +88,7 @@ impl Xpub {
         }
         let topic = message.head();
         match topic.kind() {
-            Kind::Subscribe if !self.publisher.admits(pipes, from, topic, self.wanted()) => {}
+            Kind::Subscribe if !self.admits(pipes, from, topic) => {}
             Kind::Subscribe if self.subscribe(topic, from) => {
                 self.notify(pipes, 1, topic, Some(from));
             }
@@ -98,13 +100,9 @@ impl Xpub {
         }
     }
 
-    /// What the peers asked for.
-    fn wanted(&self) -> &SubscriberTable<PipeId> {
-        if self.manual {
-            &self.requested
-        } else {
-            &self.publisher.subscribers
-        }
+    fn admits(&mut self, pipes: &mut PipeSet, from: PipeId, topic: &[u8]) -> bool {
+        let requested = self.manual.then_some(&self.requested);
+        self.publisher.admits(pipes, from, topic, requested)
     }
 
     /// Whether the application is to see it.
@@ -137,12 +135,25 @@ impl Xpub {
             return pipes.count_drop(from, DropReason::HighWater);
         }
         let pending = Pending { message, from };
+        let waiting = self.pending_bytes;
+        if !self.headroom.allows(pending.cost(), || waiting) {
+            return pipes.count_drop(from, DropReason::NoMemory);
+        }
         self.pending_bytes += pending.cost();
         self.pending.push_back(pending);
     }
 
     /// A peer that leaves, or will come back on a new connection, wants nothing any more.
     fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
+        let tables = [&self.publisher.subscribers, &self.requested];
+        let most = tables.map(|table| table.bytes_of(id) + PENDING_ITEM * table.topics_of(id));
+        let waiting = self.pending_bytes;
+        if !self.headroom.allows(most[0].max(most[1]), || waiting) {
+            // Nobody can be told what it does not want any more.
+            self.publisher.forget(id, |_| {});
+            self.requested.remove_peer(id, |_| {});
+            return pipes.count_drop(Some(id), DropReason::NoMemory);
+        }
         let mut unwanted: Vec<Vec<u8>> = Vec::new();
         let mut note = |topic: &[u8]| unwanted.push(topic.to_vec());
         if self.manual {

@@ -215,6 +215,14 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         number.map_or(0, |&number| self.peers[number as usize].topics.bytes)
     }
 
+    /// About how many bytes of memory the table takes.
+    pub fn size(&self) -> usize {
+        // What a short topic takes beside its bytes.
+        const TOPIC: usize = 100;
+        let peers = self.peers.iter().map(|peer| &peer.topics);
+        peers.map(|topics| topics.bytes + topics.len * TOPIC).sum()
+    }
+
     /// Whether `peer` wants just what begins with `topic`.
     pub fn contains(&self, topic: &[u8], peer: K) -> bool {
         let (Some(&number), Some(place)) = (self.numbers.get(&peer), self.tree.find(topic)) else {
