@@ -57,6 +57,24 @@ impl Message {
         message
     }
 
+    /// As [`from_frames`](Message::from_frames), where they lie: there may be any number of them, and none is moved.
+    pub fn from_vec(frames: Vec<Frame>) -> Message {
+        let mut rest = VecDeque::from(frames);
+        let Some(mut head) = rest.pop_front() else {
+            return Message::new();
+        };
+        settle_more(&mut head, !rest.is_empty());
+        let mut left = rest.len();
+        for frame in &mut rest {
+            left -= 1;
+            settle_more(frame, left > 0);
+        }
+        Message {
+            head,
+            rest: (!rest.is_empty()).then(|| Box::new(rest)),
+        }
+    }
+
     /// Adds a frame at the end.
     pub fn push(&mut self, mut frame: Frame) {
         self.last_mut().set_more(true);
@@ -392,6 +410,17 @@ mod tests {
         }
         let out: Vec<bool> = message.into_iter().map(|frame| frame.more()).collect();
         assert_eq!(out, [true, false]);
+    }
+
+    #[test]
+    fn frames_in_a_vec_become_the_same_message() {
+        for count in 0..4 {
+            let frames = || (0..count).map(|n| Frame::from(vec![n; 3]));
+            let message = Message::from_vec(frames().collect());
+            assert_eq!(message, Message::from_frames(frames()));
+            assert_eq!(flags(&message), flags(&Message::from_frames(frames())));
+            assert_eq!(message.rest.is_some(), count > 1);
+        }
     }
 
     #[test]

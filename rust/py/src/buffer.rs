@@ -232,6 +232,14 @@ pub(crate) fn no_memory(error: &TryReserveError) -> PyErr {
     PyMemoryError::new_err(error.to_string())
 }
 
+/// Adds an item to a list that may get any length.
+#[inline]
+pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> PyResult<()> {
+    items.try_reserve(1).map_err(|error| no_memory(&error))?;
+    items.push(item);
+    Ok(())
+}
+
 /// A `bytes` object of a body that may be of any size.
 #[inline]
 pub(crate) fn bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBytes>> {

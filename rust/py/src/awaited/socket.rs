@@ -432,7 +432,7 @@ impl AsyncSocket {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (base, core) = AsyncSocket::opened(slf)?;
         let (frames, tracker) = base.take_parts(slf.py(), parts, copy, track)?;
-        AsyncSocket::send_frames(slf, core, Message::from_frames(frames), flags, tracker)
+        AsyncSocket::send_frames(slf, core, Message::from_vec(frames), flags, tracker)
     }
 
     fn try_send_batch<'py>(

@@ -252,7 +252,7 @@ fn messages_of(table: &Table) -> PyResult<Vec<Message>> {
                 }
                 let bodies = Bodies::of("frames", &parts)?;
                 let frames = (0..parts.len()).map(|at| bodies.frame(at));
-                messages.push(Message::from_frames(frames.collect::<PyResult<Vec<_>>>()?));
+                messages.push(Message::from_vec(frames.collect::<PyResult<Vec<_>>>()?));
             }
             continue;
         }
@@ -337,7 +337,7 @@ pub(crate) fn arrow_rows(
     let message = |parts: Bound<'_, PyAny>| {
         let part = |part: PyResult<Bound<'_, PyAny>>| with_contiguous(&part?, copy_of)?;
         let parts = parts.try_iter()?.map(part);
-        Ok(Message::from_frames(parts.collect::<PyResult<Vec<_>>>()?))
+        Ok(Message::from_vec(parts.collect::<PyResult<Vec<_>>>()?))
     };
     let mut failed: Option<PyErr> = None;
     let messages = messages

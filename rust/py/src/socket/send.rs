@@ -62,7 +62,7 @@ impl Socket {
                 self.send_part(py, frame, more, flags)?;
             }
         } else {
-            self.send_whole(py, Message::from_frames(frames), flags)?;
+            self.send_whole(py, Message::from_vec(frames), flags)?;
         }
         Ok(tracker)
     }
@@ -99,8 +99,10 @@ impl Socket {
             let (frame, tracker) = self
                 .take(py, &part, copy, track)
                 .map_err(|error| in_part(py, index, &part, error))?;
-            frames.push(frame);
-            trackers.extend(tracker);
+            buffer::push(&mut frames, frame)?;
+            if let Some(tracker) = tracker {
+                buffer::push(&mut trackers, tracker)?;
+            }
         }
         if frames.is_empty() {
             return Err(PyIndexError::new_err("a message has at least one part"));
@@ -121,7 +123,7 @@ impl Socket {
             Err(_) => messages.clone(),
         };
         for message in all.try_iter()? {
-            batch.push(message_of(py, &message?)?);
+            buffer::push(&mut batch, message_of(py, &message?)?)?;
         }
         Ok(batch)
     }
@@ -391,15 +393,16 @@ pub(crate) fn message_of(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult
     if !is_there(message) {
         return Ok(Message::single(part_of(message)?));
     }
-    let mut frames = Vec::with_capacity(message.len()?);
+    let mut frames = Vec::with_capacity(expected(message));
     for (index, part) in message.try_iter()?.enumerate() {
         let part = part?;
-        frames.push(part_of(&part).map_err(|error| in_part(py, index, &part, error))?);
+        let frame = part_of(&part).map_err(|error| in_part(py, index, &part, error))?;
+        buffer::push(&mut frames, frame)?;
     }
     if frames.is_empty() {
         return Err(PyValueError::new_err("a message has at least one part"));
     }
-    Ok(Message::from_frames(frames))
+    Ok(Message::from_vec(frames))
 }
 
 fn part_of(data: &Bound<'_, PyAny>) -> PyResult<CoreFrame> {
