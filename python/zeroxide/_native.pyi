@@ -892,6 +892,9 @@ def zmq_errno() -> int:
 def lent_buffers() -> int:
     """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
 
+def own_addresses() -> list[str]:
+    """The addresses of this machine's network interfaces."""
+
 def turn_is_over() -> bool:
     """Whether what is there should cost the running loop a turn, since others have waited for long."""
 

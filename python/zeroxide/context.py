@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, cast
 
 from . import _native
 from ._typing import OptionValue, SocketT_co
@@ -37,8 +37,8 @@ class Context(_native.Context, Generic[SocketT_co]):
     """
 
     sockopts: dict[int, OptionValue]
-    # Whether its sockets' `recv_pyobj` opens pickles of just anybody.
-    trust_pickles: bool = False
+    # Whether its sockets' `recv_pyobj` opens pickles of just anybody, or of nobody.
+    trust_pickles: "bool | Literal['nobody']" = False
     _repr_cls: ClassVar[str] = "zmq.Context"
     _socket_class: ClassVar[type[Socket[Any]]] = Socket
     _instance: ClassVar[Any] = None

@@ -2,14 +2,15 @@
 
 import errno
 import pickle
+import re
 import warnings
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from . import as_zmq
-from ._native import Frame
+from ._native import Frame, own_addresses
 from .error import UntrustedPickle, ZMQError
 
-__all__ = ["load"]
+__all__ = ["Trust", "load"]
 
 _REFUSED = (
     "unpickling runs code of the sender's choice, and nothing proves who sent this from "
@@ -18,14 +19,31 @@ _REFUSED = (
     "trust_pickles = True on the socket or its context"
 )
 
+# Over ipc: user, group and process. No address of tcp begins with a single colon.
+_IPC = re.compile(r":\d+:\d+:-?\d+")
+
+NOBODY = "nobody"
+
+_NOBODY = (
+    "unpickling runs code of the sender's choice, and trust_pickles = 'nobody' allows none, also "
+    "not from {peer}. Use send_typed() and recv_typed(), or send_json() and recv_json()"
+)
+
 _warned = False
 
 
-def load(frame: Frame, *, trusted: bool) -> Any:
+# All, those that come from this machine or a peer that proved who it is, or none.
+Trust: TypeAlias = "bool | Literal['nobody']"
+
+
+def load(frame: Frame, *, trusted: Trust) -> Any:
     """The object in a received frame, if it may be trusted or comes from this machine.
 
     Raises `UntrustedPickle` otherwise. A program that means pyzmq is only warned.
     """
+    if trusted == NOBODY:
+        peer = _property(frame, "Peer-Address") or "a peer of this process"
+        raise UntrustedPickle(peer, _NOBODY.format(peer=peer))
     if not trusted and not is_trustworthy(frame):
         _refuse(_property(frame, "Peer-Address") or "a peer without an address")
     return pickle.loads(frame.buffer)
@@ -51,27 +69,20 @@ def _property(frame: Frame, name: str) -> str | None:
 
 def _is_local(address: str) -> bool:
     """Whether an address is one of this machine's."""
-    if address.startswith(":"):
-        # Over ipc: user, group and process.
+    if _IPC.fullmatch(address):
         return True
     # Most programs never get here.
     import ipaddress
-    import socket
 
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
+    ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback:
         return True
-    # Only an address of one's own can be bound to.
-    family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.bind((address, 0))
-    except OSError:
-        return False
-    return True
+    # What can be bound to tells nothing: with ip_nonlocal_bind that is any address.
+    return str(ip).partition("%")[0] in own_addresses()
 
 
 def _refuse(peer: str) -> None:

@@ -107,8 +107,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
-    # Whether `recv_pyobj` opens pickles of just anybody; None is what the context says.
-    trust_pickles: bool | None = None
+    # Whether `recv_pyobj` opens pickles of just anybody, or of nobody; None is what the context says.
+    trust_pickles: "pickles.Trust | None" = None
 
     def __init__(
         self,

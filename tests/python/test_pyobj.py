@@ -51,12 +51,17 @@ REFUSED = [
     {"Peer_Address": "2001:db8::1", "Authenticated": "no"},
     {"Peer_Address": ""},
     {"Peer_Address": "who knows"},
+    {"Peer_Address": "::x"},
+    {"Peer_Address": "::2"},
+    {"Peer_Address": "::ffff:203.0.113.5"},
+    {"Peer_Address": ":1000:1000"},
 ]
 OPENED = [
     {},
     {"Peer_Address": "127.0.0.1"},
     {"Peer_Address": "127.8.8.8"},
     {"Peer_Address": "::1"},
+    {"Peer_Address": "::ffff:127.0.0.1"},
     {"Peer_Address": ":1000:1000:5"},
     {"Peer_Address": "203.0.113.5", "Authenticated": "yes"},
 ]
@@ -302,3 +307,42 @@ def test_keys_vouch_for_both_sides(zmq, context):
     assert anybody.recv(copy=False).get("Authenticated") == "no"
     anybody.send(b"x")
     assert client.recv(copy=False).get("Authenticated") == "yes"
+
+
+@pytest.mark.zeroxide_only
+def test_nobody_is_trusted_where_nobody_is_to_be(zmq, context, stranger_to, sockets):
+    for properties in (*OPENED, *REFUSED):
+        with (
+            stranger_to(properties, trust_pickles="nobody") as fake,
+            pytest.raises(zmq.UntrustedPickle, match="nobody"),
+        ):
+            fake.recv_pyobj()
+    context.trust_pickles = "nobody"
+    push, pull = sockets.pair(zmq.PUSH, zmq.PULL, "inproc")
+    push.send_pyobj(5)
+    with pytest.raises(zmq.UntrustedPickle):
+        pull.recv_pyobj()
+    pull.trust_pickles = False
+    push.send_pyobj(5)
+    assert pull.recv_pyobj() == 5
+
+
+@pytest.mark.zeroxide_only
+def test_an_address_that_can_be_bound_to_is_not_yet_ones_own():
+    """With ip_nonlocal_bind, which a network namespace of one's own allows to be set."""
+    script = """
+import socket
+from zeroxide import pickles
+open("/proc/sys/net/ipv4/ip_nonlocal_bind", "w").write("1")
+open("/proc/sys/net/ipv6/ip_nonlocal_bind", "w").write("1")
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("203.0.113.5", 0))
+print(pickles._is_local("203.0.113.5"), pickles._is_local("2001:db8::1"), pickles._is_local("127.0.0.1"))
+"""
+    unshare = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", script]
+    try:
+        done = subprocess.run(unshare, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if done.returncode:
+        pytest.skip(f"no network namespace can be made here: {done.stderr[-200:]}")
+    assert done.stdout.split() == ["False", "False", "True"]

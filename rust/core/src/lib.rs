@@ -64,6 +64,7 @@ pub use crate::socket::{
     Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
     SocketStats, Wait,
 };
+pub use crate::sys::interfaces::own_addresses;
 pub use crate::sys::thread::spawn_without_signals;
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::copies::Copies;

@@ -7,14 +7,14 @@
 
 #![allow(unsafe_code)]
 
+mod foreign;
+
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{
-    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array,
-};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -171,15 +171,8 @@ fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult
     // SAFETY: a capsule of this name points to such a struct, which the capsule keeps; it is only read here. Taking the
     // array out leaves a released one behind, as the interface says.
     let (schema, array) = unsafe { (&*schema, FFI_ArrowArray::from_raw(array)) };
-    if array.is_released() {
-        return Err(PyValueError::new_err(
-            "the array was taken by somebody else before",
-        ));
-    }
-    let field = Field::try_from(schema).map_err(arrow_error)?;
-    // SAFETY: the producer promises that the array is of the type it gave with it.
-    let data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
-    let batch = rows(&Arc::new(field), make_array(data))?;
+    let field = foreign::field(schema)?;
+    let batch = rows(&Arc::new(field), foreign::array(array, schema)?)?;
     Ok(Table {
         schema: batch.schema(),
         batches: vec![batch],
@@ -187,13 +180,14 @@ fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult
 }
 
 fn import_stream(stream: &Bound<'_, PyAny>) -> PyResult<Table> {
-    let stream = capsule(stream, STREAM)?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name points to such a struct; taking it leaves a released one behind.
-    let reader = unsafe { ArrayStreamReader::from_raw(stream) }.map_err(arrow_error)?;
-    let field = reader.field().clone();
+    let stream = capsule(stream, STREAM)?.cast();
+    // SAFETY: a capsule of this name points to such a struct.
+    let mut stream = unsafe { foreign::Stream::take(stream)? };
+    let schema = stream.schema()?;
+    let field = Arc::new(foreign::field(&schema)?);
     let mut batches = Vec::new();
-    for array in reader {
-        batches.push(rows(&field, array.map_err(arrow_error)?)?);
+    while let Some(array) = stream.next()? {
+        batches.push(rows(&field, foreign::array(array, &schema)?)?);
     }
     Ok(Table {
         schema: schema_of(&field),

@@ -62,6 +62,13 @@ pub(crate) fn socket_options() -> Vec<Row> {
     SOCKET_OPTIONS.iter().map(row).collect()
 }
 
+/// The addresses of this machine's network interfaces.
+#[pyfunction]
+pub(crate) fn own_addresses() -> PyResult<Vec<String>> {
+    let all = zeroxide::own_addresses()?;
+    Ok(all.iter().map(ToString::to_string).collect())
+}
+
 /// The context options the core knows.
 #[pyfunction]
 pub(crate) fn context_options() -> Vec<Row> {

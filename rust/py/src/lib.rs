@@ -56,6 +56,8 @@ mod _native {
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
+    use super::functions::own_addresses;
+    #[pymodule_export]
     use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
     #[pymodule_export]
     use super::install::install;

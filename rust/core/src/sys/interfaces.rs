@@ -2,12 +2,21 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ptr;
 
 use socket2::SockAddr;
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// The addresses of this machine.
+///
+/// # Errors
+/// What the system says when it does not tell them.
+pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
+    let all = addresses()?.into_iter();
+    Ok(all.map(|(_, address)| address.ip()).collect())
+}
 
 /// Every interface address with the interface's name, in the system's order, ports zero.
 pub(crate) fn addresses() -> io::Result<Vec<(String, SocketAddr)>> {
