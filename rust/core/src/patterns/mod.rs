@@ -14,6 +14,7 @@
 //! | [`readable`](Pattern::readable), [`writable`](Pattern::writable) | a sleeping reader or a full writer should look again |
 //! | [`detach`](Pattern::detach) | the far end closed and everything it sent was read, or the pattern dropped the pipe |
 
+mod blocks;
 mod claims;
 mod distributor;
 mod fair_queue;

@@ -1,7 +1,5 @@
 //! XPUB: a publisher whose application sees the subscriptions come and go.
 
-use std::collections::VecDeque;
-
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -9,6 +7,7 @@ use zeroxide_proto::subscription::{Added, Dropped, SubscriberTable};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PatternOption;
+use crate::patterns::blocks::Blocks;
 use crate::patterns::fair_queue::FairQueue;
 use crate::patterns::headroom::Headroom;
 use crate::patterns::pipe_set::{DropReason, PipeSet};
@@ -21,9 +20,6 @@ use crate::pipe::{PipeId, is_lapse};
 /// the first time that it receives, it only misses what is too much. Room for a quarter of a million short topics.
 const PENDING_MAX: usize = 32 << 20;
 
-/// Room for so many is kept when there are none.
-const PENDING_KEPT: usize = 1024;
-
 /// What an item costs beside its bytes.
 const PENDING_ITEM: usize = 128;
 
@@ -32,7 +28,7 @@ struct Xpub {
     publisher: Publisher,
     inbound: FairQueue,
     /// What the application is to receive next.
-    pending: VecDeque<Pending>,
+    pending: Blocks<Pending>,
     pending_bytes: usize,
     headroom: Headroom,
     /// The application has received something, and so wants to know everything.
@@ -232,9 +228,6 @@ impl Pattern for Xpub {
             return Err(Error::new(ErrorKind::Again));
         };
         self.pending_bytes -= pending.cost();
-        if self.pending.is_empty() && self.pending.capacity() > PENDING_KEPT {
-            self.pending = VecDeque::new();
-        }
         // What was held back becomes pending at once: peers must not wait for the application's next call.
         self.listen(pipes);
         self.last = pending.from;
