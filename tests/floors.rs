@@ -61,7 +61,7 @@ const LOG: &[&[&str]] = &[
     &["builder"],
     &["convert", "frame"],
     &["fetched", "book"],
-    &["segment", "lock"],
+    &["segment", "lock", "generations"],
     &["snapshot", "shared", "prepared"],
     &["recovery", "reader"],
     &["log"],

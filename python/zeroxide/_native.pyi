@@ -199,6 +199,8 @@ class Producer:
     def _take_notices(
         self,
     ) -> list[tuple[int, int, int, int | None, int | None, str | None]]: ...
+    def _check_setback(self) -> None: ...
+    def _take_reports(self) -> list[str]: ...
     def _notices_fd(self) -> int: ...
     def _stats(self) -> dict[str, Any]: ...
     @property
@@ -220,11 +222,14 @@ class Client:
         public_key: str | bytes | None,
         secret_key: str | bytes | None,
     ) -> None: ...
-    def _info(self) -> tuple[str, int, int, tuple[int, int] | None, int, str]: ...
+    def _info(
+        self,
+    ) -> tuple[str, int, int, tuple[int, int] | None, int, str, list[tuple[int, str]]]: ...
     def _offset_at(self, timestamp: int) -> int: ...
     def _offset_after(self, start: int, size: int) -> int: ...
-    def commit(self, group: str, offset: int) -> None:
-        """A group of consumers needs nothing below `offset` any more."""
+    def _commit(self, group: str, offset: int, generation: str | None) -> None: ...
+    def drop_group(self, group: str) -> bool:
+        """Forgets a group of consumers, which holds nothing back any more. False: there was none."""
 
     def close(self) -> None:
         """Ends its connections; a later call makes new ones."""
@@ -237,6 +242,7 @@ class Client:
         topics: list[str],
         max_bytes: int,
         log_id: str | None,
+        generation: str | None,
         partition: int,
         headers: bool,
         frames: bool,
@@ -767,6 +773,7 @@ class Collector:
         keep_frames: bool,
         retention_bytes: int | None,
         retention_seconds: float | None,
+        retention_groups: bool,
         flush_seconds: float,
         flush_rows: int,
         segment_bytes: int,
@@ -789,6 +796,9 @@ class Collector:
     def _append_arrow(self, data: ArrowData, timeout: float | None) -> tuple[int, int]: ...
     def _hold(self, offset: int) -> None: ...
     def _stats(self) -> str: ...
+    def drop_group(self, group: str) -> bool:
+        """Forgets a group of consumers. False: there was none."""
+
     @property
     def _recovery(self) -> tuple[int, list[tuple[int, int]], list[str]]: ...
     @property

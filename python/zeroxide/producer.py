@@ -12,6 +12,7 @@ collector that was restarted, and the collector drops what it has already. With
 import asyncio as _asyncio
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -50,6 +51,8 @@ Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
 Timestamp: TypeAlias = datetime | float | int
 # A value, or a dict with `value` and, if it likes, `key`, `topic`, `headers`, `timestamp`.
 Row: TypeAlias = Value | Mapping[str, Any]
+
+_log = logging.getLogger("zeroxide.producer")
 
 # How long a program that ends without closing its producers waits for their last rows.
 _LAST_WORDS = 2.0
@@ -142,9 +145,16 @@ class _Base(_native.Producer):
         `rows` came in and `acknowledged` of them are on disk; with a spool both count
         from what was left in it. For a collector, `next_seq` is the sequence number of
         the next row: as many rows has this name ever sent there. It is None until the
-        collector has said what it has.
+        collector has said what it has. `renumbered` rows went behind those that another
+        producer had sent under this name, `set_aside` ones will never be sent, and
+        `lost` ones were acknowledged and are not in the log any more.
         """
         return self._stats()
+
+    def _report(self) -> None:
+        """Logs what stops nothing, and is to be known."""
+        for text in self._take_reports():
+            _log.warning("%s", text)
 
     def _delivery(
         self,
@@ -268,10 +278,14 @@ class Producer(_Base, Closing):
         """Waits until every row that was sent before is acknowledged.
 
         Raises `NotAcknowledged` after `timeout` seconds, `CollectorGone` if the collector
-        is gone for longer than the producer's own timeout.
+        is gone for longer than the producer's own timeout. Raises `Refused`, once, if rows
+        were set aside or the collector lost rows that it had acknowledged; the others go on.
         """
-        left = self._flush(timeout)
-        self._run_callbacks()
+        try:
+            left = self._flush(timeout)
+        finally:
+            self._report()
+            self._run_callbacks()
         if left:
             raise NotAcknowledged.after(timeout, left)
 
@@ -296,6 +310,7 @@ class Producer(_Base, Closing):
                 left = {}
         finally:
             self._end()
+            self._report()
             self._run_callbacks()
         self._check_spool()
         if left and not self._has_spool:
@@ -430,6 +445,8 @@ class AsyncProducer(_Base):
                 raise NotAcknowledged.after(timeout, self._flush(0))
             self._check_pending()
             await self._step(left)
+        self._report()
+        self._check_setback()
 
     async def close(self, timeout: float | None = None) -> None:
         """Flushes, and ends the producer; see `Producer.close`."""
@@ -445,6 +462,7 @@ class AsyncProducer(_Base):
                 raise
         finally:
             await _asyncio.to_thread(self._end)
+            self._report()
             self._collect()
             if self._loop is not None:
                 self._loop.remove_reader(self._notices_fd())
@@ -471,8 +489,9 @@ class AsyncProducer(_Base):
         for collector, first_row, rows, first_seq, offset, lost in self._take_notices():
             waiting = self._waiting[collector]
             end = first_row + rows
-            if lost is None:
-                self._acked[collector] = end
+            # Rows that are set aside are done with, too; those that are lost with the producer are not.
+            if lost is None or not self.closed:
+                self._acked[collector] = max(self._acked[collector], end)
             while waiting and waiting[0][0] < end:
                 row, future = waiting.popleft()
                 if future.done():

@@ -162,6 +162,7 @@ def test_retention_by_size_and_by_groups(directory):
         with pytest.raises(collectors.DataLoss) as lost:
             list(client.fetch(0, 10))
         assert (lost.value.asked, lost.value.latest) == (0, 10)
+    settings |= {"retention_groups": True}
     with collectors.Collector(directory / "b", **settings) as collector:
         client = collectors.Client(collector.endpoint, timeout=PATIENCE)
         fill(collector)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from zeroxide.collector.client import Info
 from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
 from zeroxide.spark.log_options import LogReadOptions
 from zeroxide.spark.log_reader import StreamReader
@@ -31,14 +32,6 @@ FETCHED = pa.schema(
 
 
 @dataclass
-class Info:
-    log_id: str
-    earliest: int
-    latest: int
-    bytes: int
-
-
-@dataclass
 class Log:
     """Row number n was received at second n; its value is its number, its topic t0 or t1."""
 
@@ -46,6 +39,7 @@ class Log:
     earliest: int = 0
     latest: int = 0
     row_bytes: int = 100
+    generations: tuple[tuple[int, str], ...] = ()
     away: bool = False
     refuses: list[str] = field(default_factory=list)  # codes, one per request
     frame: int = 7  # rows per record batch of a fetch
@@ -58,13 +52,13 @@ class Log:
     def info(self):
         self._ask("info")
         size = (self.latest - self.earliest) * self.row_bytes
-        return Info(self.log_id, self.earliest, self.latest, size)
+        return Info(self.log_id, self.earliest, self.latest, None, None, size, "", self.generations)
 
     def offset_at(self, timestamp):
         self._ask("offset_at")
         return min(max(-(-timestamp // SECOND), self.earliest), self.latest)
 
-    def commit(self, group, offset):
+    def commit(self, group, offset, generation=None):
         self._ask("commit")
         self.committed.setdefault(group, []).append(offset)
 
@@ -79,6 +73,7 @@ class Log:
         frames=False,
         max_bytes=8 << 20,
         log_id=None,
+        generation=None,
     ):
         self._ask("fetch")
         if log_id != self.log_id or start < self.earliest or end > self.latest:

@@ -562,6 +562,47 @@ class TestLoss:
         log.latest = 6
         assert offsets_of(run(reader, back)[1]) == [4, 5]
 
+    def test_an_older_copy_of_the_log_that_has_grown(self):
+        """500 of 800 new rows were missing, and nobody said so."""
+        log = Log(latest=800, generations=((0, "a"),))
+        _, end = self.started(log)
+        assert end["collectors"][A]["generation"] == "a"
+        log.latest, log.generations = 1300, ((0, "a"), (500, "b"))
+        reader = stream(Opener(a=log))
+        with pytest.raises(DataLoss, match=r"from offset 500 on.*older copy.*'failOnDataLoss'"):
+            reader.latestOffset(end, ALL)
+        lossy = stream(Opener(a=log), failOnDataLoss="false")
+        back, rows = run(lossy, end)
+        assert offsets_of(rows) == list(range(500, 1300))
+        assert run(lossy, back)[1] == []
+        # As long, and not the same.
+        log.latest = 800
+        with pytest.raises(DataLoss, match="older copy"):
+            stream(Opener(a=log)).latestOffset(end, ALL)
+        # A checkpoint from before generations were kept says nothing of them.
+        del end["collectors"][A]["generation"]
+        log.latest = 801
+        assert offsets_of(run(reader, end)[1]) == [800]
+
+    def test_an_older_copy_between_planning_and_reading(self):
+        log = Log(latest=20, generations=((0, "a"),))
+        reader, parts = self.planned(log)
+        lossy, lossy_parts = self.planned(log, failOnDataLoss="false")
+        log.latest, log.generations = 30, ((0, "a"), (5, "b"))
+        with pytest.raises(DataLoss, match="from offset 5 on"):
+            read_all(reader, parts)
+        assert offsets_of(read_all(lossy, lossy_parts)[0]) == list(range(5))
+
+    def test_offsets_of_a_checkpoint_of_an_older_copy_that_has_grown(self):
+        log = Log(latest=20, generations=((0, "a"),))
+        _, end = self.started(log)
+        log.latest, log.generations = 30, ((0, "a"), (5, "b"))
+        text = json.dumps(end)
+        with pytest.raises(DataLoss, match="from offset 5 on"):
+            stream(Opener(a=log), startingOffsets=text).initialOffset()
+        lossy = stream(Opener(a=log), startingOffsets=text, failOnDataLoss="false")
+        assert at(lossy.initialOffset()) == 5
+
     def planned(self, log, **given):
         reader = stream(Opener(a=log), startingOffsets="earliest", minPartitions=1, **given)
         start = reader.initialOffset()

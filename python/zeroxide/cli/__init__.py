@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 
 from ..error import ZMQBaseError
-from . import collector, keygen, proxy, version
+from . import collector, groups, keygen, proxy, version
 
 __all__ = ["main"]
 
-COMMANDS = (version, keygen, proxy, collector)
+COMMANDS = (version, keygen, proxy, collector, groups)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,9 +7,11 @@ for batch in client.fetch(info.earliest, info.latest):
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
@@ -31,6 +33,9 @@ class Info:
     `earliest` is the first offset that can be fetched, `latest` the one behind the last.
     `log_id` stays the same for as long as the log's folder does. `first_received` and
     `last_received` are when these rows came in; None without rows.
+
+    `generations` are the openings of the log that wrote rows, each with its first offset:
+    an older copy of the folder, put in its place, goes on with another one.
     """
 
     log_id: str
@@ -40,6 +45,28 @@ class Info:
     last_received: datetime | None
     bytes: int
     advertise: str
+    generations: tuple[tuple[int, str], ...] = ()
+
+    def generation(self, offset: int) -> str | None:
+        """That of the row before `offset`: to be kept with it, and given to `fetch`.
+
+        None at the beginning, and for rows from before they were kept.
+        """
+        at = bisect_left(self.generations, offset, key=itemgetter(0))
+        return self.generations[at - 1][1] if at else None
+
+    def check(self, offset: int, generation: str | None) -> int | None:
+        """None if who has read up to `offset`, where `generation` was, has read this log.
+
+        If not: from which offset on its rows are others, as far as that is known.
+        """
+        here = self.generation(offset)
+        if None in (here, generation) or here == generation:
+            return None
+        known = [one[1] for one in self.generations]
+        if generation in known[:-1]:
+            return self.generations[known.index(generation) + 1][0]
+        return self.generations[known.index(here)][0]
 
 
 class Published(NamedTuple):
@@ -84,9 +111,23 @@ class Client(_native.Client, Closing):
 
     def info(self) -> Info:
         """What the collector has."""
-        log_id, earliest, latest, times, size, advertise = self._info()
+        log_id, earliest, latest, times, size, advertise, generations = self._info()
         first, last = (None, None) if times is None else map(_time, times)
-        return Info(log_id, earliest, latest, first, last, size, advertise)
+        return Info(log_id, earliest, latest, first, last, size, advertise, tuple(generations))
+
+    def groups(self) -> dict[str, int]:
+        """The groups of consumers, and the offset below which each needs nothing any more."""
+        groups: dict[str, int] = self.stats()["groups"]
+        return groups
+
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
+        """A group of consumers needs nothing below `offset` any more.
+
+        That deletes nothing, unless the collector was started with `retention_groups`.
+        `generation` is that of the row before, from `Info.generation`: where the log has
+        another row there, this raises `Refused` (``other-rows``).
+        """
+        self._commit(group, offset, generation)
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
         """The first offset that was received at `timestamp` or later.
@@ -119,14 +160,16 @@ class Client(_native.Client, Closing):
         frames: bool = False,
         max_bytes: int = 8 << 20,
         log_id: str | None = None,
+        generation: str | None = None,
     ) -> "Iterator[pyarrow.RecordBatch]":
         """The rows with offsets from `start` to `end`, exclusive, in order.
 
         The columns are those of the Spark source; `partition` is what stands in the column
         of that name. With `topics`, only rows whose topic begins with one of them.
         `max_bytes` is about how much is asked for at once; several requests are on their
-        way. Raises `DataLoss` if the log does not have all of the range, or is not the one
-        with the id `log_id`.
+        way. Raises `DataLoss` if the log does not have all of the range, is not the one
+        with the id `log_id`, or is an older copy of it that has grown: then the row before
+        `start` is not of `generation`, which `Info.generation` said when it was read.
         """
         import pyarrow
 
@@ -139,6 +182,7 @@ class Client(_native.Client, Closing):
             frames=frames,
             max_bytes=max_bytes,
             log_id=log_id,
+            generation=generation,
         ):
             yield pyarrow.record_batch(table)
 
@@ -153,6 +197,7 @@ class Client(_native.Client, Closing):
         frames: bool = False,
         max_bytes: int = 8 << 20,
         log_id: str | None = None,
+        generation: str | None = None,
     ) -> _native.Fetch:
         """As `fetch`, in tables for whoever understands Arrow: pyarrow is not needed."""
         if start < 0 or end < start:
@@ -165,6 +210,7 @@ class Client(_native.Client, Closing):
             topics=[topics] if isinstance(topics, str) else list(topics or ()),
             max_bytes=max_bytes,
             log_id=log_id,
+            generation=generation,
             partition=partition,
             headers=headers,
             frames=frames,

@@ -72,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
             keep_frames=options.keep_frames,
             retention_bytes=options.retention_bytes,
             retention_hours=options.retention_hours,
+            retention_groups=options.retention_groups,
             flush_ms=options.flush_ms,
             flush_rows=options.flush_rows,
             segment_bytes=options.segment_bytes,

@@ -48,7 +48,8 @@ class Refused(CollectorError):
     `code` is a word for programs: ``gap``, ``fenced``, ``too-big``, ``full``,
     ``read-only``, ``failed``, ``denied``, ``not-staged``, ``malformed``... `detail` is the
     number that belongs to it: with ``corrupt`` the offset behind what is damaged, with
-    ``gap`` the sequence number that is expected, with ``too-big`` the limit.
+    ``gap`` the sequence number that is expected, with ``too-big`` the limit, with
+    ``other-rows`` the offset from which on they are others.
     """
 
     code: str
@@ -100,18 +101,27 @@ class DataLoss(CollectorError):
     """Rows that were asked for are not there any more, or never were.
 
     `asked` is the offset that was wanted; the log `log_id` has those from `earliest`
-    to `latest` (exclusive).
+    to `latest` (exclusive). `others` is the offset from which on its rows are others than
+    those that were read, if it is an older copy that has grown since.
     """
 
     asked: int
     earliest: int
     latest: int
     log_id: str
+    others: int | None
 
     def __init__(
-        self, text: str, asked: int = 0, earliest: int = 0, latest: int = 0, log_id: str = ""
+        self,
+        text: str,
+        asked: int = 0,
+        earliest: int = 0,
+        latest: int = 0,
+        log_id: str = "",
+        others: int | None = None,
     ) -> None:
         super().__init__(text)
+        self.others = others
         self.asked = asked
         self.earliest = earliest
         self.latest = latest

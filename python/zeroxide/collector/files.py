@@ -28,6 +28,7 @@ __all__ = ["FilesLog", "open_address"]
 
 SEGMENT = ".zlog"
 INDEX = ".index"
+GENERATIONS = "generations"
 
 # What a frame begins with, and the most that its header takes.
 MAGIC = b"ZXF1"
@@ -228,7 +229,16 @@ class FilesLog(Closing):
         times = self._received(segments, latest)
         first, last = (None, None) if times is None else map(_time, times)
         size = sum(segment.size for segment in segments)
-        return Info(self._id(segments), segments[0].first, latest, first, last, size, "")
+        return Info(
+            self._id(segments),
+            segments[0].first,
+            latest,
+            first,
+            last,
+            size,
+            "",
+            self._generations(),
+        )
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
         """The first offset that was received at `timestamp` or later: see `Client.offset_at`."""
@@ -261,6 +271,7 @@ class FilesLog(Closing):
         frames: bool = False,
         max_bytes: int = 8 << 20,
         log_id: str | None = None,
+        generation: str | None = None,
     ) -> "Iterator[pa.RecordBatch]":
         """The rows with offsets from `start` to `end`: see `Client.fetch`."""
         import pyarrow as pa
@@ -271,6 +282,7 @@ class FilesLog(Closing):
         prefixes = [topics] if isinstance(topics, str) else list(topics or ()) or None
         segments = self._segments()
         self._check(segments, start, end, log_id)
+        self._check_generation(segments, start, generation)
         ends = [segment.first for segment in segments[1:]] + [end]
         for segment, behind in zip(segments, ends, strict=True):
             behind = min(behind, end)
@@ -282,7 +294,7 @@ class FilesLog(Closing):
                     yield pa.record_batch(batch)
             start = behind
 
-    def commit(self, group: str, offset: int) -> None:
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
         """Nothing: who reads files holds no row back, and releases none."""
 
     def close(self) -> None:
@@ -316,6 +328,33 @@ class FilesLog(Closing):
         if not segments:
             raise CollectorError(f"{self.address} holds no log: there is no file *{SEGMENT} in it")
         return segments
+
+    def _generations(self) -> tuple[tuple[int, str], ...]:
+        """Which opening of the log wrote the rows from which offset on, if that is known."""
+        try:
+            with self._filesystem.open_input_stream(f"{self._path}/{GENERATIONS}") as file:
+                lines = file.read().decode("ascii").splitlines()[:-1]
+            return tuple((int(first), id) for first, id in map(str.split, lines))
+        except (OSError, ValueError):
+            return ()
+
+    def _check_generation(
+        self, segments: list[Segment], start: int, generation: str | None
+    ) -> None:
+        if generation is None:
+            return
+        info = self.info()
+        others = info.check(start, generation)
+        if others is not None:
+            raise DataLoss(
+                f"offset {start} of {self.address} was reached before, and from {others} on it has"
+                " other rows than those that were read: it is an older copy that has grown since",
+                start,
+                info.earliest,
+                info.latest,
+                info.log_id,
+                others,
+            )
 
     def _id(self, segments: list[Segment]) -> str:
         if self._log_id is None:

@@ -46,8 +46,8 @@ class Collector(_native.Collector, Closing):
 
     Rows are synced to the disk `flush_ms` after the first of them came, or when `flush_rows`
     of them wait, and acknowledged after that. Whole segments are deleted when there are more
-    than `retention_bytes`, when they are older than `retention_hours`, or when every group
-    of consumers has read them. With `archive`, a folder or a URL such as ``s3://bucket/ticks``,
+    than `retention_bytes`, or when they are older than `retention_hours`; with
+    `retention_groups` also when every group of consumers has read them. With `archive`, a folder or a URL such as ``s3://bucket/ticks``,
     segments are copied there once they are full, and all of them in the end.
 
     A file of the log has `segment_bytes`, a batch at most `max_batch_bytes`. All producers
@@ -86,6 +86,7 @@ class Collector(_native.Collector, Closing):
         keep_frames: bool = False,
         retention_bytes: int | None = None,
         retention_hours: float | None = None,
+        retention_groups: bool = False,
         flush_ms: float = 10,
         flush_rows: int = 20_000,
         segment_bytes: int = 128 << 20,
@@ -115,6 +116,7 @@ class Collector(_native.Collector, Closing):
             keep_frames=keep_frames,
             retention_bytes=retention_bytes,
             retention_seconds=None if retention_hours is None else retention_hours * 3600,
+            retention_groups=retention_groups,
             flush_seconds=flush_ms / 1000,
             flush_rows=flush_rows,
             segment_bytes=segment_bytes,
@@ -172,6 +174,14 @@ class Collector(_native.Collector, Closing):
             failure = self._archiver.failure
             stats["archive_failure"] = "" if failure is None else str(failure) or repr(failure)
         return stats
+
+    def groups(self) -> dict[str, int]:
+        """The groups of consumers, and the offset below which each needs nothing any more.
+
+        `drop_group` forgets one that reads no longer.
+        """
+        groups: dict[str, int] = self.stats()["groups"]
+        return groups
 
     def close(self) -> None:
         """Takes what is on its way, brings it to the disk, answers, and ends.

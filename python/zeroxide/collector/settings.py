@@ -127,6 +127,12 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
             _above(0, float),
             metavar="HOURS",
         ),
+        _Option(
+            "retention_groups",
+            "delete rows that every group of consumers has read",
+            _flag,
+            False,
+        ),
         _Option("archive", "copy full segments there: s3://bucket/path, ...", metavar="URL"),
         _Option("segment_bytes", "size of the log's files", _size, 128 << 20, "SIZE"),
         _Option("flush_ms", "longest wait for a sync", _above(0, float), 10.0, "MS"),

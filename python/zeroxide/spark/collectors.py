@@ -66,6 +66,12 @@ class Info(Protocol):
     def bytes(self) -> int:
         """Its size on disk."""
 
+    def generation(self, offset: int) -> str | None:
+        """What wrote the row before an offset."""
+
+    def check(self, offset: int, generation: str | None) -> int | None:
+        """From where on its rows are others than those that were read up to there; None: they are not."""
+
 
 class Log(Protocol):
     """The part of `zeroxide.collector.Client` that reading needs."""
@@ -86,10 +92,11 @@ class Log(Protocol):
         headers: bool,
         frames: bool,
         log_id: str,
+        generation: str | None,
     ) -> Iterator["pa.RecordBatch"]:
         """Rows, in record batches."""
 
-    def commit(self, group: str, offset: int) -> None:
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
         """Releases what lies below an offset."""
 
     def close(self) -> None:
@@ -186,13 +193,13 @@ class Collectors:
                 raise
             return None
 
-    def commit(self, name: str, group: str, offset: int) -> None:
+    def commit(self, name: str, group: str, offset: int, generation: str | None = None) -> None:
         """Tells a collector what was read; one that is away hears it the next time."""
         one = self._known[name]
         if one.away_since is not None:
             return
         try:
-            self._open(one).commit(group, offset)
+            self._open(one).commit(group, offset, generation=generation)
         except CollectorError as error:
             log.warning("zeromq: %s: the position of %r is not noted: %s", name, group, error)
 
@@ -302,6 +309,7 @@ def _start(embedded: Embedded, patience: float) -> Collector:
         "keep_frames": embedded.keep_frames,
         "retention_bytes": embedded.retention_bytes,
         "retention_hours": embedded.retention_hours,
+        "retention_groups": embedded.retention_groups,
         "advertise": embedded.advertise,
         "open_to_network": embedded.open_to_network,
     }

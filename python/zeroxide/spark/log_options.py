@@ -38,8 +38,8 @@ The way to the rows
     ``collector``              ``embedded``: the query starts a collector of its own in
                                ``collector.dir``, which binds to ``endpoint`` and lives as long
     ``collector.advertise``    embedded: under which address executors find it
-    ``collector.retentionBytes``, ``collector.retentionHours``, ``collector.pull``,
-    ``collector.subscribe``, ``collector.keepFrames``, ``framing``
+    ``collector.retentionBytes``, ``collector.retentionHours``, ``collector.retentionGroups``,
+    ``collector.pull``, ``collector.subscribe``, ``collector.keepFrames``, ``framing``
                                embedded: what ``zeroxide collector`` calls the same
     ``collector.secretKey``, ``collector.allow``
                                embedded: its key as ``env:NAME`` or ``file:PATH``, and a folder
@@ -73,6 +73,7 @@ class Kept:
 
     offset: int
     log: str
+    generation: str | None = None
 
 
 # Where to begin or end: for all collectors, or for each by its endpoint.
@@ -92,6 +93,7 @@ EMBEDDED_ONLY = (
     "advertise",
     "retentionBytes",
     "retentionHours",
+    "retentionGroups",
     "pull",
     "subscribe",
     "keepFrames",
@@ -114,6 +116,7 @@ class Embedded:
     advertise: str | None
     retention_bytes: int | None
     retention_hours: float | None
+    retention_groups: bool
     pull: tuple[str, ...]
     subscribe: tuple[str, ...]
     framing: str
@@ -299,6 +302,7 @@ class _LogGiven(_Given):
             advertise=self.text("collector.advertise"),
             retention_bytes=self.number("collector.retentionBytes", None, least=1),
             retention_hours=self.hours("collector.retentionHours"),
+            retention_groups=self.flag("collector.retentionGroups"),
             pull=self.names("collector.pull"),
             subscribe=self.names("collector.subscribe"),
             framing=self.choice("framing", FRAMINGS, "single"),
@@ -393,7 +397,7 @@ def _by_collector(given: object) -> Mapping[str, Mark]:
     if "collectors" in given:
         # What this source itself writes, as it stands in a checkpoint or in a query's progress.
         return {
-            name: Kept(int(entry["offset"]), str(entry["log"]))
+            name: Kept(int(entry["offset"]), str(entry["log"]), entry.get("generation"))
             for name, entry in given["collectors"].items()
         }
     marks: dict[str, Mark] = {}

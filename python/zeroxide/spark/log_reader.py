@@ -69,7 +69,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         )
         self._first = dump(
             {
-                name: Position(infos[name].log_id, offset, number)
+                name: Position(
+                    infos[name].log_id,
+                    offset,
+                    number,
+                    generation=infos[name].generation(offset),
+                )
                 for number, (name, offset) in enumerate(starts.items())
             }
         )
@@ -95,8 +100,8 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             return start
         most = self._allowed(found)
         end = {
-            name: replace(position, offset=position.offset - (rows[name] - most[name]))
-            if name in rows
+            name: self._back(name, position, rows[name] - most[name])
+            if most.get(name) != rows.get(name)
             else position
             for name, position in end.items()
         }
@@ -143,7 +148,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         for name, position in self._ends[0].items():
             seen = self._seen.get(name)
             if seen is not None and seen.log_id == position.log:
-                self._reach().commit(name, self.options.group, position.offset)
+                self._reach().commit(name, self.options.group, position.offset, position.generation)
 
     def stop(self) -> None:
         """The query has ended; Spark does not always say so."""
@@ -169,6 +174,12 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             else position
             for name, position in end.items()
         }
+
+    def _back(self, name: str, position: Position, rows: int) -> Position:
+        """So many rows before a position."""
+        infos = self._target or self._seen
+        offset = position.offset - rows
+        return replace(position, offset=offset, generation=infos[name].generation(offset))
 
     def _reach(self) -> Collectors:
         # Not in the constructor: the reader is also made where it is only sent to tasks.

@@ -75,6 +75,7 @@ class RangeReader:
                         headers=options.include_headers,
                         frames=options.include_frames,
                         log_id=piece.log,
+                        generation=dict(task.piece.marks).get(task.next),
                     )
                     for batch in task.explained(fetched):
                         yield task.take(batch)
@@ -123,6 +124,10 @@ class _Task:
             raise loss.trimmed(piece.name, piece.log, self.next, *has)
         if info.latest < piece.end:
             raise loss.moved_back(piece.name, piece.log, piece.end, *has)
+        for offset, generation in piece.marks:
+            others = info.check(offset, generation)
+            if others is not None:
+                raise loss.other_rows(piece.name, piece.log, offset, others, *has)
 
     def explained(self, fetched: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         """What a client raises, with what this query can do about it."""
@@ -138,6 +143,10 @@ class _Task:
             has = (error.earliest, error.latest)
             if error.log_id != piece.log:
                 raise self._replaced(error.log_id, *has) from error
+            if error.others is not None:
+                raise loss.other_rows(
+                    piece.name, piece.log, error.asked, error.others, *has
+                ) from error
             if error.asked < error.earliest:
                 raise loss.trimmed(piece.name, piece.log, error.asked, *has) from error
             raise loss.moved_back(piece.name, piece.log, error.asked, *has) from error
@@ -169,7 +178,11 @@ class _Task:
         """Rows are missing, which is allowed: on to those behind them."""
         log.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", error)
         piece = self.piece
-        if error.log_id == piece.log and error.earliest > self.next:
+        if error.others is not None:
+            # The others are those of the next batch, which begins with them.
+            end = min(max(error.others, self.next), piece.end)
+            self.piece = replace(piece, end=end, marks=())
+        elif error.log_id == piece.log and error.earliest > self.next:
             self.next = min(error.earliest, piece.end)
         elif error.log_id == piece.log and self.next < error.latest < piece.end:
             self.piece = replace(piece, end=error.latest)

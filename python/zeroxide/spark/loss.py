@@ -6,7 +6,16 @@ have kept them.
 
 from ..collector.errors import DataLoss
 
-__all__ = ["cut_short", "damaged", "moved_back", "not_dense", "removed", "replaced", "trimmed"]
+__all__ = [
+    "cut_short",
+    "damaged",
+    "moved_back",
+    "not_dense",
+    "other_rows",
+    "removed",
+    "replaced",
+    "trimmed",
+]
 
 
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
@@ -15,7 +24,7 @@ def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> Data
         f"rows [{asked}, {earliest}) of {_of(name, log)} are gone: its log"
         f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
         " --retention-hours of the collector) removed them before this query had read them: give it"
-        " more, let option 'consumerGroup' hold rows back until this query has read them",
+        " more",
         f"at {earliest}",
         (asked, earliest, latest, log),
     )
@@ -30,6 +39,21 @@ def moved_back(name: str, log: str, asked: int, earliest: int, latest: int) -> D
         " Restore the folder, start the query from a new checkpoint",
         f"at {latest}",
         (asked, earliest, latest, log),
+    )
+
+
+def other_rows(
+    name: str, log: str, asked: int, others: int, earliest: int, latest: int
+) -> DataLoss:
+    """The log has grown over what was read from it before."""
+    return _loss(
+        f"offset {asked} of {_of(name, log)} was reached before, and from offset {others} on its log"
+        f" has other rows now than those that were read (it has offsets {earliest} to {latest}): an"
+        " older copy of its folder was put in place, and has grown since. Put the newer folder"
+        " back, start the query from a new checkpoint",
+        f"at {max(others, earliest)}",
+        (asked, earliest, latest, log),
+        others,
     )
 
 
@@ -94,7 +118,9 @@ def _of(name: str, log: str) -> str:
     return f"collector {name} (log {log})"
 
 
-def _loss(text: str, where: str, facts: tuple[int, int, int, str]) -> DataLoss:
+def _loss(
+    text: str, where: str, facts: tuple[int, int, int, str], others: int | None = None
+) -> DataLoss:
     """The error, with the way on that there always is; `facts` are what a program may ask for."""
     text = f"{text}, or set option 'failOnDataLoss' to false to go on {where} without them"
-    return DataLoss(text, *facts)
+    return DataLoss(text, *facts, others)

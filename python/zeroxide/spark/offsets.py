@@ -4,6 +4,10 @@ The JSON in a checkpoint, per collector:
 
     {"version": 1, "collectors": {"tcp://a:5555": {"log": "5f..", "offset": 70, "partition": 0}}}
 
+An entry also says which opening of the log wrote the row before its offset
+(``"generation"``), if that is known: an older copy of a log that was put in its place has the
+same id, and other rows.
+
 A log is known by its id, so a collector may move to another address and keep its place. Its
 number, the column ``partition``, is given once and kept, so that a range which is read again
 gives the same rows whatever became of the list of endpoints.
@@ -16,7 +20,7 @@ entry as it is: another one would be a batch to Spark.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -33,6 +37,7 @@ class Position:
     offset: int
     partition: int
     begin: int | None = None
+    generation: str | None = None
 
 
 # By the name of the collector, which is the endpoint as the option has it.
@@ -48,6 +53,8 @@ class Range:
     partition: int
     start: int
     end: int
+    # Where its batch begins and ends, and what wrote the rows before: offsets and generations.
+    marks: tuple[tuple[int, str], ...] = ()
 
     @property
     def rows(self) -> int:
@@ -66,6 +73,8 @@ def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
         }
         if position.begin is not None:
             entry["from"] = position.begin
+        if position.generation is not None:
+            entry["generation"] = position.generation
         collectors[name] = entry
     return {"version": VERSION, "collectors": collectors}
 
@@ -81,7 +90,13 @@ def load(kept: Mapping[str, Any]) -> Offsets:
             else f"these are no offsets of the format zeromq: {str(kept)[:200]}"
         )
     return {
-        name: Position(entry["log"], entry["offset"], entry["partition"], entry.get("from"))
+        name: Position(
+            entry["log"],
+            entry["offset"],
+            entry["partition"],
+            entry.get("from"),
+            entry.get("generation"),
+        )
         for name, entry in kept["collectors"].items()
     }
 
@@ -104,7 +119,11 @@ def ranges(start: Offsets, end: Offsets) -> list[Range]:
                 f" {position.log}, so nothing says where the batch begins"
             )
         if first < position.offset:
-            found.append(Range(name, position.log, position.partition, first, position.offset))
+            known = [position] if was is None or was.offset != first else [was, position]
+            marks = tuple((one.offset, one.generation) for one in known if one.generation)
+            found.append(
+                Range(name, position.log, position.partition, first, position.offset, marks)
+            )
     return found
 
 
@@ -146,8 +165,5 @@ def split(
             number = max(number, math.ceil(piece.rows / most_rows))
         number = max(number, 1)
         cuts = [piece.start + piece.rows * place // number for place in range(number + 1)]
-        pieces += [
-            Range(piece.name, piece.log, piece.partition, first, last)
-            for first, last in pairwise(cuts)
-        ]
+        pieces += [replace(piece, start=first, end=last) for first, last in pairwise(cuts)]
     return pieces

@@ -57,10 +57,10 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
                 name, old.log, old.offset, info.log_id, info.earliest, info.latest
             )
             _refuse(error, keep)
-            end[name] = Position(info.log_id, info.latest, old.partition, info.earliest)
+            end[name] = _at_end(info, old.partition, info.earliest)
         else:
             log.info("zeromq: collector %s is new to this query: from its earliest row on", name)
-            end[name] = Position(info.log_id, info.latest, free, info.earliest)
+            end[name] = _at_end(info, free, info.earliest)
             free += 1
     someone_is_away = any(info is None for info in infos.values())
     for name, position in start.items():
@@ -74,19 +74,28 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
     return end
 
 
+def _at_end(info: Info, partition: int, begin: int | None = None) -> Position:
+    latest = info.latest
+    return Position(info.log_id, latest, partition, begin, info.generation(latest))
+
+
 def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
+    here = _at_end(info, position.partition)
+    others = info.check(position.offset, position.generation)
+    if others is not None and position.offset <= info.latest:
+        has = (info.earliest, info.latest)
+        _refuse(loss.other_rows(name, info.log_id, position.offset, others, *has), keep)
+        return replace(here, begin=max(others, info.earliest))
     if position.offset == info.latest:
         return position  # exactly as it was, or Spark would run a batch for it
-    here = replace(position, begin=None)
     if position.offset < info.earliest:
         _refuse(loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)
-        return replace(here, offset=info.latest, begin=info.earliest)
+        return replace(here, begin=info.earliest)
     if position.offset > info.latest:
         _refuse(
             loss.moved_back(name, info.log_id, position.offset, info.earliest, info.latest), keep
         )
-        return replace(here, offset=info.latest)
-    return replace(here, offset=info.latest)
+    return here
 
 
 def _refuse(error: DataLoss, keep: bool) -> None:
@@ -119,7 +128,16 @@ def resolve(
             if mark.log != info.log_id:
                 has = (info.log_id, info.earliest, info.latest)
                 _refuse(loss.replaced(name, mark.log, mark.offset, *has), keep)
-            mark = mark.offset if mark.log == info.log_id else EARLIEST
+            others = info.check(mark.offset, mark.generation)
+            if mark.log != info.log_id:
+                mark = EARLIEST
+            elif others is not None and mark.offset <= info.latest:
+                has = (info.earliest, info.latest)
+                error = loss.other_rows(name, info.log_id, mark.offset, others, *has)
+                _refuse(error, keep)
+                mark = max(others, info.earliest)
+            else:
+                mark = mark.offset
         if mark == EARLIEST:
             offsets[name] = info.earliest
         elif mark == LATEST:

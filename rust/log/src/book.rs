@@ -13,14 +13,51 @@ pub const ONLY_BATCH: u64 = i64::MAX as u64;
 /// earned, and any other follows it.
 pub const EPOCH_END: u64 = 1 << 63;
 
-/// The last that a producer has in the log.
+/// The most runs of a producer that are told apart: those that wrote last.
+const MAX_WRITERS: usize = 32;
+
+/// A run of a producer that wrote rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer {
+    /// Which run.
+    pub epoch: u64,
+    /// The sequence number of the last row that it wrote.
+    pub last_seq: u64,
+}
+
+/// The last that a producer has in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Last {
     pub epoch: u64,
-    /// None if it has said that it is there, and sent no row.
-    pub seq: Option<u64>,
+    /// The runs that wrote rows, in the order in which they did; none if it has only said that it is there.
+    pub writers: Arc<[Writer]>,
+    /// Earlier ones were left out.
+    pub is_cut: bool,
     /// When it came in; those that were silent longest are forgotten first.
     pub seen: i64,
+}
+
+impl Last {
+    /// The sequence number of its last row.
+    pub fn seq(&self) -> Option<u64> {
+        self.writers.last().map(|writer| writer.last_seq)
+    }
+
+    /// This run has written rows up to this number.
+    fn wrote(&mut self, epoch: u64, last_seq: u64) {
+        let last_seq = self.seq().map_or(last_seq, |seq| seq.max(last_seq));
+        let writer = Writer { epoch, last_seq };
+        let same = self.writers.last().is_some_and(|last| last.epoch == epoch);
+        if same && let Some(last) = Arc::get_mut(&mut self.writers).and_then(<[_]>::last_mut) {
+            *last = writer;
+            return;
+        }
+        let kept = &self.writers[..self.writers.len() - usize::from(same)];
+        let surplus = (kept.len() + 1).saturating_sub(MAX_WRITERS);
+        self.is_cut |= surplus > 0;
+        let kept = kept[surplus..].iter().copied();
+        self.writers = kept.chain([writer]).collect();
+    }
 }
 
 /// The last that a query has published.
@@ -49,12 +86,8 @@ impl Book {
         if role == Role::Single {
             self.open = None;
             if origin.is_numbered() {
-                let last = Last {
-                    epoch: origin.epoch,
-                    seq: (rows > 0).then(|| origin.first_seq + rows - 1),
-                    seen: origin.receive_time,
-                };
-                self.note_producer(&origin.producer, last);
+                let last_seq = (rows > 0).then(|| origin.first_seq + rows - 1);
+                self.note_producer(origin, last_seq);
             }
             return;
         }
@@ -70,15 +103,23 @@ impl Book {
         }
     }
 
-    fn note_producer(&mut self, name: &Arc<str>, last: Last) {
-        match self.producers.get_mut(name) {
-            Some(known) if last.epoch < known.epoch && known.epoch < EPOCH_END => {}
-            Some(known) => {
-                let seq = last.seq.max(known.seq);
-                *known = Last { seq, ..last };
-            }
-            None => {
-                self.producers.insert(name.clone(), last);
+    fn note_producer(&mut self, origin: &Origin, last_seq: Option<u64>) {
+        let (epoch, seen) = (origin.epoch, origin.receive_time);
+        if !self.producers.contains_key(&origin.producer) {
+            let last = Last {
+                epoch,
+                writers: Arc::default(),
+                is_cut: false,
+                seen,
+            };
+            self.producers.insert(origin.producer.clone(), last);
+        }
+        if let Some(known) = self.producers.get_mut(&origin.producer)
+            && (epoch >= known.epoch || known.epoch >= EPOCH_END)
+        {
+            (known.epoch, known.seen) = (epoch, seen);
+            if let Some(last_seq) = last_seq {
+                known.wrote(epoch, last_seq);
             }
         }
     }

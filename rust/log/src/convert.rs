@@ -1,4 +1,6 @@
-//! Batches of tables that others have made.
+//! Batches of tables that others have made, and the other way round.
+
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -6,13 +8,50 @@ use arrow_array::types::{
     TimestampSecondType,
 };
 use arrow_array::{Array, RecordBatch};
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::batch::Batch;
 use crate::builder::{BatchBuilder, Row, size_of_row};
+use crate::columns::stored_schema;
 use crate::error::BatchError;
 
 impl Batch {
+    /// The rows as a stream of Arrow's IPC format, with the columns that [`from_record_batch`](Self::from_record_batch)
+    /// takes.
+    pub fn to_stream(&self) -> Result<Vec<u8>, BatchError> {
+        let columns = &self.columns;
+        let all: [(usize, Option<&dyn Array>); 5] = [
+            (0, columns.key.as_ref().map(|column| column as &dyn Array)),
+            (1, Some(&columns.value)),
+            (2, columns.topic.as_ref().map(|column| column as &dyn Array)),
+            (
+                3,
+                columns
+                    .timestamp
+                    .as_ref()
+                    .map(|column| column as &dyn Array),
+            ),
+            (
+                4,
+                columns.headers.as_ref().map(|column| column as &dyn Array),
+            ),
+        ];
+        let there = all
+            .iter()
+            .filter_map(|(at, column)| Some((*at, (*column)?)));
+        let (places, arrays): (Vec<usize>, Vec<_>) = there
+            .map(|(at, column)| (at, column.slice(0, column.len())))
+            .unzip();
+        let schema = stored_schema().project(&places).map(Arc::new);
+        let stream = schema.and_then(|schema| {
+            let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
+            writer.write(&RecordBatch::try_new(schema, arrays)?)?;
+            writer.into_inner()
+        });
+        stream.map_err(|_| BatchError::Malformed("columns that Arrow does not take"))
+    }
+
     /// The rows of a table with the columns `value` (bytes or text, without nulls) and, if it likes, `key`, `topic`,
     /// `timestamp` and `headers`. Any other column is an error: it would be lost.
     pub fn from_record_batch(table: &RecordBatch) -> Result<Batch, BatchError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::Batch;
-use crate::book::{Book, EPOCH_END, Published};
+use crate::book::{Book, EPOCH_END, Published, Writer};
 use crate::builder::BatchBuilder;
 use crate::error::{BatchError, LogError};
 use crate::frame::{MAX_NAME, Origin, Role};
@@ -42,6 +42,8 @@ pub struct LogConfig {
     pub retention_bytes: Option<u64>,
     /// The longest time to keep rows.
     pub retention_time: Option<Duration>,
+    /// Whether rows that every group has read need not be kept.
+    pub retention_groups: bool,
     /// The most producers to remember; those that were silent longest are forgotten.
     pub max_producers: usize,
     /// How far retention may go, by whoever copies the log.
@@ -54,6 +56,7 @@ impl Default for LogConfig {
             segment_bytes: 128 << 20,
             retention_bytes: None,
             retention_time: None,
+            retention_groups: false,
             max_producers: 1_000_000,
             hold: Hold::default(),
         }
@@ -86,6 +89,8 @@ pub struct Log {
     saved: u64,
     forgotten: usize,
     has_unsaved: bool,
+    /// Whether the file of generations knows that this opening writes.
+    is_begun: bool,
     scratch: Scratch,
     /// Held until the log is gone.
     _lock: Lock,
@@ -138,6 +143,7 @@ impl Log {
             saved: opened.saved,
             forgotten: 0,
             has_unsaved: false,
+            is_begun: false,
             scratch: Scratch::default(),
             _lock: opened.lock,
         };
@@ -206,7 +212,16 @@ impl Log {
     /// The last epoch of a producer and its last sequence number, whether or not its rows are still there.
     pub fn last_seq(&self, producer: &str) -> Option<(u64, u64)> {
         let last = self.book.producers.get(producer)?;
-        Some((last.epoch, last.seq?))
+        Some((last.epoch, last.seq()?))
+    }
+
+    /// The runs of a producer that wrote rows, in the order in which they did, and whether that is all of them: of many
+    /// runs the earliest are forgotten.
+    pub fn writers(&self, producer: &str) -> (Arc<[Writer]>, bool) {
+        match self.book.producers.get(producer) {
+            Some(last) => (last.writers.clone(), !last.is_cut),
+            None => (Arc::default(), true),
+        }
     }
 
     /// The last epoch of a producer, whether or not it has rows.
@@ -430,6 +445,9 @@ impl Log {
     /// Begins a new segment if the active one is full.
     fn make_room(&mut self) -> Result<(), LogError> {
         self.shared.state().check()?;
+        if !self.is_begun {
+            self.begin_generation()?;
+        }
         if self.position < self.segment_bytes() {
             return Ok(());
         }
@@ -440,6 +458,16 @@ impl Log {
         } else {
             Ok(())
         }
+    }
+
+    /// Notes, before the first frame is written, that what follows is of this opening.
+    fn begin_generation(&mut self) -> Result<(), LogError> {
+        let before = self.shared.state().generations.clone();
+        let generations = before.with(self.next())?;
+        generations.save(&self.shared.dir)?;
+        self.shared.state().generations = generations;
+        self.is_begun = true;
+        Ok(())
     }
 
     /// Small enough that retention by bytes has segments to choose from.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::error::LogError;
 use crate::frame::{Header, Stored};
+use crate::generations::Generations;
 use crate::segment::{LogId, Segment, Step, Walk};
 use crate::shared::Shared;
 
@@ -31,6 +32,11 @@ impl Reader {
     pub fn bounds(&self) -> (u64, u64) {
         let state = self.shared.state();
         (state.earliest(), state.durable)
+    }
+
+    /// Who wrote the rows.
+    pub fn generations(&self) -> Generations {
+        self.shared.state().generations.clone()
     }
 
     /// The bytes of all segments.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::book::Book;
 use crate::error::LogError;
 use crate::frame::{Header, Role};
+use crate::generations::{GENERATIONS, Generations, random};
 use crate::lock::{self, Lock};
 use crate::prepared;
 use crate::private;
@@ -62,7 +63,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
     let id = match (&snapshot, files.iter().find_map(|file| file.id)) {
         (Some(snapshot), _) => snapshot.id,
         (None, Some(id)) => id,
-        (None, None) => new_id()?,
+        (None, None) => random()?,
     };
     let synced = read_durable(dir);
     let mut durable = snapshot
@@ -137,6 +138,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
         written,
         synced: written,
         active: Arc::new(file),
+        generations: load_generations(dir, &mut recovery)?,
         failure: None,
     };
     let durable_path = dir.join(DURABLE);
@@ -166,13 +168,15 @@ fn load_snapshot(dir: &Path, recovery: &mut Recovery) -> Result<Option<Snapshot>
     }))
 }
 
-/// A random name.
-fn new_id() -> Result<LogId, LogError> {
-    let path = Path::new("/dev/urandom");
-    let mut id = LogId::default();
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut id));
-    read.map_err(|error| LogError::from_io("read", path, error))?;
-    Ok(id)
+fn load_generations(dir: &Path, recovery: &mut Recovery) -> Result<Generations, LogError> {
+    let loaded = Generations::load(dir).map_err(|error| LogError::from_io("read", dir, error))?;
+    Ok(loaded.unwrap_or_else(|what| {
+        let path = dir.join(GENERATIONS);
+        let note = "whether a reader has read this log or another copy of it cannot be told";
+        let note = format!("{}: {what}; {note}", path.display());
+        recovery.notes.push(note);
+        Generations::default()
+    }))
 }
 
 /// The mark that the last process left; 0 if there is none that can be read.

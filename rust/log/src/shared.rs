@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::LogError;
+use crate::generations::Generations;
 use crate::segment::{LogId, Segment};
 
 /// Where the offset below which rows are on disk is written, after the fact: it tells a torn tail from damage.
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub synced: Written,
     /// Where the rows are that are not.
     pub active: Arc<File>,
+    /// Who wrote the rows.
+    pub generations: Generations,
     /// What failed so that nobody knows what is on disk.
     pub failure: Option<(&'static str, String)>,
 }
@@ -168,6 +171,7 @@ mod tests {
             },
             synced: Written::default(),
             active: Arc::new(file("active")),
+            generations: Generations::default(),
             failure: None,
         };
         let shared = Shared::new(folder.path().to_owned(), [0; 16], file(DURABLE), state);

@@ -6,12 +6,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::book::{Book, Last, Published};
+use crate::book::{Book, Last, Published, Writer};
 use crate::error::LogError;
 use crate::private;
 use crate::segment::LogId;
 
-const MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
+const MAGIC: [u8; 8] = *b"ZXSNAP\x02\0";
+
+/// It says the epoch and the last sequence number of a producer, and not which runs wrote rows.
+const OLDER_MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
 const NAME: &str = "snapshot";
 const NEW_NAME: &str = "snapshot.new";
 
@@ -69,8 +72,13 @@ impl Snapshot {
         for (name, last) in &self.book.producers {
             put_text(&mut out, name);
             put(&mut out, last.epoch);
-            put(&mut out, last.seq.unwrap_or(NO_SEQ));
             put(&mut out, last.seen.cast_unsigned());
+            put(&mut out, u64::from(last.is_cut));
+            put(&mut out, last.writers.len() as u64);
+            for writer in &*last.writers {
+                put(&mut out, writer.epoch);
+                put(&mut out, writer.last_seq);
+            }
         }
         put(&mut out, self.book.queries.len() as u64);
         for (name, published) in &self.book.queries {
@@ -97,20 +105,22 @@ impl Snapshot {
 
     fn decode(bytes: &[u8]) -> Option<Snapshot> {
         let mut input = Input(bytes);
-        if input.take(8)? != MAGIC || input.number()? != u64::from(crc32c::crc32c(input.0)) {
+        let magic = input.take(8)?;
+        if input.number()? != u64::from(crc32c::crc32c(input.0)) {
             return None;
         }
+        let read_last = match magic {
+            _ if magic == MAGIC => read_last,
+            _ if magic == OLDER_MAGIC => read_older_last,
+            _ => return None,
+        };
         let id = input.take(16)?.try_into().ok()?;
         let (base, durable) = (input.number()?, input.number()?);
         let mut book = Book::default();
         for _ in 0..input.number()? {
             let name = input.text()?;
-            let last = Last {
-                epoch: input.number()?,
-                seq: Some(input.number()?).filter(|seq| *seq != NO_SEQ),
-                seen: input.number()?.cast_signed(),
-            };
-            book.producers.insert(Arc::from(name), last);
+            book.producers
+                .insert(Arc::from(name), read_last(&mut input)?);
         }
         for _ in 0..input.number()? {
             let name = input.text()?;
@@ -138,6 +148,38 @@ impl Snapshot {
             segments,
         })
     }
+}
+
+fn read_last(input: &mut Input<'_>) -> Option<Last> {
+    let (epoch, seen) = (input.number()?, input.number()?.cast_signed());
+    let is_cut = input.number()? != 0;
+    let writers = 0..input.number()?;
+    let writers = writers.map(|_| {
+        Some(Writer {
+            epoch: input.number()?,
+            last_seq: input.number()?,
+        })
+    });
+    Some(Last {
+        epoch,
+        writers: writers.collect::<Option<_>>()?,
+        is_cut,
+        seen,
+    })
+}
+
+fn read_older_last(input: &mut Input<'_>) -> Option<Last> {
+    let epoch = input.number()?;
+    let last_seq = Some(input.number()?).filter(|seq| *seq != NO_SEQ);
+    Some(Last {
+        epoch,
+        writers: last_seq
+            .map(|last_seq| Writer { epoch, last_seq })
+            .into_iter()
+            .collect(),
+        is_cut: false,
+        seen: input.number()?.cast_signed(),
+    })
 }
 
 fn put(out: &mut Vec<u8>, number: u64) {

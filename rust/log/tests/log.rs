@@ -161,8 +161,18 @@ fn many_segments(config: LogConfig) -> (TempDir, Log) {
 }
 
 #[test]
-fn retention_by_groups_keeps_one_segment_behind_the_slowest() {
+fn what_groups_have_read_stays_unless_retention_goes_by_them() {
     let (_folder, mut log) = many_segments(LogConfig::default());
+    log.commit_group("all", 100).unwrap();
+    assert_eq!(log.retain(0).unwrap().segments, 0);
+}
+
+#[test]
+fn retention_by_groups_keeps_one_segment_behind_the_slowest() {
+    let (_folder, mut log) = many_segments(LogConfig {
+        retention_groups: true,
+        ..LogConfig::default()
+    });
     assert_eq!(
         log.retain(0).unwrap().segments,
         0,
@@ -241,6 +251,35 @@ fn what_is_on_hold_stays() {
         90,
         "but for the one that is being written to"
     );
+}
+
+#[test]
+fn each_opening_that_writes_has_a_generation() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Log::open(folder.path(), LogConfig::default()).unwrap();
+    let generations = |log: &Log| log.reader().generations();
+    let mut log = open();
+    assert_eq!(generations(&log).iter().len(), 0, "nothing was written");
+    log.append(&origin(0), &batch(0, 10)).unwrap();
+    let first = generations(&log);
+    log.close().unwrap();
+    // One that only reads changes nothing.
+    assert_eq!(generations(&open()), first);
+    let mut log = open();
+    log.append(&origin(10), &batch(0, 10)).unwrap();
+    let both = generations(&log);
+    let firsts: Vec<u64> = both.iter().map(|one| one.first).collect();
+    assert_eq!(firsts, [0, 10]);
+    assert_eq!(both.before(10), first.before(10));
+    assert_ne!(both.before(11), both.before(10));
+    drop(log);
+    // Without the file nothing is known of the rows before.
+    std::fs::write(folder.path().join("generations"), "damaged").unwrap();
+    let mut log = open();
+    assert_eq!(log.recovery().notes.len(), 1);
+    log.append(&origin(20), &batch(0, 10)).unwrap();
+    assert_eq!(generations(&log).before(20), 0);
+    assert_ne!(generations(&log).before(21), 0);
 }
 
 #[test]
@@ -641,7 +680,10 @@ fn bytes_are_weighed_row_by_row() {
 #[test]
 fn retention_writes_nothing_while_nothing_is_to_go() {
     let folder = tempfile::tempdir().unwrap();
-    let config = segments_of(1000);
+    let config = LogConfig {
+        retention_groups: true,
+        ..segments_of(1000)
+    };
     let mut log = Log::open(folder.path(), config).unwrap();
     for first in 0..10 {
         log.append(&Origin::plain(1), &batch(first, 5)).unwrap();

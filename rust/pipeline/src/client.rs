@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use zeroxide::{Context, ErrorKind};
+use zeroxide_log::Generations;
 
 use crate::link::{Change, Denial, Link, Security};
 use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won};
@@ -85,6 +86,8 @@ pub enum ClientError {
         latest: u64,
         /// Which log it is.
         log_id: LogId,
+        /// From this offset on, rows are others than those that were read: the log is an older copy that has grown since.
+        others: Option<u64>,
         /// What happened, for people.
         text: String,
     },
@@ -116,6 +119,8 @@ pub struct Info {
     pub bytes: u64,
     /// The address at which others reach this collector.
     pub advertise: String,
+    /// Which generation wrote the rows from which offset on.
+    pub generations: Generations,
 }
 
 /// What [`Client::publish`] tells.
@@ -423,6 +428,7 @@ impl Client {
                 times,
                 bytes,
                 advertise,
+                generations,
             } => Ok(Info {
                 log_id,
                 earliest,
@@ -430,6 +436,7 @@ impl Client {
                 times,
                 bytes,
                 advertise,
+                generations,
             }),
             _ => Err(self.unexpected()),
         }
@@ -462,13 +469,29 @@ impl Client {
         }
     }
 
-    /// A group of consumers needs nothing below `offset` any more.
+    /// A group of consumers needs nothing below `offset` any more. `generation` is that of the row before; 0 if that is not
+    /// known.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
-    pub fn commit(&self, group: &str, offset: u64) -> Result<(), ClientError> {
+    /// As [`call`](Self::call); `OtherRows` when the group has read another copy of the log.
+    pub fn commit(&self, group: &str, offset: u64, generation: u64) -> Result<(), ClientError> {
         let group = group.to_owned();
-        self.read_done(self.call(Request::Commit { group, offset })?)
+        self.read_done(self.call(Request::Commit {
+            group,
+            offset,
+            generation,
+        })?)
+    }
+
+    /// Reads the reply to [`Request::DropGroup`]: whether there was one.
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_dropped(&self, reply: Reply) -> Result<bool, ClientError> {
+        match reply {
+            Reply::Dropped { existed } => Ok(existed),
+            _ => Err(self.unexpected()),
+        }
     }
 
     /// Reads a reply that only says that something was done.

@@ -286,6 +286,25 @@ impl Collector {
         })
     }
 
+    /// Forgets a group of consumers; whether there was one.
+    ///
+    /// # Errors
+    /// `Refused` when that cannot be written down, `Timeout`, `Closed`.
+    pub fn drop_group(&self, group: &str, timeout: Duration) -> Result<bool, CollectorError> {
+        let (answer, answers) = sync_channel(1);
+        let group = group.to_owned();
+        self.line.tell(Event::DropGroup { group, answer });
+        match answers.recv_timeout(timeout) {
+            Ok(Ok(existed)) => Ok(existed),
+            Ok(Err(refusal)) => Err(CollectorError::Refused {
+                code: refusal.code,
+                text: refusal.text,
+            }),
+            Err(RecvTimeoutError::Timeout) => Err(CollectorError::Timeout(timeout)),
+            Err(RecvTimeoutError::Disconnected) => Err(CollectorError::Closed),
+        }
+    }
+
     /// Takes what is on its way, brings everything to the disk, answers, and ends. Closing again does nothing.
     ///
     /// # Errors

@@ -142,6 +142,7 @@ impl Producer {
         };
         let mut intake = Intake::new(bounds, config.endpoints.len());
         let mut conversations = Vec::new();
+        let mut reports = Vec::new();
         for (at, endpoint) in config.endpoints.iter().enumerate() {
             let link = Link::open(&context, endpoint, config.security.as_ref())?;
             let spool = match &config.spool {
@@ -156,15 +157,21 @@ impl Producer {
                     .as_ref()
                     .map_or(0, |spool| spool.epoch().saturating_add(1)),
             );
-            let base = spool.as_ref().and_then(Spool::first_seq);
-            let mut window = Window::new(epoch, base, now);
+            let numbers = spool.as_ref().and_then(Spool::numbers);
+            let mut window = Window::new(epoch, numbers, now);
             if let Some(spool) = &spool {
                 spool
                     .left(|left| {
-                        let (rows, size) = (left.place.1 - left.place.0, left.bytes.len() as u64);
+                        let rows = left.place.1 - left.place.0;
+                        let Some(bytes) = left.bytes else {
+                            window.push_damaged(Parcel::damaged(left.place), rows);
+                            intake.adopt(at, rows, 0);
+                            return;
+                        };
+                        let size = bytes.len() as u64;
                         let is_kept = window.unacknowledged_size() < config.max_bytes;
                         let parcel = Parcel {
-                            bytes: is_kept.then_some(left.bytes),
+                            bytes: is_kept.then_some(bytes),
                             cost: size,
                             spooled: Some(left.place),
                         };
@@ -172,6 +179,10 @@ impl Producer {
                         intake.adopt(at, rows, size);
                     })
                     .map_err(Failure::spool)?;
+                if spool.has_lost_numbers() {
+                    window.doubt();
+                }
+                reports.extend(spool.notes());
             }
             window.begin_fresh();
             conversations.push(Conversation::new(link, window, spool));
@@ -188,6 +199,8 @@ impl Producer {
                 intake,
                 standings: standings.collect(),
                 failure: None,
+                setback: None,
+                reports,
                 is_closed: false,
                 stop: false,
                 is_over: false,
@@ -427,6 +440,7 @@ impl Producer {
         loop {
             let lanes = state.intake.lanes().iter();
             if lanes.zip(&mark.0).all(|(lane, rows)| lane.acked >= *rows) {
+                state.take_setback()?;
                 return Ok(true);
             }
             self.check_failure(&state)?;
@@ -437,6 +451,19 @@ impl Producer {
             }
             state = self.sleep(state, until, now);
         }
+    }
+
+    /// Raises what some rows have met with, unless that was told.
+    ///
+    /// # Errors
+    /// [`Failure::Setback`].
+    pub fn check_setback(&self) -> Result<(), Failure> {
+        self.shared.state().take_setback()
+    }
+
+    /// What else there is to know, in words, each once.
+    pub fn take_reports(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.state().reports)
     }
 
     fn sleep<'a>(

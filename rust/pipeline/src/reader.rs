@@ -31,6 +31,8 @@ pub struct FetchConfig {
     pub max_bytes: u64,
     /// The log that the offsets belong to, if that matters.
     pub log_id: Option<LogId>,
+    /// The generation of the row before the first offset, for whoever has read it; else 0.
+    pub generation: u64,
 }
 
 /// A fetch under way.
@@ -40,6 +42,8 @@ pub struct Fetch {
     link: Option<Link>,
     /// Below this everything was handed out.
     done: u64,
+    /// The generation of the last row of that; 0 if it is not known.
+    generation: u64,
     /// Below this everything was asked for.
     asked: u64,
     asks: VecDeque<Ask>,
@@ -78,6 +82,7 @@ impl Fetch {
         Fetch {
             link: None,
             done: config.range.start,
+            generation: config.generation,
             asked: config.range.start,
             asks: VecDeque::new(),
             stride: None,
@@ -163,6 +168,11 @@ impl Fetch {
                 end: ask.range.end,
                 max_bytes: self.config.max_bytes,
                 topics: self.config.topics.clone(),
+                // Of what lies ahead nothing is known yet.
+                generation: match ask.range.start == self.done {
+                    true => self.generation,
+                    false => 0,
+                },
             };
             link.send(request.encode(id));
             ask.id = Some(id);
@@ -232,22 +242,27 @@ impl Fetch {
 
     /// Checks a reply to a request for `range`, and returns where to go on.
     fn take_reply(&mut self, range: &Range<u64>, reply: Reply) -> Result<u64, ClientError> {
-        let (log_id, earliest, latest, next, frames) = match reply {
+        let (log_id, earliest, latest, next, generation, frames) = match reply {
             Reply::Fetched {
                 log_id,
                 earliest,
                 durable,
                 next,
+                generation,
                 frames,
-            } => (log_id, earliest, durable, next, frames),
+            } => (log_id, earliest, durable, next, generation, frames),
             Reply::OutOfRange {
                 log_id,
                 asked,
                 earliest,
                 durable,
+                others,
             } => {
                 self.check_log(log_id, earliest, durable)?;
-                return Err(self.lost(asked, log_id, earliest, durable));
+                return Err(match others {
+                    Some(others) => self.others(asked, others, log_id, earliest, durable),
+                    None => self.lost(asked, log_id, earliest, durable),
+                });
             }
             Reply::Refused {
                 code: Code::Closing,
@@ -273,6 +288,7 @@ impl Fetch {
         if next == range.start {
             return Err(self.lost(next, log_id, earliest, latest));
         }
+        self.generation = generation;
         let rows = next - range.start;
         let per_row = (bytes / rows).max(1);
         self.stride = Some((self.config.max_bytes / per_row).max(1));
@@ -316,6 +332,7 @@ impl Fetch {
                 earliest,
                 latest,
                 log_id,
+                others: None,
                 text: format!(
                     "the collector at {} writes log {} now, offset {} belongs to log {}: its folder was replaced. What \
                      log {} has, from offset {earliest} to {latest}, are other rows",
@@ -330,6 +347,30 @@ impl Fetch {
         }
     }
 
+    fn others(
+        &self,
+        asked: u64,
+        others: u64,
+        log_id: LogId,
+        earliest: u64,
+        latest: u64,
+    ) -> ClientError {
+        ClientError::DataLoss {
+            asked,
+            earliest,
+            latest,
+            log_id,
+            others: Some(others),
+            text: format!(
+                "offset {asked} of log {} was reached before, and what the collector at {} has from offset {others} on are \
+                 other rows than those that were read: an older copy of its folder was put in place, and has grown since \
+                 (it has offsets {earliest} to {latest}). Put the newer folder back, or read on at {others}",
+                hex(&log_id),
+                self.client.endpoint(),
+            ),
+        }
+    }
+
     fn lost(&self, asked: u64, log_id: LogId, earliest: u64, latest: u64) -> ClientError {
         let why = if asked < earliest {
             "retention removed what is below: keep more (retention_bytes, retention_hours), or read on at the earliest"
@@ -341,6 +382,7 @@ impl Fetch {
             earliest,
             latest,
             log_id,
+            others: None,
             text: format!(
                 "offset {asked} was asked for, and the collector at {} has offsets {earliest} to {latest} of log {}; {why}",
                 self.client.endpoint(),

@@ -12,6 +12,7 @@
 //! | [`Request::OffsetAt`], [`Request::Weigh`] | [`Reply::Offset`] |
 //! | [`Request::Fetch`] | [`Reply::Fetched`] with stored frames as payload, [`Reply::OutOfRange`] |
 //! | [`Request::Commit`] | [`Reply::Committed`] |
+//! | [`Request::DropGroup`] | [`Reply::Dropped`] |
 //! | [`Request::Stage`], one payload frame | [`Reply::Staged`], once the rows are on disk |
 //! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk; before that [`Reply::Publishing`] now and then |
 //! | [`Request::Abort`] | [`Reply::Aborted`] |
@@ -31,6 +32,16 @@
 //! what leaves a gap is refused with [`Code::Gap`] and the number that is expected: the producer goes on from there.
 //! A collector that was restarted asks for another HELLO with [`Code::HelloFirst`].
 //!
+//! The welcome says which epochs have written the rows that the log has of the name, and up to which sequence number each.
+//! A producer that finds none of its own behind its last one knows that another one has used its name: it gives the
+//! rows that never got there new numbers. It has lost rows if its own end below what was acknowledged to it.
+//!
+//! # Positions
+//!
+//! An offset belongs to a log, and to a generation: the opening of the log that wrote the row before it. Where a log has a row
+//! of another generation there, an older copy of its folder was put in its place and has grown since. Who has read up
+//! to there has not read this log.
+//!
 //! When the disk is full nothing is refused and nothing acknowledged: a status says why, with a credit of nothing, and
 //! another one, with credit, that there is room again. Batches sent in between are dropped, and to be sent again from
 //! the sequence number behind the status' `last_seq`.
@@ -42,11 +53,12 @@ mod tests;
 
 use bytes::Bytes;
 use thiserror::Error;
+use zeroxide_log::Generations;
 
 pub use crate::wire::kinds::Code;
 
 /// The version of all this.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The most bytes of a name: of a producer, a group, a query.
 pub const NAME_MAX: usize = 255;
@@ -149,6 +161,8 @@ pub enum Request {
         max_bytes: u64,
         /// Only rows whose topic begins with one of these; none = all rows.
         topics: Vec<String>,
+        /// The generation of the row before `start`, for whoever has read it; else 0.
+        generation: u64,
     },
     /// A group of consumers needs nothing below an offset any more.
     Commit {
@@ -156,6 +170,13 @@ pub enum Request {
         group: String,
         /// The first offset that it still needs.
         offset: u64,
+        /// The generation of the row before that; 0 if it is not known.
+        generation: u64,
+    },
+    /// There is no such group any more: it holds nothing back.
+    DropGroup {
+        /// Its name, not empty.
+        group: String,
     },
     /// Rows of a sink that nobody may see yet.
     Stage {
@@ -202,8 +223,11 @@ pub enum Reply {
     Welcome {
         /// Which log this is.
         log_id: LogId,
-        /// The newest epoch of this producer that the log knows, and the sequence number of its last row there.
-        last: Option<(u64, u64)>,
+        /// The epochs of this producer that have rows in the log, in the order in which they wrote them, and the sequence
+        /// number of the last row of each.
+        writers: Vec<(u64, u64)>,
+        /// Whether that is all of them: the earliest of many are forgotten.
+        is_whole: bool,
         /// What it may have unacknowledged.
         credit: Credit,
         /// The most bytes of a batch.
@@ -226,7 +250,7 @@ pub enum Reply {
         code: Code,
         /// With [`Code::Gap`] the sequence number that is expected, with [`Code::Fenced`] the epoch that has taken over,
         /// or, if that is below the one that was given, the one that a new run should follow; with [`Code::TooBig`]
-        /// the limit; else 0.
+        /// the limit, with [`Code::OtherRows`] the offset from which on; else 0.
         detail: u64,
         /// Why, for people.
         text: String,
@@ -261,6 +285,8 @@ pub enum Reply {
         bytes: u64,
         /// The address at which others reach this collector; empty if it was not told.
         advertise: String,
+        /// Which generation wrote the rows from which offset on.
+        generations: Generations,
     },
     /// The offset that was asked for.
     Offset {
@@ -277,10 +303,12 @@ pub enum Reply {
         durable: u64,
         /// Where to go on: everything from the start that was asked for up to here was looked at.
         next: u64,
+        /// The generation of the row before `next`; 0 if it is not known.
+        generation: u64,
         /// Frames as they are stored; the first and the last may hold rows outside of what was asked for.
         frames: Vec<Bytes>,
     },
-    /// The start of a fetch is not, or no more, in the log.
+    /// The start of a fetch is not, or no more, in the log, or the row before it is another one there.
     OutOfRange {
         /// Which log this is.
         log_id: LogId,
@@ -290,9 +318,16 @@ pub enum Reply {
         earliest: u64,
         /// The offset behind the last one that can be fetched.
         durable: u64,
+        /// From which offset on rows are others than those that were read, as far as that is known.
+        others: Option<u64>,
     },
     /// The group's offset is kept.
     Committed,
+    /// The group is gone.
+    Dropped {
+        /// There was one.
+        existed: bool,
+    },
     /// The part is on disk.
     Staged,
     /// The batch is in the log.

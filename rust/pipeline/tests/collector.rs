@@ -70,6 +70,7 @@ fn what_is_acknowledged_can_be_fetched() {
         end: 10,
         max_bytes: 1,
         topics: Vec::new(),
+        generation: 0,
     }) {
         Reply::OutOfRange {
             asked: 9,
@@ -105,7 +106,7 @@ fn producers_are_kept_in_order() {
 
     // A second run takes over; the first one hears of it.
     let mut other = Peer::of(&collector);
-    assert_eq!(other.hello("p", 2), Some((2, 3)));
+    assert_eq!(other.hello("p", 2), Some((1, 3)));
     assert_eq!(peer.refused(append("p", 1, 4, &["e"])), (Code::Fenced, 2));
     assert_eq!(peer.refused(hello("p", 1)), (Code::Fenced, 2));
     assert_eq!(other.append("p", 2, 4, &["e"]), (4, Some(4)));
@@ -130,7 +131,7 @@ fn a_run_that_was_welcomed_fences_the_older_one_for_every_later_process() {
     let mut peer = Peer::of(&after);
     assert_eq!(peer.refused(hello("p", 1)), (Code::Fenced, 2));
     assert_eq!(peer.refused(hello("q", 1)), (Code::Fenced, 2));
-    assert_eq!(peer.hello("p", 2), Some((2, 0)));
+    assert_eq!(peer.hello("p", 2), Some((1, 0)));
     assert_eq!(peer.hello("q", 2), None);
     assert_eq!(peer.append("q", 2, 0, &["b"]), (0, Some(1)));
     assert_eq!(peer.values(), ["a", "b"]);
@@ -189,14 +190,14 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
     let mut peer = Peer::of(&after);
     assert_eq!(peer.refused(append("p", 7, 2, &["c"])).0, Code::HelloFirst);
     assert_eq!(peer.refused(hello("p", 6)), (Code::Fenced, 7));
-    assert_eq!(peer.hello("p", 8), Some((8, 1)));
+    assert_eq!(peer.hello("p", 8), Some((7, 1)));
     assert_eq!(peer.append("p", 8, 1, &["b", "c"]), (2, Some(2)));
     assert_eq!(peer.values(), ["a", "b", "c"]);
 
     // After the orderly end.
     let again = Collector::start(config(dir.path())).unwrap();
     let mut peer = Peer::of(&again);
-    assert_eq!(peer.hello("p", 8), Some((8, 2)));
+    assert_eq!(peer.hello("p", 8), Some((7, 2)));
     assert_eq!(peer.values(), ["a", "b", "c"]);
     let taken = Collector::start(config(dir.path()))
         .unwrap_err()
@@ -297,17 +298,74 @@ fn groups_are_kept_and_shown() {
     let commit = |group: &str, offset| Request::Commit {
         group: group.to_owned(),
         offset,
+        generation: 0,
     };
     assert_eq!(peer.ask(commit("g", 2)), Reply::Committed);
     assert_eq!(peer.refused(commit("g", 3)), (Code::Invalid, 2));
     assert!(peer.stats().contains("\"groups\":{\"g\":2}"));
     collector.close().unwrap();
     let collector = Collector::start(config(dir.path())).unwrap();
+    let mut peer = Peer::of(&collector);
+    assert!(peer.stats().contains("\"groups\":{\"g\":2}"));
+    let drop = Request::DropGroup {
+        group: "g".to_owned(),
+    };
+    let dropped = |existed| Reply::Dropped { existed };
+    assert_eq!(peer.ask(drop.clone()), dropped(true));
+    assert_eq!(peer.ask(drop), dropped(false));
+    assert!(peer.stats().contains("\"groups\":{}"));
+}
+
+#[test]
+fn an_older_copy_of_a_folder_that_has_grown_is_told_from_the_log_that_was_read() {
+    let (dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a", "b"]);
+    let copy = crash_image(dir.path());
+    peer.append("p", 1, 2, &["c", "d"]);
+    let generations = |peer: &mut Peer| match peer.ask(Request::Info) {
+        Reply::Info { generations, .. } => generations,
+        reply => panic!("{reply:?}"),
+    };
+    let read = generations(&mut peer).before(4);
+    assert_ne!(read, 0);
+
+    let again = Collector::start(config(copy.path())).unwrap();
+    assert_eq!(again.log_id(), collector.log_id());
+    let mut peer = Peer::of(&again);
+    peer.hello("q", 1);
+    peer.append("q", 1, 0, &["C", "D", "E"]);
+    let fetch = |start, generation| Request::Fetch {
+        start,
+        end: 9,
+        max_bytes: 1 << 20,
+        topics: Vec::new(),
+        generation,
+    };
+    let reply = peer.ask(fetch(4, read));
     assert!(
-        Peer::of(&collector)
-            .stats()
-            .contains("\"groups\":{\"g\":2}")
+        matches!(
+            reply,
+            Reply::OutOfRange {
+                others: Some(2),
+                ..
+            }
+        ),
+        "{reply:?}"
     );
+    let commit = |offset| Request::Commit {
+        group: "g".to_owned(),
+        offset,
+        generation: read,
+    };
+    assert_eq!(peer.refused(commit(4)), (Code::OtherRows, 2));
+    // Up to the copy it is the same log.
+    assert_eq!(peer.ask(commit(2)), Reply::Committed);
+    for (start, generation) in [(2, read), (4, 0), (5, generations(&mut peer).before(5))] {
+        let reply = peer.ask(fetch(start, generation));
+        assert!(matches!(reply, Reply::Fetched { .. }), "{reply:?}");
+    }
 }
 
 #[test]
@@ -529,6 +587,7 @@ fn a_reader_that_takes_nothing_holds_nobody_back() {
         end: 64,
         max_bytes: 16 << 20,
         topics: Vec::new(),
+        generation: 0,
     };
     let asked: Vec<u64> = (0..15).map(|_| slow.send(fetch.clone())).collect();
     assert_eq!(peer.fetch(60..64, &[]).len(), 4);
@@ -678,7 +737,7 @@ fn a_version_of_the_future_is_told_so() {
     let (_dir, collector) = collector();
     let peer = Peer::of(&collector);
     let mut header = Request::Info.encode(9).head().to_vec();
-    header[2] = 2;
+    header[2] = zeroxide_pipeline::wire::VERSION + 1;
     peer.send_raw(Message::single(Frame::copy_from(&header)));
     let (id, reply) = peer.recv();
     assert!(
@@ -725,13 +784,13 @@ fn a_name_outlives_an_epoch_that_no_clock_gives() {
     }
     peer.append("p", wall, 1, &["b"]);
     // The next runs, here and after a restart.
-    assert_eq!(peer.hello("p", wall + 1), Some((wall + 1, 1)));
+    assert_eq!(peer.hello("p", wall + 1), Some((wall, 1)));
     assert_eq!(peer.hello("fresh", wall), None);
     assert_eq!(peer.refused(append("p", wall, 2, &["old"])).0, Code::Fenced);
     collector.close().unwrap();
     let collector = Collector::start(config(dir.path())).unwrap();
     let mut peer = Peer::of(&collector);
-    assert_eq!(peer.hello("p", wall + 2), Some((wall + 2, 1)));
+    assert_eq!(peer.hello("p", wall + 2), Some((wall, 1)));
     peer.append("p", wall + 2, 2, &["c"]);
     assert_eq!(peer.values(), ["a", "b", "c"]);
 }
@@ -765,7 +824,7 @@ fn a_log_with_an_epoch_that_nothing_can_follow_goes_on() {
         let collector = Collector::start(config(dir)).unwrap();
         let mut peer = Peer::of(&collector);
         assert_eq!(peer.refused(hello("p", wall - 1)), (Code::Fenced, wall));
-        assert_eq!(peer.hello("p", wall + 1), Some((wall + 1, 1)));
+        assert_eq!(peer.hello("p", wall + 1), Some((wall, 1)));
         assert_eq!(peer.values(), ["a", "b"]);
     }
 }
@@ -822,6 +881,7 @@ fn keys_have_roles_and_names() {
     let commit = || Request::Commit {
         group: "g".to_owned(),
         offset: 0,
+        generation: 0,
     };
 
     // A name is whose it was first, and whoever has it may come again, over any connection.
@@ -831,7 +891,7 @@ fn keys_have_roles_and_names() {
     alice.append("p", 1, 0, &["a"]);
     assert_eq!(bob.refused(hello("p", 2)).0, Code::Denied);
     assert_eq!(bob.refused(append("p", 1, 1, &["forged"])).0, Code::Denied);
-    assert_eq!(connect(&collector, 0).hello("p", 2), Some((2, 0)));
+    assert_eq!(connect(&collector, 0).hello("p", 2), Some((1, 0)));
     bob.hello("q", 1);
     bob.ask(commit());
     assert_eq!(bob.stat("denied"), 2);

@@ -59,6 +59,7 @@ fn rows(client: &Arc<Client>) -> Vec<(String, u64)> {
         topics: Vec::new(),
         max_bytes: 20_000,
         log_id: Some(info.log_id),
+        generation: 0,
     };
     let mut fetch = Fetch::new(client.clone(), config);
     let mut rows = Vec::new();
@@ -357,6 +358,7 @@ fn what_the_log_does_not_have_is_an_error_that_says_so() {
             topics: Vec::new(),
             max_bytes: 1 << 20,
             log_id,
+            generation: 0,
         };
         let mut fetch = Fetch::new(client.clone(), config);
         loop {

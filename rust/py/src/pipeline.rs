@@ -189,7 +189,9 @@ pub(crate) fn of_failure(failure: &Failure) -> PyErr {
             set.set_item("seconds", seconds)
         }),
         Failure::Denied { .. } => exception("Refused", text, |set| set.set_item("code", "denied")),
-        Failure::Blocked { code, .. } | Failure::Refused { code, .. } => {
+        Failure::Blocked { code, .. }
+        | Failure::Refused { code, .. }
+        | Failure::Setback { code, .. } => {
             exception("Refused", text, |set| set.set_item("code", code.name()))
         }
         Failure::Fenced {
@@ -227,12 +229,14 @@ pub(crate) fn of_client(error: ClientError) -> PyErr {
             earliest,
             latest,
             log_id,
+            others,
             ..
         } => exception("DataLoss", text, |set| {
             set.set_item("asked", asked)?;
             set.set_item("earliest", earliest)?;
             set.set_item("latest", latest)?;
-            set.set_item("log_id", hex(&log_id))
+            set.set_item("log_id", hex(&log_id))?;
+            set.set_item("others", others)
         }),
         ClientError::Foreign { .. } => exception("CollectorError", text, |_| Ok(())),
         ClientError::Socket(error) => raise(error),

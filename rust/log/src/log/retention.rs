@@ -44,9 +44,9 @@ impl Log {
         self.trim_while(|segment, _| segment.end <= before)
     }
 
-    /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): segments that every
-    /// group has read, but for the last of them; and, whatever groups say, what is beyond the bytes or the time. What is
-    /// on [`Hold`] stays.
+    /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): what is beyond the bytes
+    /// or the time; and, if it goes by groups, too, segments that every group has read, but for the last of them. What
+    /// is on [`Hold`] stays.
     pub fn retain(&mut self, now: i64) -> Result<Trimmed, LogError> {
         let config = self.config.clone();
         let oldest = config.retention_time.map(|time| {
@@ -63,7 +63,8 @@ impl Log {
                 self.roll()?;
             }
         }
-        let read_by_all = self.groups.values().min().copied();
+        let groups = self.groups.values().filter(|_| config.retention_groups);
+        let read_by_all = groups.min().copied();
         let behind = read_by_all.map(|offset| {
             let state = self.shared.state();
             let at = state

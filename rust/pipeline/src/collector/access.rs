@@ -64,7 +64,7 @@ impl Role {
             Request::Stage { .. } | Request::Publish { .. } | Request::Abort { .. } => {
                 Some(Role::Publish)
             }
-            Request::Stats => Some(Role::Admin),
+            Request::Stats | Request::DropGroup { .. } => Some(Role::Admin),
         }
     }
 }
@@ -282,6 +282,7 @@ mod tests {
         let commit = Request::Commit {
             group: "g".to_owned(),
             offset: 0,
+            generation: 0,
         };
         assert_eq!(code(access.check(&alice, &commit)), None);
         assert_eq!(code(access.check(&alice, &Request::Info)), None);

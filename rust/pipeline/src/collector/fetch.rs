@@ -41,6 +41,7 @@ pub(super) enum What {
         end: u64,
         max_bytes: usize,
         topics: Vec<String>,
+        generation: u64,
     },
     OffsetAt {
         timestamp: i64,
@@ -264,7 +265,11 @@ impl Shared {
                 end,
                 max_bytes,
                 topics,
-            } => fetch(reader, *start, *end, room.min(*max_bytes), topics),
+                generation,
+            } => match reader.generations().check(*start, *generation) {
+                Ok(()) => fetch(reader, *start, *end, room.min(*max_bytes), topics),
+                Err(others) => Ok(out_of_range(reader, *start, Some(others))),
+            },
             What::Info { advertise } => self.info(reader, advertise),
         };
         match answer {
@@ -307,19 +312,14 @@ impl Shared {
             times,
             bytes: reader.bytes(),
             advertise: advertise.to_owned(),
+            generations: reader.generations(),
         })
     }
 
     fn say_error(&self, reader: &Reader, job: &Job, error: &LogError) {
         let refusal = match error {
             LogError::OutOfRange { asked, .. } => {
-                let (earliest, durable) = reader.bounds();
-                let reply = Reply::OutOfRange {
-                    log_id: reader.id(),
-                    asked: *asked,
-                    earliest,
-                    durable,
-                };
+                let reply = out_of_range(reader, *asked, None);
                 return self.outbox.say(&job.asked, reply);
             }
             LogError::Corrupt { end, .. } => Refusal::new(Code::Corrupt, *end, error.to_string()),
@@ -327,6 +327,17 @@ impl Shared {
         };
         self.stats.failures.add(1);
         self.outbox.refuse(&job.asked, refusal);
+    }
+}
+
+fn out_of_range(reader: &Reader, asked: u64, others: Option<u64>) -> Reply {
+    let (earliest, durable) = reader.bounds();
+    Reply::OutOfRange {
+        log_id: reader.id(),
+        asked,
+        earliest,
+        durable,
+        others,
     }
 }
 
@@ -380,6 +391,7 @@ fn fetch(
         earliest,
         durable,
         next,
+        generation: reader.generations().before(next),
         frames,
     })
 }

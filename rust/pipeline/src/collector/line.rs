@@ -37,6 +37,11 @@ pub(super) enum Event {
     },
     /// Somebody in this process wants to see the counters.
     Stats { answer: SyncSender<String> },
+    /// Somebody in this process wants a group to be forgotten: whether there was one.
+    DropGroup {
+        group: String,
+        answer: SyncSender<Result<bool, Refusal>>,
+    },
     /// The end.
     Close,
 }

@@ -207,6 +207,10 @@ impl Server {
                     // Who does not wait any more does not want to know.
                     let _ = answer.try_send(self.describe());
                 }
+                Event::DropGroup { group, answer } => {
+                    // Who does not wait any more does not want to know.
+                    let _ = answer.try_send(self.drop_group(&group));
+                }
                 Event::Close => {
                     *end = End::Until(Instant::now() + FAREWELL);
                     if let Some(gatherer) = &self.gatherer {
@@ -341,6 +345,7 @@ impl Server {
                 end,
                 max_bytes,
                 topics,
+                generation,
             } => {
                 let most = self.config.max_fetch_bytes;
                 let max_bytes = usize::try_from(max_bytes).unwrap_or(most).min(most);
@@ -351,10 +356,16 @@ impl Server {
                         end,
                         max_bytes,
                         topics,
+                        generation,
                     },
                 );
             }
-            Request::Commit { group, offset } => self.handle_commit(&asked, &group, offset),
+            Request::Commit {
+                group,
+                offset,
+                generation,
+            } => self.handle_commit(&asked, &group, offset, generation),
+            Request::DropGroup { group } => self.handle_drop_group(&asked, &group),
             Request::Stage {
                 query,
                 batch,
@@ -391,7 +402,26 @@ impl Server {
         }
     }
 
-    fn handle_commit(&mut self, asked: &Asked, group: &str, offset: u64) {
+    fn handle_drop_group(&mut self, asked: &Asked, group: &str) {
+        match self.drop_group(group) {
+            Ok(existed) => self.outbox.say(asked, Reply::Dropped { existed }),
+            Err(refusal) => self.outbox.refuse(asked, refusal),
+        }
+    }
+
+    /// Forgets a group; whether there was one.
+    fn drop_group(&mut self, group: &str) -> Result<bool, Refusal> {
+        let Some(log) = self.writer.log() else {
+            return Err(Refusal::new(Code::Failed, 0, "the log is not open"));
+        };
+        let existed = log.drop_group(group);
+        // At once: a crash would bring it back, and nobody would know.
+        let saved = log.save();
+        saved.map_err(|error| Refusal::new(Code::Failed, 0, error.to_string()))?;
+        Ok(existed)
+    }
+
+    fn handle_commit(&mut self, asked: &Asked, group: &str, offset: u64, generation: u64) {
         let Some(log) = self.writer.log() else {
             let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
             return self.outbox.refuse(asked, refusal);
@@ -404,6 +434,14 @@ impl Server {
             return self
                 .outbox
                 .refuse(asked, Refusal::new(Code::Invalid, log.next(), text));
+        }
+        if let Err(others) = log.reader().generations().check(offset, generation) {
+            let text = format!(
+                "group {group:?} has not read this log up to {offset}: from {others} on its rows are others, as if an older \
+                 copy of its folder had been put in place"
+            );
+            let refusal = Refusal::new(Code::OtherRows, others, text);
+            return self.outbox.refuse(asked, refusal);
         }
         match log.commit_group(group, offset) {
             Ok(()) => self.outbox.say(asked, Reply::Committed),

@@ -486,9 +486,14 @@ impl Writer {
     fn welcome(&mut self, asked: &Asked, producer: &str) {
         let Some(log) = &self.log else { return };
         let credit = self.credit();
+        let (writers, is_whole) = log.writers(producer);
         let welcome = Reply::Welcome {
             log_id: log.id(),
-            last: log.last_seq(producer),
+            writers: writers
+                .iter()
+                .map(|writer| (writer.epoch, writer.last_seq))
+                .collect(),
+            is_whole,
             credit,
             max_batch_bytes: self.config.max_batch_bytes as u64,
             advertise: self.advertise.clone(),

@@ -80,6 +80,14 @@ pub enum Failure {
         /// How many rows are not acknowledged.
         unacknowledged: u64,
     },
+    /// Rows will never get there, or are there no more. Told once: the others go on.
+    #[error("{text}")]
+    Setback {
+        /// Why, for programs.
+        code: Code,
+        /// Which rows and why, for people.
+        text: String,
+    },
     /// The row itself.
     #[error("{0}")]
     Row(#[from] BatchError),

@@ -31,6 +31,10 @@ pub(crate) struct State {
     pub intake: Intake,
     pub standings: Vec<Standing>,
     pub failure: Option<Failure>,
+    /// What rows have met with, to be told once: how many times, and the first.
+    pub setback: Option<(u64, Failure)>,
+    /// What else the user should know, in words.
+    pub reports: Vec<String>,
     /// No more rows.
     pub is_closed: bool,
     /// The worker ends at its next turn.
@@ -54,13 +58,52 @@ pub(crate) struct Standing {
     pub is_open: bool,
     pub obstacle: Option<Code>,
     pub reason: Option<String>,
-    pub base: Option<u64>,
+    /// The sequence number of row 0, which may have none.
+    pub base: Option<i64>,
+    /// Rows that got new numbers, because others had used the name.
+    pub renumbered: u64,
+    /// Rows that the collector had acknowledged and does not have any more.
+    pub lost: u64,
+    /// Rows that will never be sent.
+    pub set_aside: u64,
     pub log_id: Option<LogId>,
     pub epoch: u64,
     pub credit: Credit,
     pub flying: Credit,
     pub resent: u64,
     pub acked: u64,
+}
+
+impl Standing {
+    /// The sequence number of a row, once that is known.
+    pub fn seq_of(&self, row: u64) -> Option<u64> {
+        u64::try_from(self.base? + row.cast_signed()).ok()
+    }
+}
+
+/// The most reports that wait for being read.
+const REPORTS: usize = 100;
+
+impl State {
+    /// Tells the user something that stops nothing.
+    pub fn report(&mut self, text: String) {
+        if self.reports.len() < REPORTS {
+            self.reports.push(text);
+        }
+    }
+
+    /// What is to be told once, if there is anything.
+    pub fn take_setback(&mut self) -> Result<(), Failure> {
+        match self.setback.take() {
+            None => Ok(()),
+            Some((1, failure)) => Err(failure),
+            Some((times, Failure::Setback { code, text })) => Err(Failure::Setback {
+                code,
+                text: format!("{text} (and {} more of this kind)", times - 1),
+            }),
+            Some((_, failure)) => Err(failure),
+        }
+    }
 }
 
 impl Shared {
@@ -74,6 +117,18 @@ impl Shared {
             // The other end is a thread that ends, if this fails.
             let _ = self.alarm.send(Message::new(), Wait::Dont);
         }
+    }
+
+    /// Some rows are not, or not any more, where they should be; the others go on.
+    pub fn set_back(&self, code: Code, text: String) {
+        let mut state = self.state();
+        state.report(text.clone());
+        let failure = Failure::Setback { code, text };
+        let (times, _) = state.setback.get_or_insert((0, failure));
+        *times += 1;
+        drop(state);
+        self.changed.notify_all();
+        self.notices.nudge();
     }
 
     pub fn fail(&self, failure: Failure) {
@@ -98,9 +153,7 @@ impl Shared {
                     collector,
                     first_row: lane.acked,
                     rows: lane.rows - lane.acked,
-                    first_seq: state.standings[collector]
-                        .base
-                        .map(|base| base + lane.acked),
+                    first_seq: state.standings[collector].seq_of(lane.acked),
                     offset: None,
                     lost: Some(why.clone()),
                 })

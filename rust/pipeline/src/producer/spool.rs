@@ -1,17 +1,23 @@
 //! Rows on disk until a collector has them: what a producer left when it ended, and what does not fit into memory.
 //!
-//! The spool of one collector is a log of its own. Its offsets count the rows of all runs; `base` is the sequence number of
-//! offset 0, kept in a file of its own before the first row is sent. Which rows are acknowledged is noted now and then only:
-//! a collector knows better, and is asked.
+//! The spool of one collector is a log of its own. Its offsets count the rows of all runs; how they are numbered is kept in a
+//! file of its own before the first row is sent. Which rows are acknowledged is noted now and then only: a collector knows
+//! better, and is asked. What will never be sent is put aside, into files beside it.
+
+mod aside;
+mod files;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin, private};
+use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
 
+pub(crate) use crate::producer::spool::files::name_of;
+use crate::producer::spool::files::{Kept, NUMBERS};
+use crate::producer::window::Numbers;
 use crate::producer::worker::wall;
 use crate::producer::{Failure, encoded};
 
@@ -34,7 +40,10 @@ pub(crate) struct Spool {
     producer: Arc<str>,
     /// Whether rows are brought to the disk as they come, and not when the system likes.
     is_synced: bool,
-    base: Option<u64>,
+    /// How offsets are numbered, and the epochs that sent rows.
+    numbers: Option<Numbers>,
+    /// The numbers could not be read: any row in here may have been sent under any of them.
+    has_lost_numbers: bool,
     /// What was acknowledged when it was opened: the offset of the window's row 0.
     start: u64,
     /// Offsets below are acknowledged,
@@ -47,7 +56,8 @@ pub(crate) struct Spool {
 pub(crate) struct Left {
     /// Its offsets.
     pub place: (u64, u64),
-    pub bytes: Bytes,
+    /// None if it cannot be read.
+    pub bytes: Option<Bytes>,
 }
 
 impl Spool {
@@ -64,30 +74,72 @@ impl Spool {
             ..LogConfig::default()
         };
         let log = Log::open(&dir, config)?;
-        let base = read_base(&dir)?;
-        let acknowledged = acknowledged_in(&log);
+        let kept = files::read_numbers(&dir)?;
+        let since = match &kept {
+            Kept::Numbers(numbers) => u64::try_from(numbers.since).unwrap_or(0),
+            Kept::Nothing | Kept::Damaged => 0,
+        };
+        // Below that, rows had other numbers, and are seen to.
+        let acknowledged = acknowledged_in(&log).max(since.min(log.next()));
+        let has_lost_numbers = matches!(kept, Kept::Damaged);
+        let numbers = match kept {
+            // Nobody noted since when they hold.
+            Kept::Numbers(numbers) if numbers.epochs.is_none() => Some(Numbers {
+                since: acknowledged.cast_signed(),
+                ..numbers
+            }),
+            Kept::Numbers(numbers) => Some(numbers),
+            Kept::Nothing | Kept::Damaged => None,
+        };
         Ok(Spool {
             log,
             dir,
             producer: producer.into(),
             is_synced,
-            base,
+            numbers,
+            has_lost_numbers,
             start: acknowledged,
             acknowledged,
             noted: acknowledged,
         })
     }
 
-    /// The sequence number of the first row that is not acknowledged, once a collector was spoken to.
-    pub(crate) fn first_seq(&self) -> Option<u64> {
-        self.base.map(|base| base + self.acknowledged)
+    /// How the rows of a window are numbered that begins with the first one that is not acknowledged, once a collector was
+    /// spoken to.
+    pub(crate) fn numbers(&self) -> Option<Numbers> {
+        let start = self.start.cast_signed();
+        self.numbers.clone().map(|numbers| Numbers {
+            base: numbers.base + start,
+            since: numbers.since - start,
+            ..numbers
+        })
+    }
+
+    /// Whether nobody knows which numbers its rows may have been sent under.
+    pub(crate) fn has_lost_numbers(&self) -> bool {
+        self.has_lost_numbers
+    }
+
+    /// What was wrong with it when it was opened, in words.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let recovery = self.log.recovery();
+        let mut notes = recovery.notes.clone();
+        if recovery.dropped_bytes > 0 {
+            notes.push(format!(
+                "the spool {} ends with {} bytes that were not written to the end: they are dropped",
+                self.dir.display(),
+                recovery.dropped_bytes
+            ));
+        }
+        notes
     }
 
     /// The greatest epoch in here.
     pub(crate) fn epoch(&self) -> u64 {
-        self.log
-            .last_seq(&self.producer)
-            .map_or(0, |(epoch, _)| epoch)
+        let sent = self.numbers.iter().flat_map(|numbers| &numbers.epochs);
+        let sent = sent.flatten().copied().max();
+        let kept = self.log.last_seq(&self.producer).map(|(epoch, _)| epoch);
+        sent.max(kept).unwrap_or(0)
     }
 
     /// What former runs left, in order.
@@ -96,14 +148,24 @@ impl Spool {
         let reader = self.log.reader();
         let (mut at, end) = (self.acknowledged, self.log.next());
         while at < end {
-            for stored in reader.fetch(at, end, READ)? {
+            let fetched = match reader.fetch(at, end, READ) {
+                Ok(fetched) => fetched,
+                Err(LogError::Corrupt { end: behind, .. }) if behind > at => {
+                    let place = (at, behind.min(end));
+                    at = place.1;
+                    each(Left { place, bytes: None });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for stored in fetched {
                 let from = at.max(stored.first_offset);
                 let skip = usize::try_from(from - stored.first_offset).unwrap_or(0);
                 let batch = stored.batch.slice(skip, stored.rows() - skip);
                 at = stored.end;
                 each(Left {
                     place: (from, at),
-                    bytes: encoded(&batch),
+                    bytes: Some(encoded(&batch)),
                 });
             }
         }
@@ -147,27 +209,39 @@ impl Spool {
         Ok(encoded(&stored.batch.slice(skip, stored.rows() - skip)))
     }
 
-    /// A collector said which sequence number the first row of this run's window has.
-    pub(crate) fn set_base(&mut self, base: u64) -> Result<(), LogError> {
-        let base = base.saturating_sub(self.start);
-        write_base(&self.dir, base).map_err(|source| {
-            let path = self.dir.join(BASE);
-            match source.kind() {
-                io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge => LogError::Full {
-                    path,
-                    reason: source.to_string(),
-                },
-                _ => LogError::Io {
-                    what: "writing",
-                    path,
-                    source,
-                },
-            }
-        })?;
-        self.base = Some(base);
+    /// Keeps how the rows of this run's window are numbered.
+    pub(crate) fn set_numbers(&mut self, numbers: &Numbers) -> Result<(), LogError> {
+        let start = self.start.cast_signed();
+        let numbers = Numbers {
+            base: numbers.base - start,
+            since: numbers.since + start,
+            ..numbers.clone()
+        };
+        files::write_numbers(&self.dir, &numbers)
+            .map_err(|source| of_io(self.dir.join(NUMBERS), source))?;
+        self.numbers = Some(numbers);
         Ok(())
+    }
+
+    /// Puts rows that will not be sent into a file of their own, which this returns.
+    pub(crate) fn set_aside(
+        &mut self,
+        place: Option<(u64, u64)>,
+        bytes: Option<Bytes>,
+    ) -> Result<PathBuf, LogError> {
+        let bytes = match (bytes, place) {
+            (Some(bytes), _) => Ok(bytes),
+            (None, Some(place)) => self.read(place),
+            (None, None) => Err(LogError::from(zeroxide_log::BatchError::Malformed(
+                "nothing",
+            ))),
+        };
+        let at = place.map_or(self.log.next(), |(first, _)| first);
+        match bytes {
+            Ok(bytes) => aside::put_rows(&self.dir, at, bytes),
+            Err(LogError::Corrupt { segment, .. }) => aside::put_damaged(&self.dir, at, &segment),
+            Err(error) => Err(error),
+        }
     }
 
     /// Everything below this offset is acknowledged.
@@ -204,6 +278,23 @@ impl Spool {
         // What cannot be noted is found out from the collector.
         let _ = self.note();
         let _ = self.log.close();
+    }
+}
+
+/// The variant for what the system said about a small file of a spool.
+fn of_io(path: PathBuf, source: io::Error) -> LogError {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            LogError::Full {
+                path,
+                reason: source.to_string(),
+            }
+        }
+        _ => LogError::Io {
+            what: "writing",
+            path,
+            source,
+        },
     }
 }
 
@@ -264,71 +355,4 @@ fn is_log(dir: &Path) -> bool {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "zlog"))
         })
     })
-}
-
-const BASE: &str = "base";
-
-fn read_base(dir: &Path) -> Result<Option<u64>, LogError> {
-    let path = dir.join(BASE);
-    match fs::read_to_string(&path) {
-        Ok(text) => match text.trim().parse() {
-            Ok(base) => Ok(Some(base)),
-            Err(_) => Err(LogError::Foreign {
-                path,
-                what: "it should hold a number".into(),
-            }),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(LogError::Io {
-            what: "reading",
-            path,
-            source,
-        }),
-    }
-}
-
-fn write_base(dir: &Path, base: u64) -> io::Result<()> {
-    write_whole(&dir.join(BASE), &format!("{base}\n"))
-}
-
-/// Writes a small file so that there is either all of it or what was there before.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    let mut file = private::new_file().truncate(true).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    match path.parent() {
-        Some(parent) => fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-const NAME: &str = "producer";
-
-/// The name that a spool's rows have: that of its first producer. Fails if it is another.
-pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Result<String> {
-    private::make_folder(dir)?;
-    let path = dir.join(NAME);
-    match fs::read_to_string(&path) {
-        Ok(kept) => {
-            let kept = kept.trim_end_matches('\n');
-            match wanted {
-                Some(wanted) if wanted != kept => Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!(
-                        "the spool {} belongs to producer {kept:?}, not {wanted:?}: use another folder, or that name",
-                        dir.display()
-                    ),
-                )),
-                _ => Ok(kept.to_owned()),
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let name = wanted.unwrap_or(fresh);
-            write_whole(&path, &format!("{name}\n"))?;
-            Ok(name.to_owned())
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -57,6 +57,12 @@ pub struct CollectorStats {
     pub next_seq: Option<u64>,
     /// The sequence number of the first row that is not acknowledged.
     pub acknowledged_seq: Option<u64>,
+    /// Rows that got new sequence numbers, because another producer had used the name.
+    pub renumbered: u64,
+    /// Rows that the collector had acknowledged and lost.
+    pub lost: u64,
+    /// Rows that will never be sent: too large, damaged, or doubtful.
+    pub set_aside: u64,
     /// Rows and bytes that may be on their way, and are.
     pub credit: Credit,
     /// What is on its way.
@@ -79,8 +85,11 @@ impl Producer {
                 obstacle: standing.obstacle,
                 log_id: standing.log_id,
                 epoch: standing.epoch,
-                next_seq: standing.base.map(|base| base + lane.rows),
-                acknowledged_seq: standing.base.map(|base| base + lane.acked),
+                next_seq: standing.seq_of(lane.rows),
+                acknowledged_seq: standing.seq_of(lane.acked),
+                renumbered: standing.renumbered,
+                lost: standing.lost,
+                set_aside: standing.set_aside,
                 credit: standing.credit,
                 flying: standing.flying,
             });

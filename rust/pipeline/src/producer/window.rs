@@ -13,7 +13,12 @@
 //! # Numbers
 //!
 //! Rows are counted from 0 as they come in; `base` is the sequence number of row 0, and known as soon as a collector has
-//! said what it has of this producer. A run that goes on with what a former one left knows it from the beginning.
+//! said what it has of this producer. A run that goes on with what a former one left knows it from the beginning, and which
+//! epochs sent rows with these [`Numbers`].
+//!
+//! What others have sent under this name meanwhile has numbers that were meant for rows here: those of them that never
+//! got there get new ones, behind the last that the collector has. Which ones did is known from the last row that one of our
+//! own epochs wrote. So it is, too, whether the collector lost rows that it had acknowledged.
 //!
 //! The window has three marks, `acked <= sent <= next`: below `acked` the collector has everything on disk, `sent` is
 //! where to go on sending, rows from `next` on have not come in. After every WELCOME `sent` goes back to what the collector has,
@@ -25,11 +30,16 @@
 //! [`poll_event`](Window::poll_event), which must be obeyed before anything is sent; then all of
 //! [`poll_transmit`](Window::poll_transmit); then sleep until [`poll_timeout`](Window::poll_timeout).
 
+mod numbers;
+mod unsent;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use zeroxide_log::EPOCH_END;
 
+pub use crate::producer::window::numbers::Numbers;
+pub use crate::producer::window::unsent::Unsent;
 use crate::wire::{Code, Credit, EPOCH_STEP, LogId};
 
 /// When a collector that owes an answer is called silent.
@@ -53,6 +63,8 @@ struct Entry<T> {
     size: u64,
     /// The collector may have had a part of it before: what it says about its first new row is not about our first.
     is_cut: bool,
+    /// It cannot be read any more.
+    is_damaged: bool,
     payload: T,
 }
 
@@ -112,9 +124,34 @@ pub enum Transmit<T> {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// The collector said what it has: the sequence number of row 0. To be kept, where rows outlive the process, before
+    /// The collector said what it has, so this is how rows are numbered. To be kept, where rows outlive the process, before
     /// anything is sent.
-    Based(u64),
+    Numbered(Numbers),
+    /// Another producer has sent rows under this name. So many rows here never got there, and have new numbers.
+    Foreign {
+        /// How many rows.
+        rows: u64,
+        /// The epoch of the other one.
+        epoch: u64,
+    },
+    /// The collector does not have so many rows any more that it acknowledged: those before row `before`.
+    Lost {
+        /// How many rows.
+        rows: u64,
+        /// The row behind the last of them.
+        before: u64,
+    },
+    /// Rows that will not be sent. They are no part of the window any more.
+    Given {
+        /// The first row.
+        first: u64,
+        /// How many.
+        rows: u64,
+        /// Why not.
+        why: Unsent,
+        /// The batch.
+        payload: T,
+    },
     /// A batch is on the collector's disk.
     Delivered {
         /// Its first row, counted from 0.
@@ -135,12 +172,14 @@ pub enum Event<T> {
 }
 
 /// What a WELCOME says, as far as it matters here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Welcome {
     /// Which log the collector writes.
     pub log_id: LogId,
-    /// The sequence number of the last row that it has.
-    pub last_seq: Option<u64>,
+    /// Who wrote the rows that it has, in the order in which they did: epoch and last sequence number of each.
+    pub writers: Vec<(u64, u64)>,
+    /// Whether that is all of them.
+    pub is_whole: bool,
     /// What may be unacknowledged.
     pub credit: Credit,
     /// The most bytes of a batch.
@@ -152,7 +191,10 @@ pub struct Window<T> {
     epoch: u64,
     state: State,
     entries: VecDeque<Entry<T>>,
-    base: Option<u64>,
+    /// None before a collector has said anything.
+    numbers: Option<Numbers>,
+    /// There were numbers, and they are lost.
+    is_doubted: bool,
     acked: u64,
     /// Entries below this index have been sent.
     cursor: usize,
@@ -160,6 +202,8 @@ pub struct Window<T> {
     flying: Credit,
     /// Up to which row anything was ever sent.
     reached: u64,
+    /// Up to which row the collector had everything when it said so last.
+    had: u64,
     next: u64,
     /// Rows below are from former runs.
     fresh: u64,
@@ -186,17 +230,19 @@ pub struct Window<T> {
 }
 
 impl<T: Clone> Window<T> {
-    /// A window for a run with this epoch. `base` is the sequence number of the first row, if a former run left that.
-    pub fn new(epoch: u64, base: Option<u64>, now: Instant) -> Window<T> {
+    /// A window for a run with this epoch, with the numbers of its rows, if a former run left them.
+    pub fn new(epoch: u64, numbers: Option<Numbers>, now: Instant) -> Window<T> {
         Window {
             epoch,
             state: State::Away,
             entries: VecDeque::new(),
-            base,
+            numbers,
+            is_doubted: false,
             acked: 0,
             cursor: 0,
             flying: Credit::default(),
             reached: 0,
+            had: 0,
             next: 0,
             fresh: 0,
             waiting_rows: 0,
@@ -229,6 +275,7 @@ impl<T: Clone> Window<T> {
             rows,
             size,
             is_cut: false,
+            is_damaged: false,
             payload,
         });
         first
@@ -258,65 +305,33 @@ impl<T: Clone> Window<T> {
         if !matches!(self.state, State::Greeting { asked: Some(asked), .. } if asked == id) {
             return;
         }
-        // It has everything below this.
-        let has = match welcome.last_seq {
-            Some(last) if last >= SEQ_MAX => {
-                return self.end(
-                    Code::Invalid,
-                    format!("no sequence number is as high as {last}"),
-                    now,
-                );
-            }
-            Some(last) => last + 1,
-            None => self.first_unacked_seq(),
-        };
-        let base = match self.base {
-            // It has more than former runs left here: their last rows reached it, and not the disk here. New rows go on
-            // behind them.
-            Some(base) if self.log_id.is_none() && has > base + self.fresh => {
-                self.deliver(self.fresh, None);
-                self.rebase(has - self.fresh)
-            }
-            Some(base) => base,
-            None => self.rebase(has),
-        };
-        if has < base + self.acked {
-            return self.end(
-                Code::Gap,
-                format!(
-                    "the collector has lost rows that it acknowledged: it has sequence numbers below {has}, and had those \
-                     below {}; use another name to go on",
-                    base + self.acked
-                ),
-                now,
-            );
+        if let Some((_, last)) = welcome.writers.iter().find(|(_, last)| *last >= SEQ_MAX) {
+            let text = format!("no sequence number is as high as {last}");
+            return self.end(Code::Invalid, text, now);
         }
-        if has > base + self.next {
-            return self.end(
-                Code::Gap,
-                format!(
-                    "the collector has sequence numbers below {has} of this name, and here they end at {}: another producer \
-                     uses the name; use another one to go on",
-                    base + self.next
-                ),
-                now,
-            );
-        }
+        let Some(row) = self.compare(&welcome) else {
+            let text = "the collector has rows of this run that were never sent: another producer uses the name; use \
+                        another one to go on";
+            return self.end(Code::Gap, text.to_owned(), now);
+        };
         self.heard = now;
         self.state = State::Open;
         self.log_id = Some(welcome.log_id);
         self.max_batch = welcome.max_batch;
         self.obstacle = None;
-        self.go_back_to(has - base);
+        self.had = row;
+        self.deliver_unsendable(row);
+        self.go_back_to(row);
         self.take_credit(welcome.credit, now);
     }
 
     /// Everything up to `seq` is on disk; `offset` is that of the first row that was new in the batch that ends there.
     pub fn on_ack(&mut self, seq: u64, offset: Option<u64>, credit: Credit, now: Instant) {
-        let Some(base) = self.base else { return };
-        let upto = seq.saturating_add(1).saturating_sub(base);
         // A number that was never sent does not come from an honest collector.
-        if self.is_over() || upto > self.reached {
+        let Some(upto) = self.row_behind(seq).filter(|upto| *upto <= self.reached) else {
+            return;
+        };
+        if self.is_over() {
             return;
         }
         self.heard = now;
@@ -338,11 +353,10 @@ impl<T: Clone> Window<T> {
         }
         self.heard = now;
         self.obstacle = obstacle;
-        let base = self.base.unwrap_or_default();
-        let has = last_seq.map_or(0, |last| last.saturating_add(1).saturating_sub(base));
-        if has > self.reached {
+        let has = last_seq.map_or(Some(0), |last| self.row_behind(last));
+        let Some(has) = has.filter(|has| *has <= self.reached) else {
             return self.greet_later(now);
-        }
+        };
         self.go_back_to(has.max(self.acked));
         self.take_credit(credit, now);
     }
@@ -470,9 +484,13 @@ impl<T: Clone> Window<T> {
         self.acked
     }
 
-    /// The sequence number of row 0, once it is known.
-    pub fn base(&self) -> Option<u64> {
-        self.base
+    /// The sequence number of row 0, once it is known. It may be below 0: then row 0 has none any more.
+    pub fn base(&self) -> Option<i64> {
+        Some(self.numbers.as_ref()?.base)
+    }
+
+    fn seq_of(&self, row: u64) -> Option<u64> {
+        u64::try_from(self.base()? + row.cast_signed()).ok()
     }
 
     /// The log that the collector writes, once it has said so.
@@ -531,39 +549,41 @@ impl<T: Clone> Window<T> {
     }
 
     fn first_unacked_seq(&self) -> u64 {
-        self.base.unwrap_or_default() + self.acked
+        self.seq_of(self.acked).unwrap_or_default()
     }
 
-    fn rebase(&mut self, base: u64) -> u64 {
-        self.base = Some(base);
-        self.events.push_back(Event::Based(base));
-        base
+    /// The row behind the one with this sequence number; 0 if that is before the window.
+    fn row_behind(&self, seq: u64) -> Option<u64> {
+        let base = self.numbers.as_ref()?.base;
+        let end = i64::try_from(seq).ok()?.checked_add(1)?;
+        Some(u64::try_from(end.checked_sub(base)?).unwrap_or(0))
+    }
+
+    /// Takes the first batch out, if it ends at row `upto` or before.
+    fn take_front(&mut self, upto: u64) -> Option<Entry<T>> {
+        self.entries.front().filter(|entry| entry.end() <= upto)?;
+        let entry = self.entries.pop_front()?;
+        if self.cursor > 0 {
+            self.cursor -= 1;
+            self.flying.rows -= entry.rows;
+            self.flying.bytes -= entry.size;
+        }
+        self.acked = entry.end();
+        self.waiting_rows -= entry.rows;
+        self.waiting_size -= entry.size;
+        self.vain = 0;
+        Some(entry)
     }
 
     /// The batches below row `upto` are on disk; `offset` belongs to the one that ends there.
     fn deliver(&mut self, upto: u64, offset: Option<u64>) {
-        let base = self.base.unwrap_or_default();
-        while self
-            .entries
-            .front()
-            .is_some_and(|entry| entry.end() <= upto)
-            && let Some(entry) = self.entries.pop_front()
-        {
-            if self.cursor > 0 {
-                self.cursor -= 1;
-                self.flying.rows -= entry.rows;
-                self.flying.bytes -= entry.size;
-            }
-            self.acked = entry.end();
-            self.waiting_rows -= entry.rows;
-            self.waiting_size -= entry.size;
-            self.vain = 0;
+        while let Some(entry) = self.take_front(upto) {
             let is_known = entry.end() == upto && !entry.is_cut;
             self.events.push_back(Event::Delivered {
                 first: entry.first,
                 rows: entry.rows,
                 size: entry.size,
-                first_seq: base + entry.first,
+                first_seq: self.seq_of(entry.first).unwrap_or_default(),
                 offset: offset.filter(|_| is_known),
                 payload: entry.payload,
             });
@@ -578,20 +598,15 @@ impl<T: Clone> Window<T> {
         if self.credit.is_nothing() || !(fits || self.cursor == 0) {
             return None;
         }
-        if entry.size > self.max_batch {
-            // Without it the ones behind it would be out of order. Those before it are still to be acknowledged.
-            if self.cursor > 0 {
-                return None;
-            }
-            let (size, rows, limit) = (entry.size, entry.rows, self.max_batch);
-            let text = format!("a batch of {rows} rows has {size} bytes, and it takes {limit}");
-            self.end(Code::TooBig, text, now);
+        // Those before it are still to be acknowledged; then it is seen to.
+        if self.unsendable(entry).is_some() {
             return None;
         }
         self.cursor += 1;
         self.flying.rows += entry.rows;
         self.flying.bytes += entry.size;
-        if entry.first < self.reached {
+        let first = entry.first;
+        if first < self.reached {
             self.resent_rows += entry.rows;
         }
         self.reached = self.reached.max(entry.end());
@@ -600,7 +615,7 @@ impl<T: Clone> Window<T> {
         Some(Transmit::Append {
             id: self.request,
             epoch: self.epoch,
-            first_seq: self.base.unwrap_or_default() + entry.first,
+            first_seq: self.seq_of(first).unwrap_or_default(),
             payload: entry.payload.clone(),
         })
     }

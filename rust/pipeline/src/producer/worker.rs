@@ -15,9 +15,11 @@ use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
 use crate::producer::shared::{Shared, Standing};
 use crate::producer::spool::Spool;
-use crate::producer::window::{Event, Transmit, Welcome, Window};
+use crate::producer::window::{Event, Numbers, Transmit, Welcome, Window};
 use crate::producer::{Failure, encoded};
 use crate::wire::{Code, Reply, Request};
+
+mod setbacks;
 
 /// How often to look whether there is room in a spool again.
 const RETRY: Duration = Duration::from_millis(100);
@@ -33,6 +35,17 @@ pub(crate) struct Parcel {
     pub spooled: Option<(u64, u64)>,
 }
 
+impl Parcel {
+    /// A batch that cannot be read from the spool.
+    pub(crate) fn damaged(place: (u64, u64)) -> Parcel {
+        Parcel {
+            bytes: None,
+            cost: 0,
+            spooled: Some(place),
+        }
+    }
+}
+
 /// What is said with one collector.
 pub(crate) struct Conversation {
     link: Link,
@@ -43,7 +56,7 @@ pub(crate) struct Conversation {
     /// The spool could not keep what must be kept before anything is sent.
     is_mute: bool,
     /// That, while there is no room for it.
-    unbased: Option<u64>,
+    unkept: Option<Numbers>,
     /// What came in, in order, and is not in the spool for lack of room.
     held: VecDeque<Sealed>,
     full: Option<Full>,
@@ -52,8 +65,11 @@ pub(crate) struct Conversation {
     denied: Option<Denial>,
     /// Since when the collector takes nothing although it is there.
     blocked: Option<Instant>,
-    /// What was acknowledged in this turn: rows and what they took of the bounds.
+    /// What was acknowledged in this turn, or will never be: rows and what they took of the bounds.
     released: (u64, u64),
+    renumbered: u64,
+    lost: u64,
+    set_aside: u64,
 }
 
 /// A spool without room.
@@ -80,13 +96,16 @@ impl Conversation {
             spool,
             spool_failed: false,
             is_mute: false,
-            unbased: None,
+            unkept: None,
             held: VecDeque::new(),
             full: None,
             trouble: None,
             denied: None,
             blocked: None,
             released: (0, 0),
+            renumbered: 0,
+            lost: 0,
+            set_aside: 0,
         }
     }
 }
@@ -111,9 +130,14 @@ impl Worker {
             let now = Instant::now();
             let linger = self.take_in(now);
             for at in 0..self.conversations.len() {
-                if let Err(failure) = self.converse(at, now) {
-                    self.shared.fail(failure);
-                }
+                // What cannot be sent is seen to one batch after the other.
+                while match self.converse(at, now) {
+                    Ok(is_unfinished) => is_unfinished,
+                    Err(failure) => {
+                        self.shared.fail(failure);
+                        false
+                    }
+                } {}
             }
             if self.publish(now) {
                 return;
@@ -164,14 +188,31 @@ impl Worker {
         linger
     }
 
-    /// Hears what one collector says, and answers.
-    fn converse(&mut self, at: usize, now: Instant) -> Result<(), Failure> {
+    /// Hears what one collector says, and answers. Whether there is more to do at once.
+    fn converse(&mut self, at: usize, now: Instant) -> Result<bool, Failure> {
         let conversation = &mut self.conversations[at];
         conversation.listen(&self.shared, now)?;
         conversation.window.handle_timeout(now);
         while let Some(event) = conversation.window.poll_event() {
             match event {
-                Event::Based(base) => conversation.unbased = Some(base),
+                Event::Numbered(numbers) => conversation.unkept = Some(numbers),
+                Event::Foreign { rows, epoch } => {
+                    conversation.on_foreign(&self.shared, rows, epoch);
+                }
+                Event::Lost { rows, before } => {
+                    let notice = conversation.on_lost(&self.shared, at, rows, before);
+                    self.notices.extend(notice);
+                }
+                Event::Given {
+                    first,
+                    rows,
+                    why,
+                    payload,
+                } => {
+                    let range = first..first + rows;
+                    let notice = conversation.set_aside(&self.shared, at, range, why, payload)?;
+                    self.notices.push(notice);
+                }
                 Event::Stale => conversation.reopen(&self.shared)?,
                 Event::Delivered {
                     first,
@@ -199,12 +240,15 @@ impl Worker {
                 }
             }
         }
-        conversation.keep_base(now)?;
-        if conversation.is_mute || conversation.unbased.is_some() {
-            return Ok(());
+        conversation.keep_numbers(now)?;
+        if conversation.is_mute || conversation.unkept.is_some() {
+            return Ok(false);
         }
         while let Some(transmit) = conversation.window.poll_transmit(now) {
             conversation.send(&self.shared, transmit)?;
+        }
+        if conversation.see_to_unsendable(&self.shared) {
+            return Ok(true);
         }
         match conversation.window.ending() {
             Some(ending) => Err(Failure::of_ending(
@@ -212,7 +256,7 @@ impl Worker {
                 &self.shared.name,
                 ending,
             )),
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -341,7 +385,7 @@ impl Conversation {
             spooled,
         };
         self.window.push(parcel, sealed.rows, size);
-        if self.unbased.is_none() {
+        if self.unkept.is_none() {
             self.full = None;
         }
         result
@@ -359,18 +403,18 @@ impl Conversation {
         }
     }
 
-    /// Brings the sequence number of the first row into the spool, if a collector has just said it.
-    fn keep_base(&mut self, now: Instant) -> Result<(), Failure> {
-        let Some(base) = self.unbased.filter(|_| !self.is_mute) else {
+    /// Brings into the spool how rows are numbered, if a collector has just said so.
+    fn keep_numbers(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(numbers) = self.unkept.as_ref().filter(|_| !self.is_mute) else {
             return Ok(());
         };
         let Some(spool) = &mut self.spool else {
-            self.unbased = None;
+            self.unkept = None;
             return Ok(());
         };
-        match spool.set_base(base) {
+        match spool.set_numbers(numbers) {
             Ok(()) => {
-                self.unbased = None;
+                self.unkept = None;
                 if self.held.is_empty() {
                     self.full = None;
                 }
@@ -419,16 +463,17 @@ impl Conversation {
         match reply {
             Reply::Welcome {
                 log_id,
-                last,
+                writers,
+                is_whole,
                 credit,
                 max_batch_bytes,
                 ..
             } => {
                 shared.state().intake.limit(max_batch_bytes);
-                let last_seq = last.map(|(_, seq)| seq);
                 let welcome = Welcome {
                     log_id,
-                    last_seq,
+                    writers,
+                    is_whole,
                     credit,
                     max_batch: max_batch_bytes,
                 };
@@ -481,9 +526,14 @@ impl Conversation {
             } => {
                 let batch = match (payload.bytes, payload.spooled, &mut self.spool) {
                     (Some(bytes), ..) => bytes,
-                    (None, Some(place), Some(spool)) => {
-                        spool.read(place).map_err(Failure::spool)?
-                    }
+                    (None, Some(place), Some(spool)) => match spool.read(place) {
+                        Ok(batch) => batch,
+                        Err(LogError::Corrupt { .. }) => {
+                            self.window.on_damaged();
+                            return Ok(());
+                        }
+                        Err(error) => return Err(Failure::spool(error)),
+                    },
                     _ => return Ok(()),
                 };
                 let append = Request::Append {
@@ -532,6 +582,8 @@ impl Conversation {
             standing.reason = reason.cloned();
         }
         standing.base = window.base();
+        (standing.renumbered, standing.lost) = (self.renumbered, self.lost);
+        standing.set_aside = self.set_aside;
         standing.log_id = window.log_id();
         standing.epoch = window.epoch();
         standing.credit = window.credit();

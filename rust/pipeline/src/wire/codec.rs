@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use zeroxide::{Frame, Message};
+use zeroxide_log::{Generation, Generations};
 
 use super::kinds::{reply, request};
 use super::{
@@ -47,21 +48,31 @@ impl Request {
                 end,
                 max_bytes,
                 topics,
+                generation,
             } => {
                 let mut header = Header::new(request::FETCH, id)
                     .u64(start)
                     .u64(end)
                     .u64(max_bytes)
+                    .u64(generation)
                     .u32(topics.len() as u32);
                 for topic in &topics {
                     header = header.text(topic, usize::from(u16::MAX));
                 }
                 header.alone()
             }
-            Request::Commit { group, offset } => Header::new(request::COMMIT, id)
+            Request::Commit {
+                group,
+                offset,
+                generation,
+            } => Header::new(request::COMMIT, id)
                 .name(&group)
                 .u64(offset)
+                .u64(generation)
                 .alone(),
+            Request::DropGroup { group } => {
+                Header::new(request::DROP_GROUP, id).name(&group).alone()
+            }
             Request::Stage {
                 query,
                 batch,
@@ -133,11 +144,16 @@ impl Request {
                     start: fields.u64()?,
                     end: fields.u64()?,
                     max_bytes: fields.u64()?,
+                    generation: fields.u64()?,
                     topics: fields.topics()?,
                 },
                 request::COMMIT => Request::Commit {
                     group: fields.name()?,
                     offset: fields.u64()?,
+                    generation: fields.u64()?,
+                },
+                request::DROP_GROUP => Request::DropGroup {
+                    group: fields.name()?,
                 },
                 request::STAGE => Request::Stage {
                     query: fields.name()?,
@@ -176,22 +192,19 @@ impl Reply {
         match self {
             Reply::Welcome {
                 log_id,
-                last,
+                writers,
+                is_whole,
                 credit,
                 max_batch_bytes,
                 advertise,
-            } => {
-                let (epoch, seq) = last.unwrap_or_default();
-                Header::new(reply::WELCOME, id)
-                    .log_id(&log_id)
-                    .flag(last.is_some())
-                    .u64(epoch)
-                    .u64(seq)
-                    .credit(credit)
-                    .u64(max_batch_bytes)
-                    .text(&advertise, TEXT_MAX)
-                    .alone()
-            }
+            } => Header::new(reply::WELCOME, id)
+                .log_id(&log_id)
+                .pairs(writers)
+                .flag(is_whole)
+                .credit(credit)
+                .u64(max_batch_bytes)
+                .text(&advertise, TEXT_MAX)
+                .alone(),
             Reply::Ack {
                 seq,
                 offset,
@@ -228,6 +241,7 @@ impl Reply {
                 times,
                 bytes,
                 advertise,
+                generations,
             } => {
                 let (first, last) = times.unwrap_or_default();
                 Header::new(reply::INFO, id)
@@ -239,6 +253,7 @@ impl Reply {
                     .i64(last)
                     .u64(bytes)
                     .text(&advertise, TEXT_MAX)
+                    .pairs(generations.iter().map(|one| (one.first, one.id)))
                     .alone()
             }
             Reply::Offset { offset } => Header::new(reply::OFFSET, id).u64(offset).alone(),
@@ -247,25 +262,30 @@ impl Reply {
                 earliest,
                 durable,
                 next,
+                generation,
                 frames,
             } => Header::new(reply::FETCHED, id)
                 .log_id(&log_id)
                 .u64(earliest)
                 .u64(durable)
                 .u64(next)
+                .u64(generation)
                 .with(frames),
             Reply::OutOfRange {
                 log_id,
                 asked,
                 earliest,
                 durable,
+                others,
             } => Header::new(reply::OUT_OF_RANGE, id)
                 .log_id(&log_id)
                 .u64(asked)
                 .u64(earliest)
                 .u64(durable)
+                .optional(others)
                 .alone(),
             Reply::Committed => Header::new(reply::COMMITTED, id).alone(),
+            Reply::Dropped { existed } => Header::new(reply::DROPPED, id).flag(existed).alone(),
             Reply::Staged => Header::new(reply::STAGED, id).alone(),
             Reply::Published {
                 first,
@@ -294,11 +314,8 @@ impl Reply {
             let reply = match kind {
                 reply::WELCOME => Reply::Welcome {
                     log_id: fields.log_id()?,
-                    last: {
-                        let there = fields.flag()?;
-                        let last = (fields.u64()?, fields.u64()?);
-                        there.then_some(last)
-                    },
+                    writers: fields.pairs()?,
+                    is_whole: fields.flag()?,
                     credit: fields.credit()?,
                     max_batch_bytes: fields.u64()?,
                     advertise: fields.text(TEXT_MAX)?,
@@ -332,6 +349,10 @@ impl Reply {
                     },
                     bytes: fields.u64()?,
                     advertise: fields.text(TEXT_MAX)?,
+                    generations: {
+                        let all = fields.pairs()?.into_iter();
+                        Generations::new(all.map(|(first, id)| Generation { first, id }))
+                    },
                 },
                 reply::OFFSET => Reply::Offset {
                     offset: fields.u64()?,
@@ -341,6 +362,7 @@ impl Reply {
                     earliest: fields.u64()?,
                     durable: fields.u64()?,
                     next: fields.u64()?,
+                    generation: fields.u64()?,
                     frames: payload.up_to(FRAMES_MAX)?,
                 },
                 reply::OUT_OF_RANGE => Reply::OutOfRange {
@@ -348,8 +370,12 @@ impl Reply {
                     asked: fields.u64()?,
                     earliest: fields.u64()?,
                     durable: fields.u64()?,
+                    others: fields.optional()?,
                 },
                 reply::COMMITTED => Reply::Committed,
+                reply::DROPPED => Reply::Dropped {
+                    existed: fields.flag()?,
+                },
                 reply::STAGED => Reply::Staged,
                 reply::PUBLISHED => Reply::Published {
                     first: fields.u64()?,
@@ -532,6 +558,10 @@ impl<'a> Fields<'a> {
         Ok(topics)
     }
 
+    fn pairs(&mut self) -> Result<Vec<(u64, u64)>, What> {
+        self.list(16, |fields| Ok((fields.u64()?, fields.u64()?)))
+    }
+
     /// A list of entries, each of which has at least `smallest` bytes: their number is checked before room is made.
     fn list<T>(
         &mut self,
@@ -598,6 +628,17 @@ impl Header {
 
     fn attempt(self, attempt: Attempt) -> Header {
         self.u32(attempt.partition).u64(attempt.attempt)
+    }
+
+    fn pairs(
+        self,
+        pairs: impl IntoIterator<Item = (u64, u64), IntoIter: ExactSizeIterator>,
+    ) -> Header {
+        let pairs = pairs.into_iter();
+        let header = self.u32(pairs.len() as u32);
+        pairs.fold(header, |header, (first, second)| {
+            header.u64(first).u64(second)
+        })
     }
 
     /// A text, cut behind its last whole character below `most`.

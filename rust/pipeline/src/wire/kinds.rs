@@ -36,11 +36,13 @@ pub enum Code {
     Invalid = 14,
     /// The client's key does not have the role, or the name, that this takes.
     Denied = 15,
+    /// The rows before the offset are others than those that were read: an older copy of the log was put in its place.
+    OtherRows = 16,
 }
 
 impl Code {
     /// Every code.
-    pub const ALL: [Code; 16] = [
+    pub const ALL: [Code; 17] = [
         Code::Fine,
         Code::Malformed,
         Code::Version,
@@ -57,6 +59,7 @@ impl Code {
         Code::Closing,
         Code::Invalid,
         Code::Denied,
+        Code::OtherRows,
     ];
 
     pub(super) fn parse(number: u8) -> Option<Code> {
@@ -82,6 +85,7 @@ impl Code {
             Code::Closing => "closing",
             Code::Invalid => "invalid",
             Code::Denied => "denied",
+            Code::OtherRows => "other-rows",
         }
     }
 }
@@ -107,6 +111,7 @@ numbers!(request {
     ABORT = 9,
     STATS = 10,
     WEIGH = 11,
+    DROP_GROUP = 12,
     LIMITS = 13,
 });
 
@@ -123,6 +128,7 @@ numbers!(reply {
     ABORTED = 137,
     STATS = 138,
     OUT_OF_RANGE = 139,
+    DROPPED = 140,
     LIMITS = 141,
     PUBLISHING = 142,
     REFUSED = 160,

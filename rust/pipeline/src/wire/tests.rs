@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use zeroxide::{Frame, Message};
+use zeroxide_log::Generation;
 
 use super::*;
 
@@ -35,7 +36,7 @@ fn code() -> impl Strategy<Value = Code> {
 fn request() -> impl Strategy<Value = Request> {
     let hello = (name(), any::<u64>(), any::<u64>());
     let append = (name(), any::<u64>(), any::<u64>(), payload());
-    let fetch = (any::<(u64, u64, u64)>(), vec(text(), 0..5));
+    let fetch = (any::<(u64, u64, u64, u64)>(), vec(text(), 0..5));
     let stage = (name(), any::<u64>(), attempt(), any::<u32>(), payload());
     let won = (attempt(), any::<u32>()).prop_map(|(attempt, parts)| Won { attempt, parts });
     prop_oneof![
@@ -53,13 +54,21 @@ fn request() -> impl Strategy<Value = Request> {
         Just(Request::Info),
         any::<i64>().prop_map(|timestamp| Request::OffsetAt { timestamp }),
         (any::<u64>(), any::<u64>()).prop_map(|(start, bytes)| Request::Weigh { start, bytes }),
-        fetch.prop_map(|((start, end, max_bytes), topics)| Request::Fetch {
-            start,
-            end,
-            max_bytes,
-            topics
+        fetch.prop_map(
+            |((start, end, max_bytes, generation), topics)| Request::Fetch {
+                start,
+                end,
+                max_bytes,
+                topics,
+                generation,
+            }
+        ),
+        (name(), any::<(u64, u64)>()).prop_map(|(group, (offset, generation))| Request::Commit {
+            group,
+            offset,
+            generation,
         }),
-        (name(), any::<u64>()).prop_map(|(group, offset)| Request::Commit { group, offset }),
+        name().prop_map(|group| Request::DropGroup { group }),
         stage.prop_map(|(query, batch, attempt, part, rows)| Request::Stage {
             query,
             batch,
@@ -85,7 +94,12 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let welcome = (any::<(LogId, Option<(u64, u64)>, u64)>(), credit(), text());
+    let welcome = (
+        any::<(LogId, bool, u64)>(),
+        vec(any::<(u64, u64)>(), 0..5),
+        credit(),
+        text(),
+    );
     let status = (
         name(),
         any::<u64>(),
@@ -94,18 +108,25 @@ fn reply() -> impl Strategy<Value = Reply> {
         credit(),
         text(),
     );
-    let info = (any::<(LogId, u64, u64, Option<(i64, i64)>, u64)>(), text());
-    let fetched = (any::<(LogId, u64, u64, u64)>(), vec(payload(), 0..5));
+    let info = (
+        any::<(LogId, u64, u64, Option<(i64, i64)>, u64)>(),
+        text(),
+        vec(any::<(u64, u64)>(), 0..5),
+    );
+    let fetched = (any::<(LogId, u64, u64, u64, u64)>(), vec(payload(), 0..5));
     prop_oneof![
-        welcome.prop_map(|((log_id, last, max_batch_bytes), credit, advertise)| {
-            Reply::Welcome {
-                log_id,
-                last,
-                credit,
-                max_batch_bytes,
-                advertise,
+        welcome.prop_map(
+            |((log_id, is_whole, max_batch_bytes), writers, credit, advertise)| {
+                Reply::Welcome {
+                    log_id,
+                    writers,
+                    is_whole,
+                    credit,
+                    max_batch_bytes,
+                    advertise,
+                }
             }
-        }),
+        ),
         (any::<u64>(), option::of(any::<u64>()), credit()).prop_map(|(seq, offset, credit)| {
             Reply::Ack {
                 seq,
@@ -128,35 +149,43 @@ fn reply() -> impl Strategy<Value = Reply> {
                 text,
             }
         }),
-        info.prop_map(|((log_id, earliest, durable, times, bytes), advertise)| {
-            Reply::Info {
-                log_id,
-                earliest,
-                durable,
-                times,
-                bytes,
-                advertise,
+        info.prop_map(
+            |((log_id, earliest, durable, times, bytes), advertise, all)| {
+                Reply::Info {
+                    log_id,
+                    earliest,
+                    durable,
+                    times,
+                    bytes,
+                    advertise,
+                    generations: Generations::new(
+                        all.into_iter().map(|(first, id)| Generation { first, id }),
+                    ),
+                }
             }
-        }),
+        ),
         any::<u64>().prop_map(|offset| Reply::Offset { offset }),
-        fetched.prop_map(|((log_id, earliest, durable, next), frames)| {
+        fetched.prop_map(|((log_id, earliest, durable, next, generation), frames)| {
             Reply::Fetched {
                 log_id,
                 earliest,
                 durable,
                 next,
+                generation,
                 frames,
             }
         }),
-        any::<(LogId, u64, u64, u64)>().prop_map(|(log_id, asked, earliest, durable)| {
-            Reply::OutOfRange {
+        any::<(LogId, u64, u64, u64, Option<u64>)>().prop_map(
+            |(log_id, asked, earliest, durable, others)| Reply::OutOfRange {
                 log_id,
                 asked,
                 earliest,
                 durable,
+                others,
             }
-        }),
+        ),
         Just(Reply::Committed),
+        any::<bool>().prop_map(|existed| Reply::Dropped { existed }),
         Just(Reply::Staged),
         any::<(u64, u64, bool)>().prop_map(|(first, end, already)| Reply::Published {
             first,
@@ -262,11 +291,13 @@ fn what_is_wrong_has_a_name() {
     let nameless = Request::Commit {
         group: String::new(),
         offset: 0,
+        generation: 0,
     };
     assert_eq!(what(nameless.encode(3)), What::Name);
     let long = Request::Commit {
         group: "g".repeat(NAME_MAX + 1),
         offset: 0,
+        generation: 0,
     };
     assert_eq!(what(long.encode(3)), What::Name);
     let topics = Request::Fetch {
@@ -274,6 +305,7 @@ fn what_is_wrong_has_a_name() {
         end: 1,
         max_bytes: 1,
         topics: vec![String::new(); TOPICS_MAX + 1],
+        generation: 0,
     };
     assert_eq!(what(topics.encode(3)), What::Many);
 }

@@ -103,9 +103,11 @@ impl Peer {
 
     pub fn hello(&mut self, producer: &str, epoch: u64) -> Option<(u64, u64)> {
         match self.ask(hello(producer, epoch)) {
-            Reply::Welcome { last, credit, .. } => {
+            Reply::Welcome {
+                writers, credit, ..
+            } => {
                 assert!(!credit.is_nothing());
-                last
+                writers.last().copied()
             }
             reply => panic!("not welcome: {reply:?}"),
         }
@@ -166,6 +168,7 @@ impl Peer {
             end,
             max_bytes,
             topics,
+            generation: 0,
         }) {
             Reply::Fetched { next, frames, .. } => (
                 next,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
-use zeroxide_log::Batch;
+use zeroxide_log::{Batch, Generations};
 use zeroxide_pipeline::client::{Client as CoreClient, ClientConfig, ClientError};
 use zeroxide_pipeline::producer::encoded;
 use zeroxide_pipeline::reader::{Fetch as CoreFetch, FetchConfig, Fetched, hex};
@@ -28,8 +28,16 @@ pub(crate) struct Client {
     open: OnceLock<Own<Arc<CoreClient>>>,
 }
 
-/// Log id, earliest, latest, times of the first and last row, bytes, the address that the collector advertises.
-type InfoRow = (String, u64, u64, Option<(i64, i64)>, u64, String);
+/// Log id, earliest, latest, times of the first and last row, bytes, the address that the collector advertises, generations.
+type InfoRow = (
+    String,
+    u64,
+    u64,
+    Option<(i64, i64)>,
+    u64,
+    String,
+    Vec<(u64, String)>,
+);
 
 impl Client {
     fn core(&self) -> PyResult<&Arc<CoreClient>> {
@@ -93,6 +101,7 @@ impl Client {
             info.times,
             info.bytes,
             info.advertise,
+            generation_rows(&info.generations),
         ))
     }
 
@@ -109,11 +118,28 @@ impl Client {
         core.read_offset(reply).map_err(of_client)
     }
 
-    /// Notes that a group of consumers needs nothing below an offset.
-    fn commit(&self, py: Python<'_>, group: &str, offset: u64) -> PyResult<()> {
-        let group = group.to_owned();
-        let (core, reply) = self.call(py, Request::Commit { group, offset })?;
+    /// Notes that a group of consumers needs nothing below an offset, where the row before is of this generation.
+    fn _commit(
+        &self,
+        py: Python<'_>,
+        group: &str,
+        offset: u64,
+        generation: Option<&str>,
+    ) -> PyResult<()> {
+        let request = Request::Commit {
+            group: group.to_owned(),
+            offset,
+            generation: parse_generation(generation)?,
+        };
+        let (core, reply) = self.call(py, request)?;
         core.read_done(reply).map_err(of_client)
+    }
+
+    /// Forgets a group; whether there was one.
+    fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
+        let group = group.to_owned();
+        let (core, reply) = self.call(py, Request::DropGroup { group })?;
+        core.read_dropped(reply).map_err(of_client)
     }
 
     /// Ends the connections that no call is using; the next call makes one.
@@ -126,7 +152,7 @@ impl Client {
     }
 
     /// Begins to fetch.
-    #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, partition, headers, frames))]
+    #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
     #[allow(clippy::too_many_arguments, reason = "the options of a fetch")]
     fn _fetch(
         &self,
@@ -135,6 +161,7 @@ impl Client {
         topics: Vec<String>,
         max_bytes: u64,
         log_id: Option<&str>,
+        generation: Option<&str>,
         partition: i32,
         headers: bool,
         frames: bool,
@@ -144,6 +171,7 @@ impl Client {
             topics,
             max_bytes,
             log_id: log_id.map(parse_log_id).transpose()?,
+            generation: parse_generation(generation)?,
         };
         Ok(Fetch {
             core: Own::new(
@@ -243,6 +271,21 @@ impl Client {
 
 fn attempt_of((partition, attempt): (u32, u64)) -> Attempt {
     Attempt { partition, attempt }
+}
+
+/// First offsets and ids.
+fn generation_rows(generations: &Generations) -> Vec<(u64, String)> {
+    let rows = generations.iter();
+    rows.map(|one| (one.first, format!("{:016x}", one.id)))
+        .collect()
+}
+
+fn parse_generation(text: Option<&str>) -> PyResult<u64> {
+    let Some(text) = text else { return Ok(0) };
+    let number = u64::from_str_radix(text, 16).ok();
+    number
+        .filter(|_| text.len() == 16)
+        .ok_or_else(|| PyValueError::new_err("a generation is 16 hexadecimal digits"))
 }
 
 fn parse_log_id(text: &str) -> PyResult<LogId> {

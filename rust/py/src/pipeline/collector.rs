@@ -85,7 +85,7 @@ impl Collector {
 
     /// Opens the log, binds, and serves.
     #[pyo3(signature = (directory, bind, *, pull, subscribe, dealer, framing, keep_frames, retention_bytes,
-        retention_seconds, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
+        retention_seconds, retention_groups, flush_seconds, flush_rows, segment_bytes, max_batch_bytes, max_producers, max_staged_bytes,
         staged_seconds, credit_rows, credit_bytes, advertise, secret_key, allow,
         open_to_network, roles, max_names_per_connection))]
     #[allow(clippy::too_many_arguments, reason = "the options of a collector")]
@@ -101,6 +101,7 @@ impl Collector {
         keep_frames: bool,
         retention_bytes: Option<u64>,
         retention_seconds: Option<f64>,
+        retention_groups: bool,
         flush_seconds: f64,
         flush_rows: u64,
         segment_bytes: u64,
@@ -133,6 +134,7 @@ impl Collector {
         };
         config.log.retention_bytes = retention_bytes;
         config.log.retention_time = retention_seconds.map(span).transpose()?.flatten();
+        config.log.retention_groups = retention_groups;
         config.log.segment_bytes = segment_bytes;
         config.log.hold = self.hold.clone();
         config.flush_after = span(flush_seconds)?.unwrap_or_default();
@@ -219,6 +221,13 @@ impl Collector {
     fn _stats(&self, py: Python<'_>) -> PyResult<String> {
         let core = self.core()?;
         py.detach(|| core.stats(STATS_PATIENCE))
+            .map_err(of_collector)
+    }
+
+    /// Forgets a group of consumers; whether there was one.
+    fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
+        let core = self.core()?;
+        py.detach(|| core.drop_group(group, STATS_PATIENCE))
             .map_err(of_collector)
     }
 

@@ -379,6 +379,17 @@ impl Producer {
         Ok(())
     }
 
+    /// Raises what some rows have met with, unless that was told.
+    fn _check_setback(&self) -> PyResult<()> {
+        let result = self.core()?.check_setback();
+        result.map_err(|failure| of_failure(&failure))
+    }
+
+    /// What else there is to know, in words, each once.
+    fn _take_reports(&self) -> PyResult<Vec<String>> {
+        Ok(self.core()?.take_reports())
+    }
+
     /// Rows that came in and are not in the spool, which has no room, by endpoint.
     fn _unspooled(&self) -> PyResult<HashMap<String, u64>> {
         Ok(self.core()?.unspooled().into_iter().collect())
@@ -430,6 +441,7 @@ impl Producer {
             one.set_item("obstacle", collector.obstacle.map(|code| code.name()))?;
             one.set_item("log_id", collector.log_id.as_ref().map(hex))?;
             fill!(one, collector => epoch, next_seq, acknowledged_seq);
+            fill!(one, collector => renumbered, lost, set_aside);
             one.set_item("credit_rows", collector.credit.rows)?;
             one.set_item("credit_bytes", collector.credit.bytes)?;
             one.set_item("flying_rows", collector.flying.rows)?;

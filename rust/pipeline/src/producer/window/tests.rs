@@ -7,8 +7,24 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod names;
+
 /// Microseconds since 1970, some day.
 const WALL: u64 = 1_800_000_000_000_000;
+
+/// A former run of the same producer.
+const FORMER: u64 = WALL - 1;
+
+/// What a former run left that had sent rows from the number `base` on.
+fn left(base: i64) -> Option<Numbers> {
+    Some(Numbers {
+        base,
+        since: 0,
+        end: 0,
+        epochs: Some(vec![FORMER]),
+        log_id: Some([1; 16]),
+    })
+}
 
 #[derive(Clone, Debug)]
 enum Up {
@@ -50,6 +66,7 @@ enum Down {
 /// What the wire's documentation says a collector does, in the simplest way.
 #[derive(Default)]
 struct Collector {
+    log_id: LogId,
     /// Rows with their sequence numbers; offsets are places in here.
     log: Vec<(u64, u64)>,
     durable: usize,
@@ -212,9 +229,13 @@ impl World {
         let mut is_stale = false;
         while let Some(event) = self.window.poll_event() {
             match event {
-                Event::Based(base) => {
-                    assert_eq!(self.base, None, "based once");
-                    self.base = Some(base);
+                Event::Numbered(numbers) => {
+                    let base = u64::try_from(numbers.base).ok();
+                    assert!(self.base.is_none() || self.base == base, "numbered once");
+                    self.base = base;
+                }
+                event @ (Event::Foreign { .. } | Event::Lost { .. } | Event::Given { .. }) => {
+                    panic!("{event:?}")
                 }
                 Event::Stale => is_stale = true,
                 Event::Delivered {
@@ -310,8 +331,9 @@ impl World {
             match down.clone() {
                 Down::Welcome { id, last } => {
                     let welcome = Welcome {
-                        log_id: [7; 16],
-                        last_seq: last,
+                        log_id: self.collector.log_id,
+                        writers: last.map(|last| (WALL, last)).into_iter().collect(),
+                        is_whole: true,
                         credit,
                         max_batch: 1 << 20,
                     };
@@ -456,7 +478,8 @@ fn open() -> World {
 fn welcome(last_seq: Option<u64>) -> Welcome {
     Welcome {
         log_id: [1; 16],
-        last_seq,
+        writers: last_seq.map(|last| (FORMER, last)).into_iter().collect(),
+        is_whole: true,
         credit: CREDIT,
         max_batch: 1 << 20,
     }
@@ -478,16 +501,131 @@ fn no_more_flies_than_the_credit_allows() {
 }
 
 #[test]
-fn a_batch_that_is_too_large_is_not_sent() {
-    let mut world = open();
-    world.push(1);
-    world.push(1 << 20);
-    assert_eq!(world.up.len(), 1);
-    world.arrive_up(false);
-    world.sync();
-    world.arrive_down(false);
-    assert!(world.up.is_empty());
-    assert_eq!(world.window.ending().map(|e| e.code), Some(Code::TooBig));
+fn a_batch_that_is_too_large_is_given_up_and_those_behind_it_go_on() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.push(0, 1, 10);
+    window.push(1, 1, 1 << 21);
+    window.push(2, 1, 10);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
+    let sent = |transmit| match transmit {
+        Some(Transmit::Append {
+            first_seq, payload, ..
+        }) => Some((payload, first_seq)),
+        None => None,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sent(window.poll_transmit(now)), Some((0, 0)));
+    assert_eq!(sent(window.poll_transmit(now)), None);
+    assert_eq!(
+        window.poll_unsendable(),
+        None,
+        "what is before it is on its way"
+    );
+    window.on_ack(0, Some(7), CREDIT, now);
+    assert!(matches!(window.poll_event(), Some(Event::Delivered { .. })));
+    let why = Unsent::TooBig { limit: 1 << 20 };
+    assert_eq!(window.poll_unsendable(), Some((1, 1, why)));
+    window.give_up(why);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Given {
+            first: 1,
+            rows: 1,
+            payload: 1,
+            ..
+        })
+    ));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers {
+            base: -1,
+            since: 2,
+            ..
+        }))
+    ));
+    assert_eq!(
+        sent(window.poll_transmit(now)),
+        Some((2, 1)),
+        "without a gap"
+    );
+    window.on_ack(1, Some(8), CREDIT, now);
+    assert_eq!(window.unacknowledged(), 0);
+}
+
+#[test]
+fn a_batch_that_is_too_large_may_go_in_parts() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.push(0, 4, 1 << 21);
+    window.push(1, 1, 10);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    assert_eq!(window.poll_transmit(now), None);
+    assert!(window.poll_unsendable().is_some());
+    window.split(vec![(10, 3, 50), (11, 1, 40)]);
+    assert_eq!(window.unacknowledged_size(), 100);
+    let mut sent = Vec::new();
+    while let Some(Transmit::Append {
+        first_seq, payload, ..
+    }) = window.poll_transmit(now)
+    {
+        sent.push((payload, first_seq));
+    }
+    assert_eq!(sent, [(10, 0), (11, 3), (1, 4)]);
+}
+
+#[test]
+fn what_cannot_be_read_any_more_holds_nothing_up() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.push_damaged(1, 10);
+    window.push(2, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    window.poll_transmit(now);
+    // It has half of what is damaged.
+    window.on_welcome(1, welcome(Some(114)), now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered { first: 0, .. })
+    ));
+    assert_eq!(window.poll_transmit(now), None);
+    assert_eq!(window.poll_unsendable(), Some((1, 10, Unsent::Damaged)));
+    window.give_up(Unsent::Damaged);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 115,
+            payload: 2,
+            ..
+        })
+    ));
+
+    // It has all of it.
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.push_damaged(1, 10);
+    window.push(2, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(Some(119)), now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 120,
+            payload: 2,
+            ..
+        })
+    ));
+    assert_eq!(window.unacknowledged(), 10);
 }
 
 #[test]
@@ -511,7 +649,10 @@ fn a_name_with_a_past_goes_on_where_it_ended() {
         panic!("a HELLO");
     };
     window.on_welcome(id, welcome(Some(499)), now);
-    assert_eq!(window.poll_event(), Some(Event::Based(500)));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers { base: 500, .. }))
+    ));
     assert!(matches!(
         window.poll_transmit(now),
         Some(Transmit::Append { first_seq: 500, .. })
@@ -521,7 +662,7 @@ fn a_name_with_a_past_goes_on_where_it_ended() {
 #[test]
 fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
     let now = Instant::now();
-    let mut window: Window<u8> = Window::new(WALL, Some(100), now);
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
     window.push(1, 10, 10);
     window.push(2, 10, 10);
@@ -538,6 +679,7 @@ fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
         })
     ));
     window.on_ack(119, Some(1000), CREDIT, now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
     assert!(matches!(
         window.poll_event(),
         Some(Event::Delivered {
@@ -560,7 +702,7 @@ fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
 #[test]
 fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
     let now = Instant::now();
-    let mut window: Window<u8> = Window::new(WALL, Some(100), now);
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
     window.begin_fresh();
     window.push(1, 5, 5);
@@ -575,7 +717,10 @@ fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
             ..
         })
     ));
-    assert_eq!(window.poll_event(), Some(Event::Based(110)));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers { base: 110, .. }))
+    ));
     assert!(matches!(
         window.poll_transmit(now),
         Some(Transmit::Append {
@@ -597,15 +742,41 @@ fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
 }
 
 #[test]
-fn a_collector_that_lost_what_it_acknowledged_is_told_so() {
+fn a_collector_that_lost_what_it_acknowledged_is_reported_and_gets_the_rest() {
     let now = Instant::now();
-    let mut window: Window<u8> = Window::new(WALL, Some(100), now);
+    let numbers = left(60).map(|numbers| Numbers {
+        since: -40,
+        ..numbers
+    });
+    let mut window: Window<u8> = Window::new(WALL, numbers, now);
+    window.push(0, 10, 10);
+    window.begin_fresh();
     window.on_connected(now);
     window.poll_transmit(now);
-    window.on_welcome(1, welcome(Some(50)), now);
-    let ending = window.ending().expect("it is over");
-    assert_eq!(ending.code, Code::Gap);
-    assert!(ending.text.contains("51") && ending.text.contains("100"));
+    window.on_welcome(1, welcome(Some(49)), now);
+    let lost = Event::Lost {
+        rows: 10,
+        before: 0,
+    };
+    assert_eq!(window.poll_event(), Some(lost));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers {
+            base: 60,
+            since: 0,
+            ..
+        }))
+    ));
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append { first_seq: 60, .. })
+    ));
+    // It is told once.
+    window.on_disconnected(now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(3, welcome(Some(49)), now);
+    assert_eq!(window.poll_event(), None);
 }
 
 #[test]
@@ -617,7 +788,10 @@ fn an_empty_collector_takes_what_is_left() {
     world.arrive_down(false);
     world.push(5);
     // Another log in its place.
-    world.collector = Collector::default();
+    world.collector = Collector {
+        log_id: [8; 16],
+        ..Collector::default()
+    };
     world.disconnect(0);
     world.connect();
     world.arrive_up(false);

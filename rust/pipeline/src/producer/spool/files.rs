@@ -1,0 +1,189 @@
+//! The small files of a spool: whose rows it has, and how they are numbered. Each says everything twice, with checksums: a bit
+//! that flips changes nothing.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use zeroxide_log::{LogError, private};
+
+use crate::producer::window::Numbers;
+use crate::wire::LogId;
+
+/// The file of numbers.
+pub(super) const NUMBERS: &str = "base";
+const NAME: &str = "producer";
+
+/// What is kept of the numbers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Nothing,
+    Numbers(Numbers),
+    Damaged,
+}
+
+pub(super) fn read_numbers(dir: &Path) -> Result<Kept, LogError> {
+    let path = dir.join(NUMBERS);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(match parse_numbers(&bytes) {
+            Some(numbers) => Kept::Numbers(numbers),
+            None => Kept::Damaged,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept::Nothing),
+        Err(source) => Err(LogError::Io {
+            what: "reading",
+            path,
+            source,
+        }),
+    }
+}
+
+pub(super) fn write_numbers(dir: &Path, numbers: &Numbers) -> io::Result<()> {
+    let epochs = numbers.epochs.iter().flatten();
+    let epochs: String = epochs.map(|epoch| format!(" {epoch}")).collect();
+    let hex = |id: LogId| format!("{:032x}", u128::from_be_bytes(id));
+    let log_id = numbers.log_id.map_or("-".to_owned(), hex);
+    let Numbers {
+        base, since, end, ..
+    } = numbers;
+    let text = format!("{base} {since} {end} {log_id}{epochs}");
+    write_twice(&dir.join(NUMBERS), &text)
+}
+
+fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
+    let Some(text) = read_twice(bytes) else {
+        // As it was before epochs were noted.
+        let base = str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
+        return Some(Numbers {
+            base: base.parse().ok()?,
+            ..Numbers::default()
+        });
+    };
+    let mut words = text.split(' ');
+    let mut number = || words.next()?.parse().ok();
+    let (base, since, end) = (number()?, number()?, number()?);
+    let log_id = match words.next()? {
+        "-" => None,
+        digits => Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes() as LogId),
+    };
+    let epochs: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+    Some(Numbers {
+        base,
+        since,
+        end,
+        log_id,
+        epochs: Some(epochs?),
+    })
+}
+
+/// The name that a spool's rows have: that of its first producer. Fails if it is another.
+pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Result<String> {
+    private::make_folder(dir)?;
+    let path = dir.join(NAME);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = wanted.unwrap_or(fresh);
+            write_twice(&path, name)?;
+            return Ok(name.to_owned());
+        }
+        Err(error) => return Err(error),
+    };
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+    // As it was before it was said twice: the name alone.
+    let alone = || Some(str::from_utf8(&bytes).ok()?.strip_suffix('\n')?.to_owned());
+    let kept = read_twice(&bytes).or_else(|| alone().filter(|name| !name.contains('\n')));
+    match (kept, wanted) {
+        (Some(kept), Some(wanted)) if wanted != kept => Err(invalid(format!(
+            "the spool {} belongs to producer {kept:?}, not {wanted:?}: use another folder, or that name",
+            dir.display()
+        ))),
+        (Some(kept), _) => Ok(kept),
+        (None, _) => Err(invalid(format!(
+            "{} is damaged: write the name of the producer into it, and nothing else",
+            path.display()
+        ))),
+    }
+}
+
+/// What a file says that [`write_twice`] wrote.
+fn read_twice(bytes: &[u8]) -> Option<String> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.into_iter().find_map(|line| {
+        let text = str::from_utf8(line).ok()?;
+        let (crc, text) = text.split_at_checked(9)?;
+        let is_right = crc == format!("{:08x} ", crc32c::crc32c(text.as_bytes()));
+        is_right.then(|| text.to_owned())
+    })
+}
+
+/// Writes a line so that there is either all of it or what was there before.
+fn write_twice(path: &Path, text: &str) -> io::Result<()> {
+    let line = format!("{:08x} {text}\n", crc32c::crc32c(text.as_bytes()));
+    // The empty line between them keeps them apart if it is the end of the first one that flips.
+    write_whole(path, format!("{line}\n{line}").as_bytes())
+}
+
+/// Writes a file so that there is either all of it or what was there before.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let mut file = private::new_file().truncate(true).open(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_that_flips_changes_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let numbers = Numbers {
+            base: -5,
+            since: 7,
+            end: 2,
+            epochs: Some(vec![1_790_000_000_000_000, 3]),
+            log_id: Some([7; 16]),
+        };
+        write_numbers(dir.path(), &numbers).expect("written");
+        name_of(dir.path(), Some("p"), "").expect("written");
+        for name in [NUMBERS, NAME] {
+            let whole = fs::read(dir.path().join(name)).expect("there");
+            for bit in 0..whole.len() * 8 {
+                let mut bytes = whole.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                fs::write(dir.path().join(name), bytes).expect("written");
+                let kept = read_numbers(dir.path()).expect("readable");
+                assert_eq!(kept, Kept::Numbers(numbers.clone()), "bit {bit} of {name}");
+                assert_eq!(name_of(dir.path(), None, "").expect("readable"), "p");
+            }
+            fs::write(dir.path().join(name), whole).expect("written");
+        }
+    }
+
+    #[test]
+    fn what_earlier_versions_wrote_is_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert_eq!(read_numbers(dir.path()).expect("readable"), Kept::Nothing);
+        fs::write(dir.path().join(NUMBERS), "42\n").expect("written");
+        let numbers = Numbers {
+            base: 42,
+            ..Numbers::default()
+        };
+        assert_eq!(
+            read_numbers(dir.path()).expect("readable"),
+            Kept::Numbers(numbers)
+        );
+        fs::write(dir.path().join(NAME), "sensor 7\n").expect("written");
+        assert_eq!(name_of(dir.path(), None, "").expect("readable"), "sensor 7");
+        fs::write(dir.path().join(NUMBERS), "4x\n").expect("written");
+        assert_eq!(read_numbers(dir.path()).expect("readable"), Kept::Damaged);
+    }
+}

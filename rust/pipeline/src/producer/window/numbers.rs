@@ -1,0 +1,136 @@
+//! Sequence numbers: what the collector has of the rows here, and what others have sent under the same name.
+
+use crate::producer::window::{Event, Unsent, Welcome, Window};
+use crate::wire::LogId;
+
+/// The most epochs of a producer that are kept: the last ones.
+const EPOCHS_MAX: usize = 64;
+
+/// How the rows of a window are numbered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// The sequence number of row 0. That may be a row that never had this number, so it may be below 0.
+    pub base: i64,
+    /// Rows below this one had other numbers. May lie before the window.
+    pub since: i64,
+    /// The number behind the last row that the log had of the name when these numbers were made.
+    pub end: i64,
+    /// The epochs that may have sent rows with these numbers; none = nobody noted them, so all may have.
+    pub epochs: Option<Vec<u64>>,
+    /// The log that these numbers were last compared with.
+    pub log_id: Option<LogId>,
+}
+
+impl<T: Clone> Window<T> {
+    /// Compares what the collector has with what is here: the row from which on it has none of ours. Nothing if it has
+    /// some that cannot be.
+    pub(super) fn compare(&mut self, welcome: &Welcome) -> Option<u64> {
+        let ends = welcome.writers.iter();
+        let ends = ends.map(|(epoch, last)| (*epoch, last.cast_signed() + 1));
+        let end = ends.clone().map(|(_, end)| end).max();
+        let is_first = self.log_id.is_none();
+        let Some(before) = self.numbers.clone() else {
+            if self.is_doubted {
+                self.give(self.fresh, Unsent::Doubtful);
+            }
+            // Nothing of what is left was ever sent.
+            self.number(Numbers {
+                base: end.unwrap_or(0) - self.acked.cast_signed(),
+                since: self.acked.cast_signed(),
+                end: end.unwrap_or(0),
+                epochs: Some(vec![self.epoch]),
+                log_id: Some(welcome.log_id),
+            });
+            return Some(self.acked);
+        };
+        let known = before.epochs.clone().unwrap_or_else(|| {
+            // Nobody noted who sent rows with these numbers.
+            ends.clone().map(|(epoch, _)| epoch).collect()
+        });
+        let is_own = |epoch: u64| epoch == self.epoch || known.contains(&epoch);
+        let own = ends.clone().filter(|(epoch, _)| is_own(*epoch));
+        let own = own.map(|(_, end)| end).max();
+        let stranger = ends.last().filter(|(epoch, _)| !is_own(*epoch));
+        let mut numbers = before.clone();
+        numbers.log_id = Some(welcome.log_id);
+        let acked = self.acked.cast_signed();
+        if is_first && self.fresh > self.acked && is_doubtful(&known, welcome) {
+            self.give(self.fresh, Unsent::Doubtful);
+            numbers.base = end.unwrap_or(0).max(before.base + acked) - self.acked.cast_signed();
+            numbers.since = self.acked.cast_signed();
+            numbers.end = end.unwrap_or(0);
+            numbers.epochs = Some(vec![self.epoch]);
+            self.number(numbers);
+            return Some(self.acked);
+        }
+        let is_same_log = before.log_id == Some(welcome.log_id);
+        if let Some(rows) = missing(&before, acked, own, end).filter(|_| is_same_log) {
+            let before = self.acked;
+            self.events.push_back(Event::Lost { rows, before });
+            (numbers.since, numbers.end) = (acked.max(numbers.since), end.unwrap_or(0));
+        }
+        let has = own.map_or(0, |own| u64::try_from(own - before.base).unwrap_or(0));
+        // Before anything was sent: more than former runs left here. Their last rows reached the log, and not the disk here.
+        let most = if is_first { self.fresh } else { self.reached };
+        if has > most && !is_first {
+            return None;
+        }
+        // Of a batch that was cut by new numbers, the part below has none of them.
+        let since = u64::try_from(before.since).unwrap_or(0);
+        let row = has.min(most).max(self.acked).max(since);
+        let next = before.base + row.cast_signed();
+        if let Some(end) = end.filter(|end| *end > next) {
+            // What it has behind our last row is not ours, or is not here any more.
+            self.deliver(row, None);
+            let rows = most.saturating_sub(row);
+            if let Some((epoch, _)) = stranger.filter(|_| rows > 0) {
+                self.events.push_back(Event::Foreign { rows, epoch });
+            }
+            numbers.base += end - next;
+            (numbers.since, numbers.end) = (row.cast_signed(), end);
+            numbers.epochs = Some(Vec::new());
+        }
+        let epochs = numbers.epochs.get_or_insert(known);
+        if !epochs.contains(&self.epoch) {
+            epochs.push(self.epoch);
+            epochs.drain(..epochs.len().saturating_sub(EPOCHS_MAX));
+        }
+        if numbers != before {
+            self.number(numbers);
+        }
+        Some(row)
+    }
+
+    /// Nobody knows which numbers the rows that are here so far may have been sent under.
+    pub fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    pub(super) fn number(&mut self, numbers: Numbers) {
+        self.events.push_back(Event::Numbered(numbers.clone()));
+        self.numbers = Some(numbers);
+    }
+}
+
+/// How many rows a log is missing that it had: of those that were acknowledged below row `acked` with these numbers, where ours
+/// end at `own` in it; or, if it goes back before these numbers, of all that it had of the name.
+fn missing(numbers: &Numbers, acked: i64, own: Option<i64>, end: Option<i64>) -> Option<u64> {
+    let end = end.unwrap_or(0);
+    if end < numbers.end {
+        let had = numbers.end.max(numbers.base + acked);
+        return Some((had - end).cast_unsigned());
+    }
+    let there = own.unwrap_or(i64::MIN).max(numbers.base + numbers.since);
+    let is_missing = acked > numbers.since && there < numbers.base + acked;
+    is_missing.then(|| (numbers.base + acked - there).cast_unsigned())
+}
+
+/// Whether the log has forgotten whether these epochs wrote anything: others wrote later, and too many of them.
+fn is_doubtful(epochs: &[u64], welcome: &Welcome) -> bool {
+    let oldest = welcome.writers.iter().map(|(epoch, _)| *epoch).min();
+    let newest = epochs.iter().copied().max();
+    let is_before = newest
+        .zip(oldest)
+        .is_some_and(|(newest, oldest)| newest < oldest);
+    is_before && !welcome.is_whole
+}

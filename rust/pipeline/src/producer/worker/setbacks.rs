@@ -1,0 +1,176 @@
+//! Rows that do not get where they should, or are there no more: what is done with them, and who is told.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use zeroxide_log::Batch;
+
+use super::{Conversation, Parcel};
+use crate::producer::notices::Notice;
+use crate::producer::shared::Shared;
+use crate::producer::window::Unsent;
+use crate::producer::{Failure, encoded};
+use crate::wire::Code;
+
+impl Conversation {
+    /// Others have used the name, and rows have new numbers.
+    pub(super) fn on_foreign(&mut self, shared: &Shared, rows: u64, epoch: u64) {
+        self.renumbered += rows;
+        let text = format!(
+            "another producer (epoch {epoch}) has sent rows under the name {:?} to {}: {rows} rows that were not there yet go \
+             behind them, with new sequence numbers",
+            shared.name,
+            self.link.endpoint()
+        );
+        shared.state().report(text);
+    }
+
+    /// The collector has lost rows that it had acknowledged. Those of them that are of this run have a notice.
+    pub(super) fn on_lost(
+        &mut self,
+        shared: &Shared,
+        collector: usize,
+        rows: u64,
+        before: u64,
+    ) -> Option<Notice> {
+        self.lost += rows;
+        let text = format!(
+            "the collector at {} does not have {rows} rows any more that it had acknowledged to {:?}, as if an older copy of its \
+             folder had been put in place; what is not acknowledged is sent all the same",
+            self.link.endpoint(),
+            shared.name
+        );
+        let first_row = before.saturating_sub(rows);
+        let notice = Notice {
+            collector,
+            first_row,
+            rows: before - first_row,
+            first_seq: None,
+            offset: None,
+            lost: Some(text.as_str().into()),
+        };
+        shared.set_back(Code::OtherRows, text);
+        (before > first_row).then_some(notice)
+    }
+
+    /// These rows will not be sent: with a spool, they go into a file of their own.
+    pub(super) fn set_aside(
+        &mut self,
+        shared: &Shared,
+        collector: usize,
+        range: Range<u64>,
+        why: Unsent,
+        parcel: Parcel,
+    ) -> Result<Notice, Failure> {
+        let rows = range.end - range.start;
+        let kept = match &mut self.spool {
+            Some(spool) => {
+                let place = parcel.spooled;
+                let path = spool.set_aside(place, parcel.bytes).inspect_err(|_| {
+                    // They stay in the spool, and so do their numbers: nothing is sent behind them.
+                    self.is_mute = true;
+                });
+                let path = path.map_err(Failure::spool)?;
+                if let Some((_, end)) = place {
+                    spool.release(end).map_err(Failure::spool)?;
+                }
+                format!("they are in {} now", path.display())
+            }
+            None => "they are lost".to_owned(),
+        };
+        self.set_aside += rows;
+        self.released.0 += rows;
+        self.released.1 += parcel.cost;
+        let endpoint = self.link.endpoint();
+        let (code, text) = match why {
+            Unsent::TooBig { limit } => (
+                Code::TooBig,
+                format!("a row is larger than the collector at {endpoint} takes, {limit} bytes"),
+            ),
+            Unsent::Damaged => (
+                Code::Corrupt,
+                format!("{rows} rows in the spool for {endpoint} are damaged and cannot be read"),
+            ),
+            Unsent::Doubtful => (
+                Code::Gap,
+                format!(
+                    "whether {rows} rows in the spool got to {endpoint} cannot be told any more, too many others have used the \
+                     name since or its numbers are lost"
+                ),
+            ),
+        };
+        let text = format!("{text}; {kept}, and the others go on");
+        let lost: Arc<str> = text.as_str().into();
+        shared.set_back(code, text);
+        Ok(Notice {
+            collector,
+            first_row: range.start,
+            rows,
+            first_seq: None,
+            offset: None,
+            lost: Some(lost),
+        })
+    }
+
+    /// Cuts the first batch if it is too large, or gives it up. Whether there was anything to do.
+    pub(super) fn see_to_unsendable(&mut self, shared: &Shared) -> bool {
+        let Some((parcel, rows, why)) = self.window.poll_unsendable() else {
+            return false;
+        };
+        let Unsent::TooBig { limit } = why else {
+            self.window.give_up(why);
+            return true;
+        };
+        match self.cut(&parcel, rows, limit) {
+            Some(parts) => {
+                let more = parts.len() as u64 - 1;
+                shared.counters.batches.fetch_add(more, Ordering::Relaxed);
+                self.window.split(parts);
+            }
+            None => self.window.give_up(why),
+        }
+        true
+    }
+
+    /// The parcel in parts of at most `limit` bytes, but for single rows; nothing if it is one row.
+    fn cut(&mut self, parcel: &Parcel, rows: u64, limit: u64) -> Option<Vec<(Parcel, u64, u64)>> {
+        if rows < 2 {
+            return None;
+        }
+        let bytes = match (&parcel.bytes, parcel.spooled, &mut self.spool) {
+            (Some(bytes), ..) => bytes.clone(),
+            (None, Some(place), Some(spool)) => spool.read(place).ok()?,
+            _ => return None,
+        };
+        let batch = Batch::decode(bytes).ok()?;
+        let mut parts = Vec::new();
+        let mut left = vec![0..batch.rows()];
+        let mut cost = parcel.cost;
+        while let Some(range) = left.pop() {
+            let part = batch.slice(range.start, range.len());
+            if range.len() > 1 && part.size() as u64 > limit {
+                let middle = range.start + range.len() / 2;
+                left.extend([middle..range.end, range.start..middle]);
+                continue;
+            }
+            let bytes = encoded(&part);
+            let size = bytes.len() as u64;
+            let spooled = parcel
+                .spooled
+                .map(|(first, _)| (first + range.start as u64, first + range.end as u64));
+            let part = Parcel {
+                bytes: Some(bytes),
+                cost: if range.end == batch.rows() {
+                    cost
+                } else {
+                    size.min(cost)
+                },
+                spooled,
+            };
+            cost -= part.cost;
+            parts.push((part, range.len() as u64, size));
+        }
+        Some(parts)
+    }
+}
