@@ -1,5 +1,7 @@
 """A log by its files: what a client gets from the collector, without one; archives."""
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -275,6 +277,94 @@ def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
     (tmp_path / "archive").unlink()
     archiver.close()
     assert archiver.archived == ROWS
+
+
+def failing(monkeypatch, wanted):
+    """Syncs of files and folders with such names fail; what was synced."""
+    done, real = [], os.fsync
+
+    def fsync(descriptor):
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if wanted(path):
+            raise OSError(errno.EIO, "the disk is gone")
+        done.append(path)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return done
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what):
+    from zeroxide.collector import Client, Collector
+
+    archive = tmp_path / "archive"
+    broken = [True]
+
+    def wanted(path):
+        is_it = path == str(archive) if what == "folder" else ".zlog" in path
+        return is_it and broken[0]
+
+    done = failing(monkeypatch, wanted)
+    with Collector(
+        tmp_path / "log", segment_bytes=15_000, retention_bytes=20_000, archive=archive
+    ) as collector:
+        for first in range(0, 1800, 300):
+            collector.append(rows(300, first))
+        eventually(lambda: "the disk is gone" in collector.stats()["archive_failure"])
+        # Retention has looked since.
+        client = Client(collector.endpoint)
+        looked = collector.stats()["uptime_seconds"]
+        eventually(lambda: collector.stats()["uptime_seconds"] > looked + 2)
+        assert (client.info().earliest, collector.stats()["archived"]) == (0, 0)
+        broken[0] = False
+        collector._archiver.archive()
+        eventually(lambda: client.info().earliest > 0)
+    copies = sorted(archive.glob("*.zlog"))
+    assert {f"{path}.part" for path in copies} <= set(done)
+    assert str(archive) in done
+    assert not list(archive.glob("*.part"))
+
+
+def test_an_archive_that_is_away_keeps_no_collector_from_starting(tmp_path, monkeypatch):
+    from zeroxide.collector import Client, Collector, archive
+
+    there = threading.Event()
+    real = archive.open_address
+
+    def away(address):
+        if not there.is_set():
+            raise OSError("When resolving region for bucket: Couldn't connect to server")
+        return real(address)
+
+    monkeypatch.setattr(archive, "open_address", away)
+    with Collector(
+        tmp_path / "log", segment_bytes=15_000, retention_bytes=20_000, archive=tmp_path / "a"
+    ) as collector:
+        for first in range(0, 1800, 300):
+            collector.append(rows(300, first))
+        eventually(lambda: "Couldn't connect" in collector.stats()["archive_failure"])
+        assert Client(collector.endpoint).info().earliest == 0
+        there.set()
+    with Collector(tmp_path / "log") as collector:
+        assert Client(collector.endpoint).info().latest == 1800
+    with pytest.raises(ValueError, match="not 's4://bucket'"):
+        Collector(tmp_path / "log", archive="s4://bucket")
+
+
+def test_an_archive_takes_no_rows_of_another_past(tmp_path):
+    from zeroxide.collector import Collector, CollectorError
+    from zeroxide.collector.archive import Archiver
+
+    with Collector(tmp_path / "log") as collector:
+        collector.append(rows(10))
+    shutil.copytree(tmp_path / "log", tmp_path / "copy")
+    for name in ("log", "copy"):
+        with Collector(tmp_path / name) as collector:
+            collector.append(rows(10))
+    Archiver(tmp_path / "log", str(tmp_path / "archive")).close()
+    with pytest.raises(CollectorError, match="other rows from offset 10 on"):
+        Archiver(tmp_path / "copy", str(tmp_path / "archive")).close()
 
 
 def test_an_archiver_survives_what_nobody_expects(written, tmp_path, monkeypatch):

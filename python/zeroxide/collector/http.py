@@ -292,6 +292,9 @@ class HttpServer:
         stats["http_connections"] = len(self._connections)
         page = metrics.render(stats).encode()
         state = {"state": stats["state"], "reason": stats["reason"]}
+        if stats.get("archive_failure"):
+            # Rows are taken all the same: their originals stay until there is a copy.
+            state["archive_failure"] = stats["archive_failure"]
         return Snapshot(time.monotonic(), state, encoded(stats), page)
 
     @asynccontextmanager

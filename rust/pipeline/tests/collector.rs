@@ -969,6 +969,7 @@ fn readers_that_do_not_read_take_bounded_memory_and_keep_nobody_out() {
                     end: rows,
                     max_bytes: 4 << 20,
                     topics: Vec::new(),
+                    generation: 0,
                 });
             }
             peer
