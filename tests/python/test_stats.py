@@ -196,3 +196,20 @@ def test_what_is_larger_than_maxmsgsize_is_counted_once(zmq, context, parts):
     push.connect(f"tcp://127.0.0.1:{port}")
     push.send_multipart(parts)
     eventually(lambda: dropped(pull) == {"too_large": 1})
+
+
+@pytest.mark.parametrize("bound_first", [True, False])
+def test_what_waits_over_inproc_waits_at_one_end(zmq, context, bound_first):
+    with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        if bound_first:
+            pull.bind("inproc://queue")
+        push.connect("inproc://queue")
+        for _ in range(5):
+            push.send(b"x")
+        if not bound_first:
+            assert push.stats()["queued_out"] == 5
+            pull.bind("inproc://queue")
+        for left in range(5, 0, -1):
+            assert (push.stats()["queued_out"], pull.stats()["queued_in"]) == (0, left)
+            pull.recv()
+        assert pull.stats()["queued_in"] == 0

@@ -140,7 +140,7 @@ fn snapshot(state: &State) -> SocketStats {
         let local = state.origins.get(&id).is_some_and(|origin| origin.local);
         let below = below(pipe, local);
         stats.dropped.merge(&below);
-        let mut peer = peer_stats(pipe, endpoint);
+        let mut peer = peer_stats(pipe, endpoint, local);
         peer.dropped = *counters;
         peer.dropped.merge(&below);
         peer.waiting = state.pattern.is_waiting(id);
@@ -156,7 +156,7 @@ fn snapshot(state: &State) -> SocketStats {
     stats
 }
 
-fn peer_stats(pipe: &Pipe, endpoint: &str) -> PeerStats {
+fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
     let (sent, sent_bytes) = pipe.written();
     let (received, received_bytes) = pipe.read_so_far();
     let peer = pipe.peer();
@@ -180,7 +180,11 @@ fn peer_stats(pipe: &Pipe, endpoint: &str) -> PeerStats {
         sent_bytes,
         received,
         received_bytes,
-        queued_out: pipe.queued_out(),
+        // What a peer over inproc has not received yet waits at that peer, and is counted once.
+        queued_out: match local && pipe.is_connected() {
+            true => 0,
+            false => pipe.queued_out(),
+        },
         queued_in: pipe.queued_in(),
         dropped: Counters::default(),
     }
