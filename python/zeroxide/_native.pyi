@@ -749,6 +749,7 @@ class LastPart:
     def attempt(self) -> MessageTracker | None: ...
     def give_up(self) -> None: ...
 
+@final
 class Release:
     """Tells when the core has let go of a buffer."""
 

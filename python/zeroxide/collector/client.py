@@ -61,7 +61,7 @@ class Info:
         If not: from which offset on its rows are others, as far as that is known.
         """
         here = self.generation(offset)
-        if None in (here, generation) or here == generation:
+        if here is None or generation is None or here == generation:
             return None
         known = [one[1] for one in self.generations]
         if generation in known[:-1]:

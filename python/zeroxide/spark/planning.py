@@ -132,8 +132,8 @@ def resolve(
             if mark.log != info.log_id:
                 mark = EARLIEST
             elif others is not None and mark.offset <= info.latest:
-                has = (info.earliest, info.latest)
-                error = loss.other_rows(name, info.log_id, mark.offset, others, *has)
+                rows = (info.earliest, info.latest)
+                error = loss.other_rows(name, info.log_id, mark.offset, others, *rows)
                 _refuse(error, keep)
                 mark = max(others, info.earliest)
             else:
