@@ -632,6 +632,7 @@ fn what_we_know_of_a_peer_it_cannot_say_itself() {
         ("Mechanism", "CURVE"),
         ("User-Id", "root"),
         ("Peer-Address", "10.0.0.1"),
+        ("__fd", "peer's"),
     ] {
         ready.push(name.len() as u8);
         ready.extend(name.as_bytes());
@@ -647,8 +648,13 @@ fn what_we_know_of_a_peer_it_cannot_say_itself() {
     let (_, info) = pull.recv_from(Wait::Forever).unwrap();
     let info = info.unwrap();
     assert_eq!(info.user_id, None);
-    let known: Vec<_> = info.properties[1..]
+    let properties = &info.properties[1..];
+    let descriptors = properties.iter().filter(|(name, _)| name == "__fd");
+    let descriptors: Vec<_> = descriptors.map(|(_, value)| &value[..]).collect();
+    assert!(matches!(descriptors[..], [number] if number.iter().all(u8::is_ascii_digit)));
+    let known: Vec<_> = properties
         .iter()
+        .filter(|(name, _)| name != "__fd")
         .map(|(name, value)| (name.as_str(), &value[..]))
         .collect();
     assert_eq!(

@@ -65,6 +65,8 @@ pub use crate::socket::{
     SocketStats, Wait,
 };
 pub use crate::sys::interfaces::own_addresses;
+#[doc(hidden)]
+pub use crate::sys::parting::{prepare_for_exit, sleep_instead_of_exit};
 pub use crate::sys::thread::spawn_without_signals;
 pub use crate::watcher::Watcher;
 pub use zeroxide_proto::copies::Copies;

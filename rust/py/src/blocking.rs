@@ -9,6 +9,7 @@ use zeroxide::{Error, ErrorKind, Wait};
 use crate::alarm::Alarm;
 use crate::error::raise;
 use crate::functions::generation;
+use crate::parting;
 
 /// How soon the main thread looks whether Python has signal handlers to run.
 const SLICE: Duration = Duration::from_millis(50);
@@ -71,6 +72,7 @@ pub(crate) fn wait<T: Send>(
     deadline: Option<Instant>,
     mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
 ) -> PyResult<T> {
+    parting::prepare();
     let mut slices = Slices::growing(py)?;
     let mut alarm: Option<Alarm<'_>> = None;
     loop {

@@ -543,3 +543,8 @@ pub(crate) unsafe fn export(
         Err(PyErr::fetch(owner.py()))
     }
 }
+/// Whether the interpreter has not begun to go down. Any thread may ask, with or without the GIL.
+pub(crate) fn is_interpreter_up() -> bool {
+    // SAFETY: It reads a flag and touches nothing else.
+    unsafe { ffi::Py_IsInitialized() != 0 }
+}

@@ -10,6 +10,7 @@ use zeroxide::{Context as CoreContext, Error, ErrorKind, Value};
 
 use crate::blocking::{self, Step, retry};
 use crate::error::raise;
+use crate::parting;
 
 /// A handle of a context of the core. `python/zeroxide/context.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -20,6 +21,7 @@ pub(crate) struct Context {
 impl Context {
     /// The core's context.
     pub(crate) fn core(&self) -> PyResult<&CoreContext> {
+        parting::prepare();
         match self.core.get() {
             Some(core) => Ok(core),
             None => Err(raise(Error::new(ErrorKind::Fault))),

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use zeroxide::{Error, ErrorKind};
 
 use crate::install::installed;
+use crate::parting;
 
 thread_local! {
     /// What `zmq_errno` answers in this thread.
@@ -38,6 +39,8 @@ impl From<Error> for Failure {
 impl From<Failure> for PyErr {
     fn from(Failure(error): Failure) -> PyErr {
         LAST_ERRNO.set(error.errno());
+        // Its constructor is Python code.
+        parting::prepare();
         Python::attach(|py| exception(py, &error).unwrap_or_else(|failed| failed))
     }
 }

@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyModule, PyTuple};
 use zeroxide::ErrorKind;
 
 use crate::functions::after_fork;
+use crate::parting;
 use crate::reclaimer::stop_reclaiming;
 
 /// See the module text.
@@ -85,6 +86,7 @@ pub(crate) fn install(
         arguments.set_item("after_in_child", wrap_pyfunction!(after_fork, py)?)?;
         py.import("os")?
             .call_method("register_at_fork", (), Some(&arguments))?;
+        parting::install();
         let stop = wrap_pyfunction!(stop_reclaiming, py)?;
         py.import("atexit")?.call_method1("register", (stop,))?;
     }

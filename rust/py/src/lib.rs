@@ -19,6 +19,7 @@ mod events;
 mod frame;
 mod functions;
 mod install;
+mod parting;
 mod pipeline;
 mod poller;
 mod reclaimer;

@@ -16,6 +16,7 @@ use zeroxide::spawn_without_signals;
 
 use crate::buffer::{is_anything_lent, is_anything_spent, reclaim};
 use crate::functions::generation;
+use crate::parting;
 
 /// How soon it looks after something happened, and how rarely at most.
 const SOON: Duration = Duration::from_millis(20);
@@ -133,6 +134,7 @@ fn sleep() {
 /// To be called before the interpreter goes down: nobody reclaims any more but calls.
 #[pyfunction]
 pub(crate) fn stop_reclaiming(py: Python<'_>) {
+    parting::note_end();
     STATE.store(OVER, Ordering::SeqCst);
     let thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((process, thread, ended)) = thread

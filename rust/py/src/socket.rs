@@ -29,6 +29,7 @@ use crate::error::{Failure, not_flushed, raise};
 use crate::events::EventStream;
 use crate::functions::generation;
 use crate::install::default_copy_threshold;
+use crate::parting;
 
 /// A handle of a socket of the core. `python/zeroxide/socket.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
@@ -51,6 +52,7 @@ impl Socket {
     /// The core's socket, if it can be used in this process.
     #[inline]
     pub(crate) fn core(&self) -> PyResult<&CoreSocket> {
+        parting::prepare();
         match self.open.get() {
             Some(open) if open.generation == generation() => Ok(&open.core),
             other => Err(unusable(other)),

@@ -9,6 +9,7 @@
 //! * [`stream`]: bytes in and out of a connected socket without blocking, without signals, without touching memory
 //!   that holds no bytes yet.
 //! * [`thread`]: threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
+//! * [`parting`]: threads that sleep where they would be ended from outside in the middle of a call.
 //! * [`poll`]: readiness of a few descriptors that the application brings, once.
 //! * [`interfaces`]: the addresses of the network interfaces.
 //! * [`memory`]: what the allocator keeps, back to the system; how much a process may have, and whether there is some.
@@ -20,6 +21,7 @@ pub(crate) mod eventfd;
 pub(crate) mod futex;
 pub(crate) mod interfaces;
 pub(crate) mod memory;
+pub(crate) mod parting;
 pub(crate) mod poll;
 pub(crate) mod stream;
 pub(crate) mod thread;

@@ -216,9 +216,10 @@ unsafe fn check_buffers(format: &str, array: &RawArray, count: usize) -> PyResul
     if length + offset == 0 {
         return Ok(());
     }
-    // SAFETY: as long as the length says, as the interface has it.
     let last = match format {
+        // SAFETY: The interface says that there are as many offsets as the length says, and one more.
         "u" | "z" | "+l" | "+m" => unsafe { last_offset::<i32>(buffer(1), offset + length)? },
+        // SAFETY: As above.
         "U" | "Z" | "+L" => unsafe { last_offset::<i64>(buffer(1), offset + length)? },
         "vu" | "vz" => i64::from(buffer(1).is_null()),
         _ => {

@@ -14,6 +14,7 @@ use zeroxide_pipeline::wire::{Attempt, LogId, Reply, Request, Won};
 
 use super::{Own, of_client, security, span, wait};
 use crate::arrow::{self, ArrowTable};
+use crate::parting;
 
 /// The most rows of a part: more is staged as several parts by the caller.
 const PART_ROWS: usize = 1 << 20;
@@ -41,6 +42,7 @@ type InfoRow = (
 
 impl Client {
     fn core(&self) -> PyResult<&Arc<CoreClient>> {
+        parting::prepare();
         match self.open.get() {
             Some(open) => open.get(),
             None => Err(PyValueError::new_err("the client was never opened")),

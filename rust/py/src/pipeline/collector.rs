@@ -20,6 +20,7 @@ use super::{Own, Raised, deadline, exception, span, wait};
 use crate::access::{AllowList, key};
 use crate::arrow;
 use crate::error::raise;
+use crate::parting;
 
 /// A batch of this process has about so many bytes: readers get whole batches.
 const BATCH_BYTES: usize = 4 << 20;
@@ -30,6 +31,9 @@ const TABLE_ROWS: usize = 1 << 16;
 /// How long closing may be asked for counters.
 const STATS_PATIENCE: Duration = Duration::from_secs(10);
 
+/// A key with its roles and the names that it may take.
+type KeyRoles = (String, Vec<String>, Vec<String>);
+
 /// A handle of a collector. `python/zeroxide/collector` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Collector {
@@ -39,6 +43,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     fn core(&self) -> PyResult<&CoreCollector> {
+        parting::prepare();
         match self.open.get() {
             Some(open) => open.get(),
             None => Err(of_collector(CollectorError::Closed)),
@@ -115,7 +120,7 @@ impl Collector {
         secret_key: Option<&Bound<'_, PyAny>>,
         allow: Option<&Bound<'_, PyAny>>,
         open_to_network: bool,
-        roles: Option<Vec<(String, Vec<String>, Vec<String>)>>,
+        roles: Option<Vec<KeyRoles>>,
         max_names_per_connection: usize,
     ) -> PyResult<()> {
         let mut config = Config::new(directory);

@@ -22,6 +22,7 @@ use crate::arrow;
 use crate::buffer::reclaim;
 use crate::counters::fill;
 use crate::error::{say, told};
+use crate::parting;
 use crate::socket::is_there;
 
 /// So many rows of a table are copied at once.
@@ -131,6 +132,7 @@ fn owned(bytes: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
 impl Producer {
     #[inline]
     fn core(&self) -> PyResult<&CoreProducer> {
+        parting::prepare();
         match self.open.get() {
             Some(open) => open.get(),
             None => Err(of_failure(&Failure::Closed)),

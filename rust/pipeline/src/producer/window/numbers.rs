@@ -50,7 +50,10 @@ impl<T: Clone> Window<T> {
         let is_own = |epoch: u64| epoch == self.epoch || known.contains(&epoch);
         let own = ends.clone().filter(|(epoch, _)| is_own(*epoch));
         let own = own.map(|(_, end)| end).max();
-        let stranger = ends.last().filter(|(epoch, _)| !is_own(*epoch));
+        let stranger = ends
+            .clone()
+            .next_back()
+            .filter(|(epoch, _)| !is_own(*epoch));
         let mut numbers = before.clone();
         numbers.log_id = Some(welcome.log_id);
         let acked = self.acked.cast_signed();

@@ -145,7 +145,8 @@ impl Conversation {
         };
         let batch = Batch::decode(bytes).ok()?;
         let mut parts = Vec::new();
-        let mut left = vec![0..batch.rows()];
+        let all = 0..batch.rows();
+        let mut left = vec![all];
         let mut cost = parcel.cost;
         while let Some(range) = left.pop() {
             let part = batch.slice(range.start, range.len());
