@@ -146,7 +146,7 @@ mod tests {
         ] {
             let all = generations(all);
             assert_eq!(Generations::decode(&all.encode()), Some(all.clone()));
-            let broken = all.encode().replace(|c: char| c == '\n', " ");
+            let broken = all.encode().replace('\n', " ");
             assert_eq!(Generations::decode(&broken), None);
         }
     }

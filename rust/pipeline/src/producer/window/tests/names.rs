@@ -324,7 +324,7 @@ fn play(steps: Vec<Step>) -> World {
             Step::Copy => world.copy = Some(world.log.clone()),
             Step::PutBack => world.put_back(),
         }
-        if matches!(world.log.session, None)
+        if world.log.session.is_none()
             && let Some(run) = &mut world.run
         {
             run.connected = false;
