@@ -26,6 +26,7 @@ LINES = ("4.0", "4.1", "4.2", "4.3")
 
 # What the readers are, and what only Spark itself can show of them.
 TESTS = (
+    "tests/spark/test_log_loss.py",
     "tests/spark/test_log_offsets.py",
     "tests/spark/test_log_options.py",
     "tests/spark/test_log_reader.py",

@@ -1,5 +1,6 @@
 """Logs in memory, for tests of the readers without a collector and without a JVM."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from zeroxide.spark.log_reader import StreamReader
 from zeroxide.spark.schema import LOG_COLUMNS, spark_schema
 
 SECOND = 1_000_000
+A, B, C = "tcp://a:1", "tcp://b:1", "tcp://c:1"
 
 # What a client gives: as Spark's, but for what is never null.
 FETCHED = pa.schema(
@@ -153,3 +155,19 @@ def read_all(reader, partitions):
     """All rows of these partitions, and the record batches they came in."""
     batches = [batch for partition in partitions for batch in reader.read(partition)]
     return [row for batch in batches for row in batch.to_pylist()], batches
+
+
+def at(offsets, name=A):
+    return offsets["collectors"][name]["offset"]
+
+
+def offsets_of(rows):
+    return [row["offset"] for row in rows]
+
+
+def run(reader, start, limit=None):
+    """One batch: its end, and its rows."""
+    limit = reader.getDefaultReadLimit() if limit is None else limit
+    end = json.loads(json.dumps(reader.latestOffset(start, limit)))
+    rows, _ = read_all(reader, reader.partitions(start, end))
+    return end, rows

@@ -208,6 +208,23 @@ impl Peer {
             assert!(Instant::now() < deadline, "{name}: {}", self.stats());
         }
     }
+
+    /// Waits until something was appended, while nothing is acknowledged.
+    pub fn await_stat_quietly(&mut self, name: &str) {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let id = self.send(Request::Stats);
+            let (answered, reply) = self.recv();
+            assert_eq!(answered, id);
+            let Reply::Stats { json } = reply else {
+                panic!("{reply:?}");
+            };
+            if number(str::from_utf8(&json).unwrap(), name) > 0 {
+                return;
+            }
+            assert!(Instant::now() < deadline);
+        }
+    }
 }
 
 pub fn number(json: &str, name: &str) -> u64 {
@@ -220,6 +237,25 @@ pub fn number(json: &str, name: &str) -> u64 {
 
 pub fn config(dir: &Path) -> Config {
     Config::new(dir)
+}
+
+/// A collector on a folder that vanishes with the test.
+pub fn collector() -> (tempfile::TempDir, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(config(dir.path())).unwrap();
+    (dir, collector)
+}
+
+/// It acknowledges nothing before so many rows came, or it is closed.
+pub fn syncing_late(flush_rows: u64) -> (tempfile::TempDir, Collector) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        flush_after: Duration::from_secs(3600),
+        flush_rows,
+        ..config(dir.path())
+    };
+    let collector = Collector::start(config).unwrap();
+    (dir, collector)
 }
 
 pub fn hello(producer: &str, epoch: u64) -> Request {

@@ -1,0 +1,218 @@
+//! Runs that go on with what former ones left, logs that lost rows or were replaced, and runs that exclude each other.
+
+use super::super::*;
+use super::{CREDIT, Collector, WALL, left, open, welcome};
+
+#[test]
+fn a_name_with_a_past_goes_on_where_it_ended() {
+    let mut window: Window<u8> = Window::new(WALL, None, Instant::now());
+    let now = Instant::now();
+    window.push(0, 10, 10);
+    window.on_connected(now);
+    let Some(Transmit::Hello {
+        id, next_seq: 0, ..
+    }) = window.poll_transmit(now)
+    else {
+        panic!("a HELLO");
+    };
+    window.on_welcome(id, welcome(Some(499)), now);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers { base: 500, .. }))
+    ));
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append { first_seq: 500, .. })
+    ));
+}
+
+#[test]
+fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.push(1, 10, 10);
+    window.push(2, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    assert!(window.poll_transmit(now).is_some());
+    window.on_welcome(1, welcome(Some(114)), now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 110,
+            payload: 1,
+            ..
+        })
+    ));
+    window.on_ack(119, Some(1000), CREDIT, now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first_seq: 100,
+            offset: None,
+            ..
+        })
+    ));
+    // Offset 1000 is that of sequence number 115, not of the batch's first.
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first_seq: 110,
+            offset: None,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.begin_fresh();
+    window.push(1, 5, 5);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(Some(119)), now);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first_seq: 100,
+            rows: 10,
+            ..
+        })
+    ));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers { base: 110, .. }))
+    ));
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 120,
+            payload: 1,
+            ..
+        })
+    ));
+    window.on_ack(124, Some(9), CREDIT, now);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered {
+            first: 10,
+            first_seq: 120,
+            offset: Some(9),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_collector_that_lost_what_it_acknowledged_is_reported_and_gets_the_rest() {
+    let now = Instant::now();
+    let numbers = left(60).map(|numbers| Numbers {
+        since: -40,
+        ..numbers
+    });
+    let mut window: Window<u8> = Window::new(WALL, numbers, now);
+    window.push(0, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(Some(49)), now);
+    let lost = Event::Lost {
+        rows: 10,
+        before: 0,
+    };
+    assert_eq!(window.poll_event(), Some(lost));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers {
+            base: 60,
+            since: 0,
+            ..
+        }))
+    ));
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append { first_seq: 60, .. })
+    ));
+    // It is told once.
+    window.on_disconnected(now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(3, welcome(Some(49)), now);
+    assert_eq!(window.poll_event(), None);
+}
+
+#[test]
+fn an_empty_collector_takes_what_is_left() {
+    let mut world = open();
+    world.push(5);
+    world.arrive_up(false);
+    world.sync();
+    world.arrive_down(false);
+    world.push(5);
+    // Another log in its place.
+    world.collector = Collector {
+        log_id: [8; 16],
+        ..Collector::default()
+    };
+    world.disconnect(0);
+    world.connect();
+    world.arrive_up(false);
+    world.arrive_down(false);
+    world.arrive_up(false);
+    assert_eq!(world.collector.log.first(), Some(&(5, 5)));
+}
+
+#[test]
+fn a_later_run_wins_and_a_clock_that_was_set_back_does_not_matter() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    // From a clock that was ahead.
+    window.on_refused(1, Code::Fenced, WALL + 500, String::new(), WALL + 1, now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Hello { id: 2, epoch, .. }) if epoch == WALL + 501 + WALL % EPOCH_STEP
+    ));
+    // Started after this one.
+    let later = WALL + 2 * EPOCH_STEP;
+    window.on_refused(2, Code::Fenced, later, "later".into(), later + 1, now);
+    assert_eq!(window.ending().map(|e| e.code), Some(Code::Fenced));
+    assert!(window.poll_transmit(now).is_none());
+    assert_eq!(window.poll_timeout(), None);
+}
+
+#[test]
+fn a_clock_that_is_ahead_of_the_collectors_does_not_keep_a_run_out() {
+    let now = Instant::now();
+    let years = 300_000_000_000_000;
+    let follow = |mine: u64, told: u64| {
+        let mut window: Window<u8> = Window::new(mine, None, now);
+        window.on_connected(now);
+        window.poll_transmit(now);
+        window.on_refused(1, Code::Fenced, told, "ahead".into(), mine, now);
+        match window.poll_transmit(now) {
+            Some(Transmit::Hello { epoch, .. }) => epoch - told,
+            other => panic!("{other:?}"),
+        }
+    };
+    let steps = [1, 2].map(|late| follow(WALL + years + late, WALL));
+    assert!(steps.iter().all(|step| (1..=EPOCH_STEP).contains(step)));
+    assert_ne!(steps[0], steps[1], "two runs that are told the same");
+
+    // A run that was welcome once is not: another one may have taken over since.
+    let mut window: Window<u8> = Window::new(WALL + years, None, now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    window.on_disconnected(now);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_refused(2, Code::Fenced, WALL, "ahead".into(), WALL + years, now);
+    assert_eq!(window.ending().map(|e| e.code), Some(Code::Fenced));
+}

@@ -1,0 +1,132 @@
+//! Batches that cannot be sent, because they are too large or damaged, and those behind them.
+
+use super::super::*;
+use super::{CREDIT, WALL, left, welcome};
+
+#[test]
+fn a_batch_that_is_too_large_is_given_up_and_those_behind_it_go_on() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.push(0, 1, 10);
+    window.push(1, 1, 1 << 21);
+    window.push(2, 1, 10);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
+    let sent = |transmit| match transmit {
+        Some(Transmit::Append {
+            first_seq, payload, ..
+        }) => Some((payload, first_seq)),
+        None => None,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sent(window.poll_transmit(now)), Some((0, 0)));
+    assert_eq!(sent(window.poll_transmit(now)), None);
+    assert_eq!(
+        window.poll_unsendable(),
+        None,
+        "what is before it is on its way"
+    );
+    window.on_ack(0, Some(7), CREDIT, now);
+    assert!(matches!(window.poll_event(), Some(Event::Delivered { .. })));
+    let why = Unsent::TooBig { limit: 1 << 20 };
+    assert_eq!(window.poll_unsendable(), Some((1, 1, why)));
+    window.give_up(why);
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Given {
+            first: 1,
+            rows: 1,
+            payload: 1,
+            ..
+        })
+    ));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Numbered(Numbers {
+            base: -1,
+            since: 2,
+            ..
+        }))
+    ));
+    assert_eq!(
+        sent(window.poll_transmit(now)),
+        Some((2, 1)),
+        "without a gap"
+    );
+    window.on_ack(1, Some(8), CREDIT, now);
+    assert_eq!(window.unacknowledged(), 0);
+}
+
+#[test]
+fn a_batch_that_is_too_large_may_go_in_parts() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.push(0, 4, 1 << 21);
+    window.push(1, 1, 10);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    assert_eq!(window.poll_transmit(now), None);
+    assert!(window.poll_unsendable().is_some());
+    window.split(vec![(10, 3, 50), (11, 1, 40)]);
+    assert_eq!(window.unacknowledged_size(), 100);
+    let mut sent = Vec::new();
+    while let Some(Transmit::Append {
+        first_seq, payload, ..
+    }) = window.poll_transmit(now)
+    {
+        sent.push((payload, first_seq));
+    }
+    assert_eq!(sent, [(10, 0), (11, 3), (1, 4)]);
+}
+
+#[test]
+fn what_cannot_be_read_any_more_holds_nothing_up() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.push_damaged(1, 10);
+    window.push(2, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    window.poll_transmit(now);
+    // It has half of what is damaged.
+    window.on_welcome(1, welcome(Some(114)), now);
+    assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
+    assert!(matches!(
+        window.poll_event(),
+        Some(Event::Delivered { first: 0, .. })
+    ));
+    assert_eq!(window.poll_transmit(now), None);
+    assert_eq!(window.poll_unsendable(), Some((1, 10, Unsent::Damaged)));
+    window.give_up(Unsent::Damaged);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 115,
+            payload: 2,
+            ..
+        })
+    ));
+
+    // It has all of it.
+    let mut window: Window<u8> = Window::new(WALL, left(100), now);
+    window.push(0, 10, 10);
+    window.push_damaged(1, 10);
+    window.push(2, 10, 10);
+    window.begin_fresh();
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(Some(119)), now);
+    assert!(matches!(
+        window.poll_transmit(now),
+        Some(Transmit::Append {
+            first_seq: 120,
+            payload: 2,
+            ..
+        })
+    ));
+    assert_eq!(window.unacknowledged(), 10);
+}

@@ -1,0 +1,328 @@
+//! What a collector is guarded against: noise, too much of anything, peers that read nothing, and strangers.
+
+mod peer;
+
+use std::time::Duration;
+
+use peer::{LONG, Peer, append, batch, collector, config, encode, hello, publish, stage};
+use zeroxide::{AllowList, Frame, Message, Value, curve_keypair, ids};
+use zeroxide_pipeline::collector::{Collector, Config, Grant, Grants, Role, Security};
+use zeroxide_pipeline::wire::{Code, Reply, Request};
+
+#[test]
+fn noise_is_refused_and_counted_and_harms_nobody() {
+    let (_dir, collector) = collector();
+    let mut good = Peer::of(&collector);
+    good.hello("p", 1);
+    let bad = Peer::of(&collector);
+    // A small generator: the noise is the same in each run.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let valid = append("p", 1, 0, &["a", "b"]).encode(1);
+    for round in 0..500 {
+        let frames = (0..1 + random() % 3).map(|index| {
+            let mut bytes: Vec<u8> = (0..random() % 100).map(|_| random() as u8).collect();
+            if index == 0 && round % 2 == 0 {
+                bytes.splice(0..0, [b'Z', b'X', 1, (random() % 16) as u8]);
+            }
+            Frame::copy_from(&bytes)
+        });
+        bad.send_raw(Message::from_frames(frames.collect::<Vec<_>>()));
+        // A batch with a byte changed.
+        let mut payload = valid.last().to_vec();
+        let at = random() as usize % payload.len();
+        payload[at] ^= 1 << (random() % 8);
+        let mut message = Message::single(valid.head().clone());
+        message.push(Frame::copy_from(&payload));
+        if round % 50 == 0 {
+            bad.send_raw(message);
+        }
+    }
+    bad.send_raw(Message::new());
+    let mut refused = 0;
+    while refused < 500 {
+        if let (_, Reply::Refused { .. }) = bad.recv() {
+            refused += 1;
+        }
+    }
+    // What came through has the form of rows; the good one goes on behind it.
+    let last = good.hello("p", 2).map_or(0, |(_, seq)| seq + 1);
+    good.append("p", 2, last, &["z"]);
+    assert_eq!(good.values().pop().unwrap(), "z");
+    assert!(good.stat("malformed") >= 500);
+    assert!(collector.is_running());
+}
+
+#[test]
+fn batches_and_sessions_have_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        max_batch_bytes: 1000,
+        max_producers: 2,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut peer = Peer::of(&collector);
+    peer.hello("a", 1);
+    peer.hello("b", 1);
+    peer.hello("b", 2);
+    assert_eq!(peer.refused(hello("c", 1)).0, Code::TooMany);
+    let large = "x".repeat(2000);
+    assert_eq!(
+        peer.refused(append("a", 1, 0, &[&large])),
+        (Code::TooBig, 1000)
+    );
+    assert_eq!(
+        peer.refused(stage("q", 0, 0, 0, 0, &[&large])),
+        (Code::TooBig, 1000)
+    );
+    assert_eq!(peer.append("a", 1, 0, &["small"]), (0, Some(0)));
+    assert_eq!(peer.stat("too-many"), 1);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_holds_nobody_back() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    let large = "x".repeat(1 << 20);
+    for seq in 0..64 {
+        peer.append("p", 1, seq, &[&large]);
+    }
+    let mut slow = Peer::of(&collector);
+    let fetch = Request::Fetch {
+        start: 0,
+        end: 64,
+        max_bytes: 16 << 20,
+        topics: Vec::new(),
+        generation: 0,
+    };
+    let asked: Vec<u64> = (0..15).map(|_| slow.send(fetch.clone())).collect();
+    assert_eq!(peer.fetch(60..64, &[]).len(), 4);
+    assert_eq!(peer.append("p", 1, 64, &["y"]).0, 64);
+    // When it does take them, they are all there.
+    let mut answered: Vec<u64> = (0..15).map(|_| slow.recv().0).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, asked);
+}
+
+#[test]
+fn strangers_stay_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_public, secret_key) = curve_keypair().unwrap();
+    let (alice_public, alice_secret) = curve_keypair().unwrap();
+    let allow = AllowList::new();
+    allow.add(alice_public, "alice");
+    let collector = Collector::start(Config {
+        security: Some(Security {
+            secret_key,
+            allow,
+            grants: None,
+        }),
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut alice = Peer::unconnected();
+    alice
+        .socket
+        .secure_client(&server_public, Some(&alice_secret))
+        .unwrap();
+    alice.socket.connect(collector.endpoint()).unwrap();
+    assert_eq!(alice.hello("p", 1), None);
+    let stranger = Peer::unconnected();
+    stranger.socket.secure_client(&server_public, None).unwrap();
+    stranger.socket.connect(collector.endpoint()).unwrap();
+    stranger.send_raw(Request::Info.encode(1));
+    let naked = Peer::of(&collector);
+    naked.send_raw(Request::Info.encode(1));
+    // As long as this takes, the others have had their chance.
+    for seq in 0..20 {
+        alice.append("p", 1, seq, &["a"]);
+    }
+    assert!(stranger.try_recv(Duration::ZERO).is_none());
+    assert!(naked.try_recv(Duration::ZERO).is_none());
+}
+
+#[test]
+fn a_version_of_the_future_is_told_so() {
+    let (_dir, collector) = collector();
+    let peer = Peer::of(&collector);
+    let mut header = Request::Info.encode(9).head().to_vec();
+    header[2] = zeroxide_pipeline::wire::VERSION + 1;
+    peer.send_raw(Message::single(Frame::copy_from(&header)));
+    let (id, reply) = peer.recv();
+    assert!(
+        matches!(
+            reply,
+            Reply::Refused {
+                code: Code::Version,
+                ..
+            }
+        ),
+        "{reply:?}"
+    );
+    assert_eq!(id, 0);
+    let batch = encode(&batch(&["a"]));
+    assert!(!batch.is_empty());
+}
+
+#[test]
+fn one_connection_does_not_shut_out_others_with_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(Config {
+        max_producers: 100,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let mut greedy = Peer::of(&collector);
+    let said = (0..500).map(|number| greedy.ask(hello(&format!("name {number}"), 1)));
+    let welcome = said.filter(|reply| matches!(reply, Reply::Welcome { .. }));
+    assert_eq!(welcome.count(), 64);
+    let mut honest = Peer::of(&collector);
+    assert_eq!(honest.hello("p", 1), None);
+    honest.append("p", 1, 0, &["a"]);
+    assert_eq!(honest.stat("connected_producers"), 65);
+    assert_eq!(honest.stat("too-many"), 500 - 64);
+}
+
+#[test]
+fn keys_have_roles_and_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_key, secret_key) = curve_keypair().unwrap();
+    let allow = AllowList::new();
+    let secrets = ["alice", "bob", "reader"].map(|name| {
+        let (public, secret) = curve_keypair().unwrap();
+        allow.add(public, name);
+        secret
+    });
+    let start = |grants: Option<Grants>| {
+        Collector::start(Config {
+            security: Some(Security {
+                secret_key,
+                allow: allow.clone(),
+                grants,
+            }),
+            ..config(dir.path())
+        })
+        .unwrap()
+    };
+    let connect = |collector: &Collector, who: usize| {
+        let peer = Peer::unconnected();
+        let secret = &secrets[who];
+        peer.socket
+            .secure_client(&server_key, Some(secret))
+            .unwrap();
+        peer.socket.connect(collector.endpoint()).unwrap();
+        peer
+    };
+    let commit = || Request::Commit {
+        group: "g".to_owned(),
+        offset: 0,
+        generation: 0,
+    };
+
+    // A name is whose it was first, and whoever has it may come again, over any connection.
+    let collector = start(None);
+    let (mut alice, mut bob) = (connect(&collector, 0), connect(&collector, 1));
+    alice.hello("p", 1);
+    alice.append("p", 1, 0, &["a"]);
+    assert_eq!(bob.refused(hello("p", 2)).0, Code::Denied);
+    assert_eq!(bob.refused(append("p", 1, 1, &["forged"])).0, Code::Denied);
+    assert_eq!(connect(&collector, 0).hello("p", 2), Some((1, 0)));
+    bob.hello("q", 1);
+    bob.ask(commit());
+    assert_eq!(bob.stat("denied"), 2);
+    collector.close().unwrap();
+
+    let collector = start(None);
+    assert_eq!(
+        connect(&collector, 1).refused(hello("p", 3)).0,
+        Code::Denied
+    );
+    assert_eq!(connect(&collector, 0).hello("p", 3), Some((3, 0)));
+    collector.close().unwrap();
+
+    let grant = |roles: &[Role], names: &[&str]| Grant {
+        roles: roles.to_vec(),
+        names: names.iter().map(|name| name.to_string()).collect(),
+    };
+    let collector = start(Some(Grants::from([
+        ("alice".to_owned(), grant(&[Role::Produce], &["sensor-*"])),
+        (
+            "reader".to_owned(),
+            grant(&[Role::Fetch, Role::Commit], &[]),
+        ),
+    ])));
+    let [mut alice, mut bob, mut reader] = [0, 1, 2].map(|who| connect(&collector, who));
+    alice.hello("sensor-1", 1);
+    alice.append("sensor-1", 1, 0, &["b"]);
+    assert_eq!(
+        alice.refused(hello("p", 4)).0,
+        Code::Denied,
+        "not among hers"
+    );
+    assert_eq!(reader.values(), ["a", "b"]);
+    assert_eq!(reader.ask(commit()), Reply::Committed);
+    for request in [
+        hello("r", 1),
+        append("r", 1, 0, &["c"]),
+        stage("q", 0, 0, 0, 0, &["d"]),
+        publish("q", 0, &[]),
+        Request::Stats,
+    ] {
+        assert_eq!(reader.refused(request).0, Code::Denied);
+    }
+    assert_eq!(alice.refused(commit()).0, Code::Denied);
+    assert_eq!(
+        bob.refused(Request::Info).0,
+        Code::Denied,
+        "nothing was given"
+    );
+}
+
+#[test]
+fn readers_that_do_not_read_take_bounded_memory_and_keep_nobody_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = 16 << 20;
+    let collector = Collector::start(Config {
+        max_unread_bytes: most,
+        ..config(dir.path())
+    })
+    .unwrap();
+    let row = "x".repeat(64 << 10);
+    let rows = 384;
+    let batches = (0..rows).map(|_| batch(&[&row])).collect();
+    collector.begin_append(batches).wait(LONG).unwrap();
+    let mute: Vec<Peer> = (0..8)
+        .map(|_| {
+            let mut peer = Peer::unconnected();
+            for (option, value) in [(ids::RCVHWM, 1), (ids::RCVBUF, 1 << 16)] {
+                peer.socket.set_option(option, &Value::Int(value)).unwrap();
+            }
+            peer.socket.connect(collector.endpoint()).unwrap();
+            for _ in 0..16 {
+                peer.send(Request::Fetch {
+                    start: 0,
+                    end: rows,
+                    max_bytes: 4 << 20,
+                    topics: Vec::new(),
+                    generation: 0,
+                });
+            }
+            peer
+        })
+        .collect();
+    let mut reader = Peer::of(&collector);
+    reader.await_stat("unread_bytes", |bytes| bytes > most / 2);
+    reader.await_stat("fetch_waits", |waits| waits > 100);
+    assert_eq!(reader.values().len() as u64, rows);
+    let unread = reader.stat("unread_bytes");
+    assert!(unread < most + (8 << 20), "{unread} of {most}");
+    drop(mute);
+    reader.await_stat("unread_bytes", |bytes| bytes == 0);
+}
