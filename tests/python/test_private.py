@@ -46,3 +46,20 @@ def test_folders_that_others_could_read_are_closed_to_them(directory):
         entry.chmod(0o777)
     Collector(log).close()
     assert open_to_others(log) == []
+
+
+def test_an_archive_is_for_the_owner_unless_its_folder_is_made_for_others(directory):
+    pytest.importorskip("pyarrow")
+    from pyarrow.fs import LocalFileSystem
+
+    from zeroxide.collector.archive import archive_segments
+
+    log = directory / "log"
+    with Collector(log) as collector:
+        collector.append([b"row"])
+    mine, shared = directory / "mine", directory / "shared"
+    shared.mkdir(mode=0o755)
+    for folder in (mine, shared):
+        archive_segments(log, LocalFileSystem(), str(folder), all_segments=True)
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o700
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o755

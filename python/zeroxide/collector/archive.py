@@ -52,6 +52,9 @@ def archive_segments(
     from pyarrow.fs import FileSelector, LocalFileSystem
 
     synced = set() if synced is None else synced
+    if (local := _local(filesystem, path)) is not None:
+        # As the log's own. Whoever is to read the archive as another user makes the folder, for them.
+        os.makedirs(local, mode=0o700, exist_ok=True)
     filesystem.create_dir(path, recursive=True)
     listed = filesystem.get_file_info(FileSelector(path))
     there = {entry.base_name: entry.size for entry in listed}

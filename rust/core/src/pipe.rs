@@ -487,7 +487,7 @@ impl Pipe {
         had
     }
 
-    /// The same where the end of the connection is what completes it not, which counts.
+    /// As [`rollback`](Self::rollback), for a message that the end of its connection cut short: that is counted.
     pub fn tear(&mut self) {
         if self.rollback() {
             self.own().torn.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Folders and files that only their owner may read: rows are as confidential as the messages they were.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -10,22 +11,54 @@ const FILE: u32 = 0o600;
 /// What others than the owner may do.
 const OTHERS: u32 = 0o077;
 
-/// Makes a folder that only its owner may enter, and takes the permissions of others away from one that is there, and
-/// from the files in it. A folder that belongs to somebody else stays as it is.
+/// Files of logs, of what is staged in them and of spools.
+const NAMES: [&str; 8] = [
+    "LOCK",
+    "snapshot",
+    "durable",
+    "generations",
+    "owners",
+    "producer",
+    "base",
+    "acknowledged",
+];
+const ENDINGS: [&str; 4] = ["zlog", "preparing", "stage", "new"];
+/// Folders in those of logs and spools, and what a file system keeps for itself.
+const FOLDERS: [&str; 3] = ["staged", "set-aside", "lost+found"];
+
+/// Makes a folder that only its owner may enter. In one that is there already, others lose their permissions for the
+/// files of logs and spools; and for the folder, unless it holds other things, too. What belongs to somebody else stays as
+/// it is.
 ///
 /// # Errors
 /// What making or listing the folder says.
 pub fn make_folder(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(dir)?;
-    restrict(dir)?;
+    let mut is_ours_alone = true;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
+        let kind = entry.file_type()?;
         // Not through a link: that would change what it points to.
-        if entry.file_type()?.is_file() {
+        if kind.is_file() && is_ours(&entry.path()) {
             restrict(&entry.path())?;
+        } else {
+            is_ours_alone &= kind.is_dir() && is_our_folder(&entry.path());
         }
     }
-    Ok(())
+    if is_ours_alone { restrict(dir) } else { Ok(()) }
+}
+
+fn is_ours(file: &Path) -> bool {
+    let named = |names: &[&str], text: Option<&OsStr>| {
+        text.and_then(OsStr::to_str)
+            .is_some_and(|text| names.contains(&text))
+    };
+    named(&NAMES, file.file_name()) || named(&ENDINGS, file.extension())
+}
+
+fn is_our_folder(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| FOLDERS.contains(&name)) || dir.join("LOCK").is_file()
 }
 
 /// How a file is made that only its owner may read or write.
@@ -73,16 +106,31 @@ mod tests {
         assert_eq!(mode(&dir), FOLDER);
         assert_eq!(mode(&place.path().join("a")), FOLDER);
 
-        for path in [&dir.join("rows"), &outside] {
+        for path in [&dir.join("0.zlog"), &outside] {
             fs::write(path, "rows").unwrap();
             fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
         }
-        std::os::unix::fs::symlink(&outside, dir.join("link")).unwrap();
         fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
         make_folder(&dir).unwrap();
         assert_eq!(mode(&dir), FOLDER);
-        assert_eq!(mode(&dir.join("rows")), FILE);
-        assert_eq!(mode(&outside), 0o644);
+        assert_eq!(mode(&dir.join("0.zlog")), FILE);
+    }
+
+    #[test]
+    fn what_is_not_of_a_log_stays_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, outside) = (place.path().join("shared"), place.path().join("outside"));
+        fs::create_dir(&dir).unwrap();
+        for path in [&dir.join("letter"), &dir.join("0.zlog"), &outside] {
+            fs::write(path, "text").unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::set_permissions(&dir, Permissions::from_mode(0o1777)).unwrap();
+        std::os::unix::fs::symlink(&outside, dir.join("LOCK")).unwrap();
+        make_folder(&dir).unwrap();
+        assert_eq!(mode(&dir.join("0.zlog")), FILE);
+        let others = [&dir, &dir.join("letter"), &outside].map(|path| mode(path));
+        assert_eq!(others, [0o777, 0o644, 0o644]);
     }
 
     #[test]

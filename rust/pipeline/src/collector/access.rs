@@ -119,8 +119,8 @@ impl Access {
         };
         let roles = grant(grants, client).map_or(&[][..], |grant| &grant.roles);
         let missing = match Role::of(request) {
-            Some(role) if !roles.contains(&role) => role.name(),
-            None if roles.is_empty() => "any",
+            Some(role) if !roles.contains(&role) => format!("the role {}", role.name()),
+            None if roles.is_empty() => "any role".to_owned(),
             _ => return Ok(()),
         };
         let has = match roles {
@@ -132,7 +132,7 @@ impl Access {
                 .join(", "),
         };
         Err(denied(format!(
-            "{client} does not have the role {missing}: it has {has}, as the collector was told with --roles"
+            "{client} does not have {missing}: it has {has}, as the collector was told with --roles"
         )))
     }
 
@@ -295,7 +295,7 @@ mod tests {
         );
         let refusal = access.check(&bob, &Request::Info).unwrap_err();
         assert!(
-            refusal.text.contains("role any: it has none"),
+            refusal.text.contains("any role: it has none"),
             "{}",
             refusal.text
         );
