@@ -88,6 +88,8 @@ struct Queue {
     turns: VecDeque<Bytes>,
     /// Clients that have no room for an answer: when to try again, and when to give up.
     paused: VecDeque<(Instant, Instant, Job)>,
+    /// The last turn went to one of those.
+    was_paused: bool,
     waiting: usize,
     is_over: bool,
 }
@@ -104,6 +106,7 @@ impl Fetcher {
             by_client: HashMap::new(),
             turns: VecDeque::new(),
             paused: VecDeque::new(),
+            was_paused: false,
             waiting: 0,
             is_over: false,
         };
@@ -183,11 +186,16 @@ impl Drop for Fetcher {
 impl Queue {
     /// The next request, and what is to be done for it again until when.
     fn take(&mut self, now: Instant) -> Option<(Job, Option<Instant>)> {
-        if self.paused.front().is_some_and(|(due, ..)| *due <= now)
+        // In turns: there may be so many of them that some are always due.
+        let is_due = self.paused.front().is_some_and(|(due, ..)| *due <= now);
+        if is_due
+            && (!self.was_paused || self.turns.is_empty())
             && let Some((_, patience, job)) = self.paused.pop_front()
         {
+            self.was_paused = true;
             return Some((job, Some(patience)));
         }
+        self.was_paused = false;
         let client = self.turns.pop_front()?;
         let jobs = self.by_client.get_mut(&client)?;
         let job = jobs.pop_front()?;
