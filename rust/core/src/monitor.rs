@@ -39,7 +39,8 @@ pub enum EventKind {
     Disconnected = 0x200,
     /// This monitor ends.
     MonitorStopped = 0x400,
-    /// A handshake failed without a reason of the protocol's; the value is an errno.
+    /// A handshake failed without a reason of the protocol's; the value is an errno: `ECONNRESET` when the peer closed
+    /// before it had greeted, `EPIPE` when it did so later.
     HandshakeFailedNoDetail = 0x800,
     /// A handshake is done.
     HandshakeSucceeded = 0x1000,

@@ -317,7 +317,7 @@ impl Client {
                 call.asked = None;
                 Ok(None)
             }
-            Some(Change::Up) | None => Ok(None),
+            Some(Change::Up | Change::Away) | None => Ok(None),
         }
     }
 

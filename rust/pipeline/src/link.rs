@@ -53,6 +53,8 @@ pub(crate) enum Change {
     Down,
     /// The collector does not let this client in.
     Denied(Denial),
+    /// An attempt failed that says nothing of the collector: what was denied before may be so no longer.
+    Away,
 }
 
 /// Why a collector does not let somebody in.
@@ -71,7 +73,7 @@ pub enum Denial {
         "speaks no CURVE, and this side has keys: start the collector with a key, or leave server_key out"
     )]
     NeedlessKey,
-    /// It breaks off each handshake.
+    /// It greets, and then breaks off each handshake.
     #[error(
         "breaks off each handshake: server_key is not the collector's public key, or what is there is no collector"
     )]
@@ -80,6 +82,12 @@ pub enum Denial {
 
 /// Of a handshake between two mechanisms, as `zmq.h` numbers it.
 pub(crate) const MECHANISM_MISMATCH: u32 = 0x1100_0002;
+
+/// Of a handshake with nothing to say of itself: the peer had greeted and then closed, as the monitor numbers it.
+const CLOSED: u32 = 32;
+
+/// Of a handshake that was sealed with other keys, as `zmq.h` numbers it.
+pub(crate) const CRYPTOGRAPHIC: u32 = 0x1100_0001;
 
 /// So many handshakes in a row that break off with keys are no accident: they take about half a second.
 const BROKEN_OFF: u32 = 3;
@@ -93,8 +101,10 @@ pub(crate) struct Link {
     /// What happens to the socket's connection.
     events: Socket,
     is_up: AtomicBool,
-    /// Handshakes in a row that were broken off.
+    /// Handshakes in a row that were broken off by somebody who had greeted.
     broken_off: AtomicU32,
+    /// Whether the attempt that is going on has got as far as a handshake.
+    is_answered: AtomicBool,
 }
 
 /// A ping when nothing was heard for so long, in milliseconds.
@@ -125,6 +135,7 @@ impl Link {
             events,
             is_up: AtomicBool::new(false),
             broken_off: AtomicU32::new(0),
+            is_answered: AtomicBool::new(false),
         })
     }
 
@@ -173,27 +184,46 @@ impl Link {
                 }
                 continue;
             }
-            if let Some(denial) = self.denial(kind, value) {
-                return Some(Change::Denied(denial));
+            if kind == EventKind::ConnectRetried as u16 {
+                // Also one address of several that is not there fails an attempt; only the whole round tells.
+                if self.is_answered.swap(false, Ordering::Relaxed) {
+                    continue;
+                }
+                self.broken_off.store(0, Ordering::Relaxed);
+                return Some(Change::Away);
+            }
+            self.is_answered.store(true, Ordering::Relaxed);
+            if let Some(change) = self.judge(kind, value) {
+                return Some(change);
             }
         }
     }
 
-    /// Why a handshake failed, if it will fail again.
-    fn denial(&self, kind: u16, value: u32) -> Option<Denial> {
+    /// What a handshake that failed means, if that can be told by now.
+    fn judge(&self, kind: u16, value: u32) -> Option<Change> {
         if kind == EventKind::HandshakeFailedAuth as u16 {
-            return Some(Denial::Key);
+            return Some(Change::Denied(Denial::Key));
         }
         let has_keys = self.security.is_some();
-        if kind == EventKind::HandshakeFailedProtocol as u16 && value == MECHANISM_MISMATCH {
-            return Some(match has_keys {
+        let is_protocol = kind == EventKind::HandshakeFailedProtocol as u16;
+        if is_protocol && value == MECHANISM_MISMATCH {
+            return Some(Change::Denied(match has_keys {
                 true => Denial::NeedlessKey,
                 false => Denial::NoKey,
-            });
+            }));
         }
-        // A collector says nothing to somebody who has sealed his words for another one.
+        // A collector says nothing to somebody who has sealed his words for another one. But it greets first: what accepts
+        // connections for a collector that is away (a proxy, a tunnel) does not, and the collector may come back.
+        let is_sealed_wrong = match is_protocol {
+            true => value == CRYPTOGRAPHIC,
+            false => value == CLOSED,
+        };
+        if !(has_keys && is_sealed_wrong) {
+            self.broken_off.store(0, Ordering::Relaxed);
+            return Some(Change::Away);
+        }
         let broken_off = self.broken_off.fetch_add(1, Ordering::Relaxed) + 1;
-        (has_keys && broken_off >= BROKEN_OFF).then_some(Denial::ServerKey)
+        (broken_off >= BROKEN_OFF).then_some(Change::Denied(Denial::ServerKey))
     }
 
     /// The next message.
@@ -263,6 +293,7 @@ fn open(
     let mask = [
         EventKind::HandshakeSucceeded,
         EventKind::Disconnected,
+        EventKind::ConnectRetried,
         EventKind::HandshakeFailedAuth,
         EventKind::HandshakeFailedProtocol,
         EventKind::HandshakeFailedNoDetail,
@@ -272,4 +303,110 @@ fn open(
     events.connect(&name)?;
     socket.connect(endpoint)?;
     Ok((socket, events))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+    use std::sync::Arc;
+    use std::thread::{self, JoinHandle};
+
+    use super::*;
+    use crate::client::{Client, ClientConfig, ClientError};
+
+    /// Takes connections and closes them again, after a greeting or without a word.
+    struct Front {
+        address: SocketAddr,
+        is_over: Arc<AtomicBool>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Front {
+        fn start(greets: bool) -> Front {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let is_over = Arc::new(AtomicBool::new(false));
+            listener.set_nonblocking(true).unwrap();
+            let over = is_over.clone();
+            let thread = thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    match listener.accept() {
+                        Ok((mut stream, _)) if greets => {
+                            let mut greeting = [0; 64];
+                            greeting[..11].copy_from_slice(b"\xff\0\0\0\0\0\0\0\x01\x7f\x03");
+                            greeting[12..17].copy_from_slice(b"CURVE");
+                            greeting[32] = 1;
+                            stream.set_nonblocking(false).unwrap();
+                            stream.write_all(&greeting).unwrap();
+                            // A greeting and a HELLO; what is left unread would reset the connection.
+                            stream.read_exact(&mut [0; 64 + 202]).unwrap();
+                        }
+                        Ok(_) => {}
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                            thread::sleep(Duration::from_millis(5));
+                        }
+                    }
+                }
+            });
+            let thread = Some(thread);
+            Front {
+                address,
+                is_over,
+                thread,
+            }
+        }
+    }
+
+    impl Drop for Front {
+        fn drop(&mut self) {
+            self.is_over.store(true, Ordering::Relaxed);
+            self.thread.take().unwrap().join().unwrap();
+        }
+    }
+
+    fn keys() -> Security {
+        Security::new(curve_keypair().unwrap().0, None).unwrap()
+    }
+
+    /// The first change that is the one that is looked for.
+    fn await_change(link: &Link, wanted: Change) -> bool {
+        let until = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < until {
+            match link.poll_change() {
+                Some(change) if change == wanted => return true,
+                Some(_) => {}
+                None => link.wait(Some(until)).unwrap(),
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn whoever_breaks_off_before_a_greeting_is_waited_for() {
+        let front = Front::start(false);
+        let config = ClientConfig {
+            timeout: Duration::from_millis(1500),
+            retries: 0,
+            security: Some(keys()),
+        };
+        let endpoint = format!("tcp://{}", front.address);
+        let client = Client::new(&endpoint, config).unwrap();
+        assert!(matches!(client.info(), Err(ClientError::Gone { .. })));
+    }
+
+    #[test]
+    fn a_denial_holds_until_the_collector_is_away() {
+        let front = Front::start(true);
+        let context = Context::new();
+        let endpoint = format!("tcp://{}", front.address);
+        let link = Link::open(&context, &endpoint, Some(&keys())).unwrap();
+        let denied = Change::Denied(Denial::ServerKey);
+        assert!(await_change(&link, denied));
+        drop(front);
+        assert!(await_change(&link, Change::Away));
+        drop(link);
+        context.term().unwrap();
+    }
 }

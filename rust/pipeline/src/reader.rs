@@ -197,7 +197,7 @@ impl Fetch {
         match link.poll_change() {
             Some(Change::Denied(why)) => return Err(self.client.denied(why)),
             Some(Change::Down) => self.forget_link(),
-            Some(Change::Up) | None => {}
+            Some(Change::Up | Change::Away) | None => {}
         }
         Ok(())
     }

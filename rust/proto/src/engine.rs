@@ -342,8 +342,10 @@ impl Engine {
     pub fn handle_eof(&mut self, now: Instant) {
         self.now = now;
         self.eof = true;
-        if !matches!(self.state, State::Traffic) {
-            self.close(CloseReason::PeerClosed);
+        match self.state {
+            State::Traffic => {}
+            State::Greeting(_) => self.close(CloseReason::NotGreeted),
+            _ => self.close(CloseReason::PeerClosed),
         }
     }
 

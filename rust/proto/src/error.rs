@@ -11,6 +11,9 @@ pub enum CloseReason {
     /// The peer closed its side; everything it sent before has been reported.
     #[error("the peer closed the connection")]
     PeerClosed,
+    /// The peer closed its side before it had greeted: a proxy does so whose backend is away.
+    #[error("the peer closed the connection before its greeting was over")]
+    NotGreeted,
     /// The peer did not complete the handshake in time.
     #[error("expected the handshake to be over within the handshake interval, it is not")]
     HandshakeTimeout,

@@ -23,6 +23,7 @@ pub(super) const HANDLER: PipeId = PipeId(1);
 /// Linux errnos that monitor events carry.
 const EFAULT: u64 = 14;
 const EINVAL: u64 = 22;
+const ECONNRESET: u64 = 104;
 const ENOMEM: u64 = 12;
 const EPIPE: u64 = 32;
 const ETIMEDOUT: u64 = 110;
@@ -141,6 +142,7 @@ impl Session {
             CloseReason::HandshakeTimeout => (EventKind::HandshakeFailedNoDetail, ETIMEDOUT),
             CloseReason::NobodyToAsk(_) => (EventKind::HandshakeFailedNoDetail, EFAULT),
             CloseReason::PeerClosed => (EventKind::HandshakeFailedNoDetail, EPIPE),
+            CloseReason::NotGreeted => (EventKind::HandshakeFailedNoDetail, ECONNRESET),
             CloseReason::Misconfigured { .. } => (EventKind::HandshakeFailedNoDetail, EINVAL),
             CloseReason::OutOfMemory => (EventKind::HandshakeFailedNoDetail, ENOMEM),
             _ => (EventKind::HandshakeFailedNoDetail, 0),

@@ -3,7 +3,7 @@
 use zeroxide::{EventKind, EventStream, MonitorEvent, Socket, Wait};
 
 use crate::collector::stats::Json;
-use crate::link::MECHANISM_MISMATCH;
+use crate::link::{CRYPTOGRAPHIC, MECHANISM_MISMATCH};
 
 /// What a socket is asked to tell.
 const WANTED: [EventKind; 3] = [
@@ -83,6 +83,3 @@ fn why(event: &MonitorEvent) -> Why {
         _ => Why::Other,
     }
 }
-
-/// Of a handshake that was sealed with other keys, as `zmq.h` numbers it.
-const CRYPTOGRAPHIC: u32 = 0x1100_0001;

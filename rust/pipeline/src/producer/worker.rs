@@ -453,6 +453,11 @@ impl Conversation {
                     self.denied = Some(why);
                     self.trouble = Some(format!("it {why}"));
                 }
+                Change::Away => {
+                    if self.denied.take().is_some() {
+                        self.trouble = None;
+                    }
+                }
             }
         }
         Ok(())
