@@ -139,7 +139,7 @@ impl Collector {
     /// Opens the log, binds the sockets and serves from now on.
     ///
     /// # Errors
-    /// When the log is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to;
+    /// When the log, or the list of names' owners, is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to;
     /// when other machines could connect without keys, and nobody said that they may.
     pub fn start(config: Config) -> Result<Collector, CollectorError> {
         exposure::check(&config)?;
@@ -147,9 +147,11 @@ impl Collector {
         let mut stage = Stage::open(&config.dir, config.max_staged_bytes)?;
         stage.forget_published(|query| log.published(query).map(|last| last.batch));
 
+        let mut recovery = log.recovery().clone();
         let access = match &config.security {
             Some(security) => {
-                let owners = Owners::open(&config.dir)?;
+                let mut owners = Owners::open(&config.dir)?;
+                recovery.notes.append(&mut owners.notes);
                 Some(Access::new(security.grants.clone(), owners))
             }
             None => None,
@@ -166,7 +168,7 @@ impl Collector {
         let (events, incoming) = mpsc::channel();
         let line = Line::new(events, wake.clone());
         let reader = log.reader();
-        let (log_id, recovery) = (log.id(), log.recovery().clone());
+        let log_id = log.id();
         let unread = Unread::new(config.max_unread_bytes);
         let fetcher = Fetcher::start(reader.clone(), outbox.clone(), stats.clone(), unread)?;
         let staging = Staging::start(

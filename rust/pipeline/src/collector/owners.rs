@@ -4,8 +4,9 @@
 //! a record    0 crc of the rest    4 length of the name    6 length of the key    8 name, key
 //! ```
 //!
-//! Records are appended, and the last one of a name counts. A record is not synced: a power cut may free the names that
-//! were taken last, for whoever comes first.
+//! Records are appended, and the last one of a name counts. A record is not synced, as the thread that serves would wait for
+//! it: a power cut may free the names that were taken last, for whoever comes first. Half a record at the end is cut off.
+//! What is damaged further ahead is passed over and told of, and stays in the file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,11 +24,19 @@ const NAMES_MAX: usize = 1_000_000;
 /// The most names of one key: nobody takes all there are.
 const NAMES_OF_KEY_MAX: usize = 100_000;
 
+/// The longest name and the longest key.
+const TEXT_MAX: usize = 255;
+
+/// The longest record.
+const RECORD_MAX: usize = 8 + 2 * TEXT_MAX;
+
 /// See the module text.
 #[derive(Debug)]
 pub(super) struct Owners {
     file: File,
-    /// How much of the file is whole records.
+    /// What was odd about the file, in words.
+    pub notes: Vec<String>,
+    /// Where the next record goes.
     length: u64,
     by_name: HashMap<Box<str>, Arc<str>>,
     counts: HashMap<Arc<str>, usize>,
@@ -56,18 +65,45 @@ impl Owners {
         let file = private::new_file().truncate(false).open(&path)?;
         let mut owners = Owners {
             file,
-            length: 0,
+            notes: Vec::new(),
+            length: bytes.len() as u64,
             by_name: HashMap::new(),
             counts: HashMap::new(),
         };
         let mut left = &bytes[..];
-        // What a crash cut off is no record, and the next one is written over it.
-        while let Some((name, key, rest)) = parse(left) {
-            owners.note(name, key);
-            owners.length += (left.len() - rest.len()) as u64;
-            left = rest;
+        while !left.is_empty() {
+            if let Some((name, key, rest)) = parse(left) {
+                owners.note(name, key);
+                left = rest;
+                continue;
+            }
+            let at = bytes.len() - left.len();
+            let next = (1..left.len()).find(|skip| parse(&left[*skip..]).is_some());
+            let (skipped, what) = match next {
+                Some(skipped) => (skipped, "are damaged"),
+                None if is_cut_off(left) => {
+                    owners.length = at as u64;
+                    owners.file.set_len(owners.length)?;
+                    (left.len(), "were half a record, and are gone")
+                }
+                None if left.len() <= RECORD_MAX => (left.len(), "are damaged"),
+                None => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!(
+                            "{}, which says whose producer names are, is damaged from byte {at} to its end: put a copy of it in \
+                             place, or remove it if whoever comes first shall have each name",
+                            path.display()
+                        ),
+                    ));
+                }
+            };
+            owners.notes.push(format!(
+                "{}: {skipped} bytes at {at} {what}: whose names they named is not known, and whoever comes first has them",
+                path.display()
+            ));
+            left = &left[skipped..];
         }
-        owners.file.set_len(owners.length)?;
         Ok(owners)
     }
 
@@ -91,6 +127,9 @@ impl Owners {
         use std::os::unix::fs::FileExt;
         let mut rest = Vec::with_capacity(4 + name.len() + key.len());
         for text in [name, key] {
+            if text.len() > TEXT_MAX {
+                return Err(io::Error::other("a name or a key is too long"));
+            }
             let length = u16::try_from(text.len()).map_err(io::Error::other)?;
             rest.write_all(&length.to_le_bytes())?;
         }
@@ -115,12 +154,25 @@ impl Owners {
     }
 }
 
+/// Whether bytes that hold no record are the beginning of one, or what a power cut left of some: zeros.
+fn is_cut_off(bytes: &[u8]) -> bool {
+    let is_begun = match bytes.get(4..8) {
+        Some(&[a, b, c, d]) => {
+            let lengths = [[a, b], [c, d]].map(|length| usize::from(u16::from_le_bytes(length)));
+            bytes.len() < 8 + lengths[0] + lengths[1]
+        }
+        _ => true,
+    };
+    (is_begun && bytes.len() <= RECORD_MAX) || bytes.iter().all(|byte| *byte == 0)
+}
+
 /// The first record of some bytes, and what is behind it.
 fn parse(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
     let (crc, rest) = bytes.split_first_chunk()?;
     let (name, after) = rest.split_first_chunk()?;
     let (key, after) = after.split_first_chunk()?;
     let lengths = [*name, *key].map(|length| usize::from(u16::from_le_bytes(length)));
+    (lengths[0] <= TEXT_MAX && lengths[1] <= TEXT_MAX).then_some(())?;
     let (name, after) = after.split_at_checked(lengths[0])?;
     let (key, after) = after.split_at_checked(lengths[1])?;
     let record = &rest[..rest.len() - after.len()];
@@ -151,5 +203,63 @@ mod tests {
             assert_eq!(again.take("d", "A", false).unwrap(), Take::Others);
             assert_eq!(again.by_name.len(), owners.by_name.len());
         }
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_one_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(dir.path()).unwrap();
+        for name in ["a", "b", "c"] {
+            assert_eq!(owners.take(name, "A", false).unwrap(), Take::Theirs);
+        }
+        let path = dir.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        let record = whole.len() / 3;
+        for byte in 0..2 * record {
+            for bit in 0..8 {
+                let mut damaged = whole.clone();
+                damaged[byte] ^= 1 << bit;
+                fs::write(&path, &damaged).unwrap();
+                let mut owners = Owners::open(dir.path()).unwrap();
+                assert_eq!(fs::read(&path).unwrap(), damaged);
+                let lost = ["a", "b"][byte / record];
+                let known = |name: &str| owners.by_name.contains_key(name);
+                assert_eq!(
+                    ["a", "b", "c"].map(known),
+                    ["a", "b", "c"].map(|name| name != lost)
+                );
+                assert_eq!(owners.notes.len(), 1);
+                assert!(owners.notes[0].contains(path.to_str().unwrap()));
+                assert_eq!(owners.take("d", "B", false).unwrap(), Take::Theirs);
+                let mut again = Owners::open(dir.path()).unwrap();
+                assert_eq!(again.take("d", "A", false).unwrap(), Take::Others);
+                assert_eq!(again.take("c", "B", false).unwrap(), Take::Others);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_at_the_end_is_no_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(dir.path()).unwrap();
+        assert_eq!(owners.take("a", "A", false).unwrap(), Take::Theirs);
+        let path = dir.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        // The last record, as long as it says.
+        let mut damaged = whole.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        fs::write(&path, &damaged).unwrap();
+        assert_eq!(Owners::open(dir.path()).unwrap().notes.len(), 1);
+        assert_eq!(fs::read(&path).unwrap(), damaged);
+        // More than one record can be.
+        let long = [&whole[..], &vec![0xff; RECORD_MAX + 1]].concat();
+        fs::write(&path, &long).unwrap();
+        let error = Owners::open(dir.path()).unwrap_err();
+        assert!(error.to_string().contains(path.to_str().unwrap()));
+        assert_eq!(fs::read(&path).unwrap(), long);
+        // What a power cut leaves of records that were not synced.
+        fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
+        assert!(Owners::open(dir.path()).unwrap().by_name.contains_key("a"));
+        assert_eq!(fs::read(&path).unwrap(), whole);
     }
 }
