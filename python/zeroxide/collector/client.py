@@ -241,7 +241,11 @@ class Client(_native.Client, Closing):
     def abort(
         self, query: str, batch: int, attempts: Iterable[tuple[int, int]] | None = None
     ) -> None:
-        """Forgets what attempts (partition, attempt) have staged; None: all of the batch."""
+        """Forgets what attempts (partition, attempt) have staged; None: all of the batch.
+
+        Also while it is being published: nothing of it will be in the log. Once it is there,
+        raises `Refused` (`invalid`).
+        """
         wanted = None if attempts is None else list(attempts)
         # None of them is nothing to do, and not all of them.
         if wanted != []:

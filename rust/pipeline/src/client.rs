@@ -538,10 +538,10 @@ impl Client {
         }
     }
 
-    /// Forgets what these attempts staged; none = all of the batch.
+    /// Forgets what these attempts staged; none = all of the batch. What is being published is not published then.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// `Refused` with `Invalid` once the batch is published; as [`call`](Self::call).
     pub fn abort(
         &self,
         query: &str,

@@ -341,7 +341,7 @@ pub enum Reply {
     },
     /// The batch is on its way into the log: there is more to come.
     Publishing,
-    /// What was staged is forgotten.
+    /// What was staged is forgotten, and nothing of it is published. Refused once the batch is: then it stays.
     Aborted,
     /// Counters, as a JSON object.
     Stats {

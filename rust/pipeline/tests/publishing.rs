@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use peer::{LONG, Peer, append, config, crash_image, number, publish, stage};
 use zeroxide_pipeline::collector::{Collector, Config};
-use zeroxide_pipeline::wire::Reply;
+use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
 /// Whatever has a byte is a large transaction here.
 fn beside(dir: &std::path::Path) -> Config {
@@ -174,4 +174,60 @@ fn a_collector_that_is_closed_sends_publishers_away() {
     peer.hello("p", 1);
     let request = append("p", 1, 0, &["after"]);
     assert!(matches!(peer.ask(request), Reply::Ack { .. }));
+}
+
+#[test]
+fn what_is_aborted_while_it_is_being_published_is_not_published() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::start(beside(dir.path())).unwrap();
+    let mut peer = Peer::of(&collector);
+    let wide = "w".repeat(1 << 20);
+    let stage_all = |peer: &mut Peer| {
+        for part in 0..40 {
+            assert_eq!(peer.ask(stage("q", 0, 0, 1, part, &[&wide])), Reply::Staged);
+        }
+    };
+    let abort = |attempt| Request::Abort {
+        query: "q".to_owned(),
+        batch: 0,
+        attempts: vec![Attempt {
+            partition: 0,
+            attempt,
+        }],
+    };
+    stage_all(&mut peer);
+    let published_id = peer.send(publish("q", 0, &[(0, 1, 40)]));
+    let aborted_id = peer.send(abort(1));
+    let mut refused = false;
+    loop {
+        match peer.recv() {
+            (_, Reply::Publishing) => {}
+            (id, Reply::Refused { code, .. }) => {
+                assert_eq!((id, code), (published_id, Code::NotStaged));
+                refused = true;
+            }
+            (id, reply) => {
+                assert_eq!((id, reply), (aborted_id, Reply::Aborted));
+                break;
+            }
+        }
+    }
+    assert!(refused);
+    assert_eq!(peer.ask(abort(1)), Reply::Aborted);
+
+    // The same batch again, perhaps while the first one is still being prepared; another attempt that is aborted is none of it.
+    stage_all(&mut peer);
+    let published_id = peer.send(publish("q", 0, &[(0, 1, 40)]));
+    let aborted_id = peer.send(abort(2));
+    let (id, reply) = peer.recv();
+    assert_eq!((id, reply), (aborted_id, Reply::Aborted));
+    assert_eq!(reply_to(&peer, published_id), published(0, 40, false));
+    assert_eq!(peer.stat("published"), 1);
+    assert_eq!(peer.refused(abort(1)).0, Code::Invalid);
+    let id = peer.send(publish("q", 0, &[(0, 1, 40)]));
+    assert_eq!(reply_to(&peer, id), published(0, 40, true));
+    collector.close().unwrap();
+    let left = std::fs::read_dir(dir.path()).unwrap();
+    let mut left = left.map(|entry| entry.unwrap().path());
+    assert!(!left.any(|path| path.extension().is_some_and(|suffix| suffix == "preparing")));
 }

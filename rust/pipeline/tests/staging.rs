@@ -94,7 +94,7 @@ fn a_batch_of_a_sink_is_published_once_and_whole() {
         published(&mut peer, publish("q", 2, &[(0, 2, 1)])),
         (4, 5, false)
     );
-    assert_eq!(peer.ask(abort(&[])), Reply::Aborted);
+    assert_eq!(peer.refused(abort(&[])).0, Code::Invalid, "published");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
 use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::wake::Wake;
+use crate::wire::Attempt;
 
 /// Something for the serving thread.
 #[derive(Debug)]
@@ -28,11 +29,20 @@ pub(super) enum Event {
     Publish {
         asked: Asked,
         of: BatchOf,
+        attempts: Vec<Attempt>,
         parts: Vec<StagedPart>,
+    },
+    /// Staged rows of these attempts, or of the whole batch, are forgotten, and shall not be published any more. Comes
+    /// behind every [`Publish`](Event::Publish) that has found them.
+    Abort {
+        asked: Asked,
+        of: BatchOf,
+        attempts: Vec<Attempt>,
     },
     /// A large transaction is on disk, and shall become part of the log.
     Prepared {
         of: BatchOf,
+        number: u64,
         prepared: Result<Prepared, Refusal>,
     },
     /// Somebody in this process wants to see the counters.

@@ -2,6 +2,7 @@
 //! that others go on appending, and the serving thread has only to take the file over.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -16,7 +17,7 @@ use crate::collector::line::{Event, Line};
 use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::writer::refusal_of;
-use crate::wire::{Code, Reply};
+use crate::wire::{Attempt, Code, Reply};
 
 /// How often those who wait are told that it goes on.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -27,16 +28,29 @@ const ASKERS: usize = 8;
 /// A transaction to be prepared.
 struct Job {
     of: BatchOf,
+    number: u64,
     parts: Vec<StagedPart>,
     receive_time: i64,
 }
 
+/// A transaction that is being prepared.
+struct Pending {
+    /// Which job prepares it: after an abort the same batch may come again, while the first job has not noticed yet.
+    number: u64,
+    /// Whose rows these are.
+    attempts: Vec<Attempt>,
+    askers: Vec<Asked>,
+}
+
 /// Who waits for which.
-type Waiting = Arc<Mutex<HashMap<BatchOf, Vec<Asked>>>>;
+type Waiting = Arc<Mutex<HashMap<BatchOf, Pending>>>;
 
 /// The thread, as long as it runs.
 pub(super) struct Publishing {
     jobs: Option<Sender<Job>>,
+    /// The number of the next job.
+    number: u64,
+    outbox: Outbox,
     waiting: Waiting,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -56,7 +70,7 @@ impl Publishing {
             dir,
             log,
             line,
-            outbox,
+            outbox: outbox.clone(),
             jobs,
             waiting: waiting.clone(),
             is_over: is_over.clone(),
@@ -64,9 +78,11 @@ impl Publishing {
         };
         let thread = thread::Builder::new()
             .name("collector-publish".to_owned())
-            .spawn(move || worker.run())?;
+            .spawn(move || worker.run(Worker::prepare))?;
         Ok(Publishing {
             jobs: Some(sender),
+            number: 0,
+            outbox,
             waiting,
             is_over,
             thread: Some(thread),
@@ -76,7 +92,7 @@ impl Publishing {
     /// Whether this transaction is being prepared already: then this one waits for it, too.
     pub fn join(&self, of: &BatchOf, asked: &Asked) -> bool {
         let mut waiting = lock(&self.waiting);
-        let Some(askers) = waiting.get_mut(of) else {
+        let Some(Pending { askers, .. }) = waiting.get_mut(of) else {
             return false;
         };
         if askers.len() >= ASKERS {
@@ -86,31 +102,80 @@ impl Publishing {
         true
     }
 
-    /// Prepares a transaction, whose rows were received at this time: a [`Event::Prepared`] comes down the line.
-    pub fn push(&self, asked: Asked, of: BatchOf, parts: Vec<StagedPart>, receive_time: i64) {
+    /// Prepares a transaction of these attempts, whose rows were received at this time: a [`Event::Prepared`] comes down the
+    /// line.
+    pub fn push(
+        &mut self,
+        asked: Asked,
+        of: BatchOf,
+        attempts: Vec<Attempt>,
+        parts: Vec<StagedPart>,
+        receive_time: i64,
+    ) {
         if self.join(&of, &asked) {
             return;
         }
-        lock(&self.waiting).insert(of.clone(), vec![asked]);
-        if let Some(jobs) = &self.jobs {
-            // Without its other end the collector is about to end.
-            let _ = jobs.send(Job {
-                of,
-                parts,
-                receive_time,
-            });
+        let number = self.number;
+        self.number += 1;
+        let pending = Pending {
+            number,
+            attempts,
+            askers: vec![asked],
+        };
+        lock(&self.waiting).insert(of.clone(), pending);
+        let job = Job {
+            of: of.clone(),
+            number,
+            parts,
+            receive_time,
+        };
+        let sent = self
+            .jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send(job).is_ok());
+        if !sent {
+            let text = "the thread that publishes large batches has ended: restart the collector";
+            for asked in self.settle(&of, number).unwrap_or_default() {
+                let refusal = Refusal::new(Code::Failed, 0, text);
+                self.outbox.refuse(&asked, refusal);
+            }
         }
     }
 
-    /// Those who wait for a transaction that does not need to be waited for any more.
-    pub fn settle(&self, of: &BatchOf) -> Vec<Asked> {
-        lock(&self.waiting).remove(of).unwrap_or_default()
+    /// Those who wait for a transaction that this job has prepared; nothing if it was cancelled.
+    pub fn settle(&self, of: &BatchOf, number: u64) -> Option<Vec<Asked>> {
+        let mut waiting = lock(&self.waiting);
+        waiting.get(of).filter(|pending| pending.number == number)?;
+        waiting.remove(of).map(|pending| pending.askers)
     }
 
-    /// The same for all of them.
+    /// Does not publish rows of any of these attempts, or any of the batch if none are named. Those who wait are told.
+    pub fn cancel(&self, of: &BatchOf, attempts: &[Attempt]) {
+        let mut waiting = lock(&self.waiting);
+        let is_meant = |pending: &Pending| {
+            let mut own = pending.attempts.iter();
+            attempts.is_empty() || own.any(|attempt| attempts.contains(attempt))
+        };
+        if !waiting.get(of).is_some_and(is_meant) {
+            return;
+        }
+        let askers = waiting.remove(of).map(|pending| pending.askers);
+        drop(waiting);
+        for asked in askers.into_iter().flatten() {
+            let text = format!(
+                "batch {} of query {:?} was aborted while it was being published: nothing of it is in the log",
+                of.batch, of.query
+            );
+            self.outbox
+                .refuse(&asked, Refusal::new(Code::NotStaged, 0, text));
+        }
+    }
+
+    /// Those who wait for any.
     pub fn settle_all(&self) -> Vec<Asked> {
         let mut waiting = lock(&self.waiting);
-        waiting.drain().flat_map(|(_, askers)| askers).collect()
+        let pending = waiting.drain().map(|(_, pending)| pending.askers);
+        pending.flatten().collect()
     }
 }
 
@@ -137,16 +202,29 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self) {
+    fn run(mut self, prepare: impl Fn(&mut Worker, &Job) -> Result<Option<Prepared>, Refusal>) {
         loop {
             match self.jobs.recv_timeout(TELL_EVERY) {
                 Ok(job) => {
-                    let prepared = self.prepare(&job);
+                    // A panic over one batch must not keep the others, and those who wait for it, waiting for ever.
+                    // Everything that it leaves half done goes with the job.
+                    let prepared = catch_unwind(AssertUnwindSafe(|| prepare(&mut self, &job)));
+                    let prepared = prepared.unwrap_or_else(|_| {
+                        let text = "an internal error (a panic, printed by the collector) came while the batch was being prepared";
+                        Err(Refusal::new(Code::Failed, 0, text))
+                    });
                     if self.is_over.load(Ordering::Acquire) {
                         break;
                     }
-                    let of = job.of;
-                    self.line.tell(Event::Prepared { of, prepared });
+                    let Some(prepared) = prepared.transpose() else {
+                        continue;
+                    };
+                    let (of, number) = (job.of, job.number);
+                    self.line.tell(Event::Prepared {
+                        of,
+                        number,
+                        prepared,
+                    });
                 }
                 Err(RecvTimeoutError::Timeout) => self.tell(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -154,8 +232,8 @@ impl Worker {
         }
     }
 
-    /// One part is in memory at a time.
-    fn prepare(&mut self, job: &Job) -> Result<Prepared, Refusal> {
+    /// One part is in memory at a time. Nothing if it was cancelled.
+    fn prepare(&mut self, job: &Job) -> Result<Option<Prepared>, Refusal> {
         let BatchOf { query, batch } = &job.of;
         let refused = |error: LogError| refusal_of(&error);
         let begun = Prepared::begin(&self.dir, self.log, query, *batch, job.receive_time);
@@ -168,20 +246,31 @@ impl Worker {
                     "the collector is being stopped",
                 ));
             }
+            if !self.is_wanted(job) {
+                return Ok(None);
+            }
             prepared.push(&read(part)?).map_err(refused)?;
             if self.told.elapsed() >= TELL_EVERY {
                 self.tell();
             }
         }
         prepared.sync().map_err(refused)?;
-        Ok(prepared)
+        Ok(Some(prepared))
+    }
+
+    fn is_wanted(&self, job: &Job) -> bool {
+        let waiting = lock(&self.waiting);
+        let pending = waiting.get(&job.of);
+        pending.is_some_and(|pending| pending.number == job.number)
     }
 
     /// Tells everybody that it goes on.
     fn tell(&mut self) {
         self.told = Instant::now();
-        for asked in lock(&self.waiting).values().flatten() {
-            self.outbox.say(asked, Reply::Publishing);
+        for pending in lock(&self.waiting).values() {
+            for asked in &pending.askers {
+                self.outbox.say(asked, Reply::Publishing);
+            }
         }
     }
 }
@@ -193,7 +282,113 @@ pub(super) fn read(part: &StagedPart) -> Result<Batch, Refusal> {
     Batch::decode(rows).map_err(|error| corrupt(error.to_string()))
 }
 
-fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Vec<Asked>>> {
+fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Pending>> {
     // Everything in it is changed in single steps: a panic elsewhere leaves nothing half done.
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::stats::Stats;
+    use crate::collector::wake;
+    use zeroxide::{Context, Socket, SocketType};
+
+    fn asked() -> Asked {
+        Asked {
+            route: "nobody".into(),
+            id: 1,
+            key: None,
+        }
+    }
+
+    fn of(batch: u64) -> BatchOf {
+        BatchOf {
+            query: "q".to_owned(),
+            batch,
+        }
+    }
+
+    fn outbox(context: &Context) -> (Socket, Outbox, Arc<Stats>) {
+        let router = context.socket(SocketType::Router).unwrap();
+        let stats = Arc::new(Stats::default());
+        let outbox = Outbox::new(router.clone(), stats.clone());
+        (router, outbox, stats)
+    }
+
+    #[test]
+    fn after_a_panic_others_are_prepared() {
+        let context = Context::new();
+        let (router, outbox, _) = outbox(&context);
+        let (events, incoming) = mpsc::channel();
+        let (wake, _woken) = wake::pair().unwrap();
+        let (sender, jobs) = mpsc::channel();
+        let waiting = Waiting::default();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            dir: PathBuf::new(),
+            log: LogId::default(),
+            line: Line::new(events, wake),
+            outbox: outbox.clone(),
+            jobs,
+            waiting: waiting.clone(),
+            is_over: is_over.clone(),
+            told: Instant::now(),
+        };
+        let thread = thread::spawn(move || {
+            worker.run(|_, job| match job.of.batch {
+                0 => panic!("on purpose"),
+                _ => Err(Refusal::new(Code::Corrupt, 0, "no panic")),
+            });
+        });
+        let mut publishing = Publishing {
+            jobs: Some(sender),
+            number: 0,
+            outbox,
+            waiting,
+            is_over,
+            thread: Some(thread),
+        };
+        for (batch, code) in [(0, Code::Failed), (1, Code::Corrupt)] {
+            publishing.push(asked(), of(batch), Vec::new(), Vec::new(), 0);
+            let event = incoming.recv_timeout(Duration::from_secs(20)).unwrap();
+            let Event::Prepared {
+                of: told,
+                number,
+                prepared,
+            } = event
+            else {
+                panic!("{event:?}");
+            };
+            assert_eq!((told, number), (of(batch), batch));
+            assert_eq!(prepared.unwrap_err().code, code);
+            assert_eq!(publishing.settle(&of(batch), number).unwrap().len(), 1);
+        }
+        drop(publishing);
+        router.close(Some(Some(Duration::ZERO)));
+        context.term().unwrap();
+    }
+
+    #[test]
+    fn without_its_thread_nobody_is_kept_waiting() {
+        let context = Context::new();
+        let (router, outbox, stats) = outbox(&context);
+        let mut publishing = Publishing {
+            jobs: Some(mpsc::channel().0),
+            number: 0,
+            outbox,
+            waiting: Waiting::default(),
+            is_over: Arc::default(),
+            thread: None,
+        };
+        publishing.push(asked(), of(0), Vec::new(), Vec::new(), 0);
+        assert!(!publishing.join(&of(0), &asked()));
+        assert_eq!(
+            stats.refused.iter().map(|count| count.get()).sum::<u64>(),
+            1
+        );
+        drop(publishing);
+        router.close(Some(Some(Duration::ZERO)));
+        context.term().unwrap();
+    }
 }

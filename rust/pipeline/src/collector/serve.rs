@@ -136,14 +136,14 @@ impl Server {
         drop(self.staging);
         drop(self.fetcher);
         // What was to be published is staged, and will be there at the next start.
-        let mut publishers = self.publishing.settle_all();
+        let mut askers = self.publishing.settle_all();
         drop(self.publishing);
-        publishers.extend(self.events.try_iter().filter_map(|event| match event {
-            Event::Publish { asked, .. } => Some(asked),
+        askers.extend(self.events.try_iter().filter_map(|event| match event {
+            Event::Publish { asked, .. } | Event::Abort { asked, .. } => Some(asked),
             _ => None,
         }));
-        for asked in publishers {
-            let text = "the collector is being stopped: publish again once it is back";
+        for asked in askers {
+            let text = "the collector is being stopped: publish or abort again once it is back";
             let refusal = Refusal::new(Code::Closing, 0, text);
             self.outbox.refuse(&asked, refusal);
         }
@@ -198,10 +198,26 @@ impl Server {
             match event {
                 Event::Synced { result, took } => self.writer.on_synced(result, took),
                 Event::Append { batches, answer } => self.writer.handle_local(&batches, answer),
-                Event::Publish { asked, of, parts } => self.publish(asked, of, parts),
-                Event::Prepared { of, prepared } => {
-                    let askers = self.publishing.settle(&of);
-                    self.writer.handle_prepared(askers, &of, prepared);
+                Event::Publish {
+                    asked,
+                    of,
+                    attempts,
+                    parts,
+                } => self.publish(asked, of, attempts, parts),
+                Event::Abort {
+                    asked,
+                    of,
+                    attempts,
+                } => self.abort(&asked, &of, &attempts),
+                Event::Prepared {
+                    of,
+                    number,
+                    prepared,
+                } => {
+                    // One that was aborted meanwhile is dropped, and its file with it.
+                    if let Some(askers) = self.publishing.settle(&of, number) {
+                        self.writer.handle_prepared(askers, &of, prepared);
+                    }
                 }
                 Event::Stats { answer } => {
                     // Who does not wait any more does not want to know.
@@ -483,13 +499,39 @@ impl Server {
     }
 
     /// Publishes parts that were found.
-    fn publish(&mut self, asked: Asked, of: BatchOf, parts: Vec<StagedPart>) {
+    fn publish(
+        &mut self,
+        asked: Asked,
+        of: BatchOf,
+        attempts: Vec<Attempt>,
+        parts: Vec<StagedPart>,
+    ) {
         let size: u64 = parts.iter().map(|part| part.size() as u64).sum();
         if size <= self.config.publish_beside {
             return self.writer.handle_publish(asked, of, &parts);
         }
         let time = self.writer.receive_time();
-        self.publishing.push(asked, of, parts, time);
+        self.publishing.push(asked, of, attempts, parts, time);
+    }
+
+    /// What was staged is forgotten: nor is it published, unless it was.
+    fn abort(&mut self, asked: &Asked, of: &BatchOf, attempts: &[Attempt]) {
+        let Some(log) = self.writer.log() else {
+            let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+            return self.outbox.refuse(asked, refusal);
+        };
+        let last = log.published(&of.query).map(|last| last.batch);
+        if last.is_some_and(|last| of.batch <= last) {
+            let text = format!(
+                "batch {} of query {:?} cannot be aborted: it was published, or a later one was",
+                of.batch, of.query
+            );
+            return self
+                .outbox
+                .refuse(asked, Refusal::new(Code::Invalid, 0, text));
+        }
+        self.publishing.cancel(of, attempts);
+        self.outbox.say(asked, Reply::Aborted);
     }
 
     fn stage(&self, job: staging::Job) {

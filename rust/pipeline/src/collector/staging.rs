@@ -206,7 +206,12 @@ impl Worker {
         match job {
             Job::Stage { .. } => {}
             Job::Publish { asked, of, won } => match self.stage.find(&of, &won) {
-                Ok(parts) => self.line.tell(Event::Publish { asked, of, parts }),
+                Ok(parts) => self.line.tell(Event::Publish {
+                    asked,
+                    of,
+                    attempts: won.iter().map(|won| won.attempt).collect(),
+                    parts,
+                }),
                 Err(refusal) => self.outbox.refuse(&asked, refusal),
             },
             Job::Abort {
@@ -215,7 +220,12 @@ impl Worker {
                 attempts,
             } => {
                 self.stage.abort(&of, &attempts);
-                self.outbox.say(&asked, Reply::Aborted);
+                // What was found before is on its way already: the serving thread knows how far.
+                self.line.tell(Event::Abort {
+                    asked,
+                    of,
+                    attempts,
+                });
             }
             Job::Published(of) => self.stage.on_published(&of),
         }
