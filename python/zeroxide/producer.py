@@ -146,8 +146,9 @@ class _Base(_native.Producer):
         from what was left in it. For a collector, `next_seq` is the sequence number of
         the next row: as many rows has this name ever sent there. It is None until the
         collector has said what it has. `renumbered` rows went behind those that another
-        producer had sent under this name, `set_aside` ones will never be sent, and
-        `lost` ones were acknowledged and are not in the log any more.
+        producer had sent under this name, `set_aside` ones will never be sent (they are not
+        among those that are `acknowledged`), and `lost` ones were acknowledged and are not
+        in the log any more.
         """
         return self._stats()
 

@@ -425,3 +425,31 @@ fn nobody_there_is_said_in_time() {
     let client = Client::new("tcp://127.0.0.1:9", config).expect("a client");
     assert!(matches!(client.info(), Err(ClientError::Gone { .. })));
 }
+
+#[test]
+fn what_is_set_aside_is_not_acknowledged() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let bind = lasting(dir.path());
+    let producer = Producer::open(ProducerConfig {
+        batch_rows: 1,
+        ..config(&bind)
+    })
+    .expect("a producer");
+    // Before the collector has said how much it takes.
+    for value in ["small", &"l".repeat(5000), "small"] {
+        send(&producer, value);
+    }
+    let mut small = Config::new(dir.path());
+    small.bind = bind.clone();
+    small.max_batch_bytes = 1000;
+    let collector = Collector::start(small).expect("a collector");
+    let until = Instant::now() + PATIENCE;
+    while producer.stats().unacknowledged > 0 {
+        assert!(Instant::now() < until, "{:?}", producer.stats());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let stats = producer.stats();
+    assert_eq!((stats.rows, stats.acknowledged), (3, 2));
+    assert_eq!(stats.collectors[0].set_aside, 1);
+    assert_eq!(rows(&client(collector.endpoint())).len(), 2);
+}

@@ -18,7 +18,7 @@ pub(crate) struct Counters {
 pub struct ProducerStats {
     /// Rows that came in, those that a former run left included.
     pub rows: u64,
-    /// Rows that are acknowledged.
+    /// Rows that are acknowledged; not those that were set aside, which will never be.
     pub acknowledged: u64,
     /// Rows that are not.
     pub unacknowledged: u64,
@@ -76,6 +76,13 @@ impl Producer {
         let state = shared.state();
         let lanes = || state.intake.lanes().iter();
         let (unacknowledged, unacknowledged_bytes) = state.intake.unacknowledged();
+        // A lane is done with rows that were set aside, too.
+        let acked: u64 = lanes().map(|lane| lane.acked).sum();
+        let set_aside: u64 = state
+            .standings
+            .iter()
+            .map(|standing| standing.set_aside)
+            .sum();
         let collectors = lanes()
             .zip(&state.standings)
             .map(|(lane, standing)| CollectorStats {
@@ -95,7 +102,7 @@ impl Producer {
             });
         ProducerStats {
             rows: lanes().map(|lane| lane.rows).sum(),
-            acknowledged: lanes().map(|lane| lane.acked).sum(),
+            acknowledged: acked.saturating_sub(set_aside),
             unacknowledged,
             unacknowledged_bytes,
             batches: shared.counters.batches.load(Ordering::Relaxed),
