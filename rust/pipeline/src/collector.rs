@@ -69,7 +69,7 @@ const RCVHWM_BYTES: i64 = 32 << 20;
 /// What a peer may leave unread.
 const SNDHWM_BYTES: i64 = 64 << 20;
 
-/// For how many milliseconds a peer may take nothing of what is to be sent to it.
+/// For how many milliseconds a peer may take nothing of what is to be sent to it over tcp.
 const UNREAD_FOR: i64 = 60_000;
 
 /// Header, key and padding around a batch.
@@ -381,7 +381,7 @@ fn open_router(context: &Context, config: &Config) -> Result<Socket, CollectorEr
         (ids::RCVHWM_BYTES, Value::Int(RCVHWM_BYTES)),
         (ids::SNDHWM_BYTES, Value::Int(SNDHWM_BYTES)),
         (ids::SNDHWM, Value::Int(100_000)),
-        // Whoever takes nothing for so long has to go, and what it left unread with it.
+        // Whoever takes nothing for so long has to go, and what it left unread with it: over tcp alone, as the kernel does it.
         (ids::TCP_MAXRT, Value::Int(UNREAD_FOR)),
     ];
     for (option, value) in options {
