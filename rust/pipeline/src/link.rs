@@ -314,6 +314,8 @@ mod tests {
 
     use super::*;
     use crate::client::{Client, ClientConfig, ClientError};
+    use crate::collector::{Collector, Config, Security as Secured};
+    use zeroxide::AllowList;
 
     /// Takes connections and closes them again, after a greeting or without a word.
     struct Front {
@@ -408,5 +410,33 @@ mod tests {
         assert!(await_change(&link, Change::Away));
         drop(link);
         context.term().unwrap();
+    }
+
+    #[test]
+    fn a_collector_with_another_key_denies_long_before_time_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::new(dir.path());
+        config.security = Some(Secured {
+            secret_key: curve_keypair().unwrap().1,
+            allow: AllowList::anybody(),
+            grants: None,
+        });
+        let collector = Collector::start(config).unwrap();
+        let config = ClientConfig {
+            timeout: Duration::from_secs(60),
+            retries: 0,
+            security: Some(keys()),
+        };
+        let began = Instant::now();
+        let client = Client::new(collector.endpoint(), config).unwrap();
+        let denied = client.info();
+        assert!(matches!(
+            denied,
+            Err(ClientError::Denied {
+                why: Denial::ServerKey,
+                ..
+            })
+        ));
+        assert!(began.elapsed() < Duration::from_secs(30));
     }
 }
