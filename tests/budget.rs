@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::fs;
 use std::io::{ErrorKind as IoErrorKind, Write};
 use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use common::raw::{self, LONG};
 use common::{Monitor, SocketExt, Watchdog, socket, until};
@@ -13,7 +15,9 @@ use zeroxide::{Context, DropReason, EventKind, Socket, SocketType, Value, Wait, 
 use SocketType::{Pull, Push};
 
 /// The number of MEMORY_BUDGET.
-const MEMORY_BUDGET: i32 = 1001;
+const MEMORY_BUDGET: i32 = 1101;
+/// The number of THREAD_NAME_PREFIX.
+const THREAD_NAME_PREFIX: i32 = 9;
 const MIB: usize = 1 << 20;
 
 fn context(budget: usize) -> Context {
@@ -169,4 +173,67 @@ fn many_small_messages_count_with_what_they_take() {
         received += 1;
     }
     drop(flood.join().unwrap());
+}
+
+#[test]
+fn who_is_held_back_in_the_middle_of_decoding_costs_no_time() {
+    let _watchdog = Watchdog::new("who_is_held_back_in_the_middle_of_decoding_costs_no_time");
+    let context = context(MIB);
+    let prefix = Value::from("held");
+    context.set_option(THREAD_NAME_PREFIX, &prefix).unwrap();
+    let (pull, endpoint) = bound(&context);
+    let mut peer = raw::join(&endpoint, "PUSH");
+    // More than three quarters of the budget with what each takes, in a single read.
+    const COUNT: usize = 12_000;
+    peer.write_all(&[0; 2 * COUNT]).unwrap();
+    let queued = || pull.stats().unwrap().queued_in;
+    until(|| queued() == COUNT as u64);
+    let before = io_time("held/ZMQbg/IO/");
+    thread::sleep(Duration::from_millis(500));
+    let spent = io_time("held/ZMQbg/IO/") - before;
+    assert!(spent < Duration::from_millis(100), "{spent:?} of 500 ms");
+    for _ in 0..COUNT {
+        assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 0);
+    }
+    peer.write_all(&raw::frame(0, b"after")).unwrap();
+    assert_eq!(pull.take(), "after");
+}
+
+/// How long the thread of this name has been on a CPU.
+fn io_time(name: &str) -> Duration {
+    for task in fs::read_dir("/proc/self/task").unwrap() {
+        let task = task.unwrap().path();
+        // Threads of other tests end meanwhile.
+        let comm = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        if comm.trim_end().starts_with(name) {
+            let text = fs::read_to_string(task.join("schedstat")).unwrap();
+            return Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap());
+        }
+    }
+    panic!("there is no thread {name}");
+}
+
+#[test]
+fn who_has_to_go_goes_even_if_it_is_silent() {
+    let _watchdog = Watchdog::new("who_has_to_go_goes_even_if_it_is_silent");
+    let context = context(16 * MIB);
+    let (pull, endpoint) = bound(&context);
+    let begin = |size: usize, sent: usize| {
+        let mut peer = raw::join(&endpoint, "PUSH");
+        let mut bytes = vec![LONG];
+        bytes.extend((size as u64).to_be_bytes());
+        bytes.resize(bytes.len() + sent, 7);
+        peer.write_all(&bytes).unwrap();
+        peer
+    };
+    let silent = begin(1 << 30, 11 * MIB);
+    // The kernel has it all; what was read of it cannot be seen.
+    thread::sleep(Duration::from_millis(200));
+    // Together too much, and this one holds less at any time.
+    let mut modest = begin(5 * MIB, 5 * MIB - 1);
+    until(|| pull.dropped(DropReason::NoMemory) == 1);
+    raw::wait_for_close(&silent);
+    modest.write_all(&[7]).unwrap();
+    assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 5 * MIB);
+    assert_eq!(pull.dropped(DropReason::NoMemory), 1);
 }

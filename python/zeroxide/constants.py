@@ -64,7 +64,7 @@ class ContextOption(_IntEnum):
     THREAD_NAME_PREFIX = 9
     ZERO_COPY_RECV = 10
     # libzmq has no such option.
-    MEMORY_BUDGET = 1001
+    MEMORY_BUDGET = 1101
 
 
 class SocketType(_IntEnum):

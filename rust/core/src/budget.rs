@@ -1,9 +1,9 @@
 //! What the peers of one context may make it hold, all together: the [`Budget`], and what each connection has of it.
 //!
 //! Counted are what was read and is not decoded, messages that are not complete, and messages that nobody has received
-//! yet, each with what it takes in memory. A connection looks at the budget when it has grown by [`STEP`], never for a
-//! message. What the application receives is not taken off at once: whoever seems to find the budget used up has everybody
-//! counted again.
+//! yet, each with what it takes in memory. Subscriptions are not: they have a limit of their own for each peer. A
+//! connection looks at the budget when it has grown by [`STEP`], never for a message. What the application receives is not
+//! taken off at once: whoever seems to find the budget used up has everybody counted again.
 //!
 //! Three quarters of the budget are for whoever comes first. The rest is for those that hold less than their share of it,
 //! so that a few greedy peers cannot shut out the others. Whoever may not grow is not read from. If it is in the middle of
@@ -48,6 +48,8 @@ pub(crate) struct Budget {
 #[derive(Default)]
 struct Accounts {
     all: Slab<Arc<Account>>,
+    /// With so many, those that are over are removed.
+    sweep_at: usize,
     last: Option<(Instant, Count)>,
 }
 
@@ -134,7 +136,10 @@ impl Budget {
             holder,
         });
         self.note(&account, CONNECTION);
-        let key = self.accounts().all.insert(account.clone());
+        let mut accounts = self.accounts();
+        self.sweep(&mut accounts);
+        let key = accounts.all.insert(account.clone());
+        drop(accounts);
         Share {
             budget: self.clone(),
             account,
@@ -146,6 +151,23 @@ impl Budget {
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the accounts of connections that are over and have nothing left. A budget that is far from used up may
+    /// never be counted, and each account keeps a pipe. How many there are has to double first, so that joining stays cheap.
+    fn sweep(&self, accounts: &mut Accounts) {
+        if accounts.all.len() < accounts.sweep_at {
+            return;
+        }
+        accounts.all.retain(|_, account| {
+            if !account.ended.load(Ordering::Acquire) {
+                return true;
+            }
+            let waiting = account.waiting();
+            self.note(account, waiting);
+            waiting > 0
+        });
+        accounts.sweep_at = 2 * accounts.all.len() + 64;
     }
 
     /// Returns what all hold now, this one with `held`.
@@ -311,6 +333,16 @@ impl Share {
         self.pause
     }
 
+    /// Forgets this time if it has come. Whoever still may not be read from is given another one when it is looked at.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.pause.take_if(|at| *at <= now);
+    }
+
+    /// Whether it has to go if it is in the middle of a message.
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.account.condemned.load(Ordering::Relaxed)
+    }
+
     /// The connection is over; another one may follow.
     pub(crate) fn lost(&mut self) {
         self.account.begun.store(0, Ordering::Relaxed);
@@ -323,11 +355,13 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        // Locked before it is marked: a count could remove it otherwise, and the key would be another connection's.
+        let mut accounts = self.budget.accounts();
         let waiting = self.account.waiting();
         self.account.ended.store(true, Ordering::Release);
         self.budget.note(&self.account, waiting);
         if waiting == 0 {
-            self.budget.accounts().all.try_remove(self.key);
+            accounts.all.try_remove(self.key);
         }
     }
 }
@@ -437,5 +471,63 @@ mod tests {
         assert!(budget.admits());
         assert!(budget.accounts().all.is_empty());
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_was_received_after_its_connection_ended_leaves_nothing_behind() {
+        let budget = budget(400 * MIB);
+        for _ in 0..10_000 {
+            let (mut near, far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
+            let mut gone = Peer::of(&budget);
+            gone.share.follow(&near);
+            near.write_unchecked(&mut Message::from(vec![0; 100]));
+            drop(gone);
+            drop((near, far));
+        }
+        let left = budget.accounts().all.len();
+        assert!(left < 200, "{left} accounts");
+        assert!(budget.used.load(Ordering::Relaxed) < 200 * CONNECTION);
+    }
+
+    #[test]
+    fn who_ends_takes_nobody_elses_account() {
+        let budget = budget(400 * MIB);
+        let ends = Instant::now() + Duration::from_millis(300);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while Instant::now() < ends {
+                    budget.accounts().last = None;
+                    budget.count();
+                }
+            });
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while Instant::now() < ends {
+                        let peer = Peer::of(&budget);
+                        std::thread::yield_now();
+                        let accounts = budget.accounts();
+                        let found = accounts.all.get(peer.share.key);
+                        assert!(found.is_some_and(|it| Arc::ptr_eq(it, &peer.share.account)));
+                        drop(accounts);
+                    }
+                });
+            }
+        });
+        assert!(budget.accounts().all.is_empty());
+    }
+
+    #[test]
+    fn a_pause_that_is_over_is_not_waited_for_again() {
+        let budget = budget(MIB);
+        let (mut near, _far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
+        let mut peer = Peer::of(&budget);
+        peer.share.follow(&near);
+        near.write_unchecked(&mut Message::from(vec![0; 2 << 20]));
+        let now = Instant::now();
+        assert_eq!(peer.share.look(0, 0, false, now), Ruling::Wait);
+        peer.share.handle_timeout(now);
+        assert_eq!(peer.share.poll_timeout(), Some(now + PAUSE));
+        peer.share.handle_timeout(now + PAUSE);
+        assert_eq!(peer.share.poll_timeout(), None);
     }
 }

@@ -530,6 +530,9 @@ impl EventHandler for Session {
             }
         }
         self.check_pulse(&mut state, now);
+        if let Some(share) = &mut state.share {
+            share.handle_timeout(now);
+        }
         let waiting = state.pipe.as_ref().map_or(0, Pipe::queued_bytes);
         if state.backlog.handle_timeout(waiting, now) {
             if let Link::Up(up) = &mut state.link {

@@ -16,8 +16,9 @@ const THREAD_AFFINITY_CPU_REMOVE: i32 = 8;
 const THREAD_NAME_PREFIX: i32 = 9;
 const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
-const MEMORY_BUDGET: i32 = 1001;
 const BLOCKY: i32 = 70;
+// libzmq has no such option. Those of sockets that it does not have begin at 1001, those of contexts at 1101.
+const MEMORY_BUDGET: i32 = 1101;
 
 /// What SOCKET_LIMIT reads. Neither here nor there does MAX_SOCKETS end at it.
 const SOCKET_LIMIT: i64 = 65535;
@@ -128,7 +129,7 @@ pub static CONTEXT_OPTIONS: &[ContextRow] = &[
         MEMORY_BUDGET,
         "MEMORY_BUDGET",
         "rw",
-        "How many bytes all peers together may make the context hold: what is read, begun or not received yet. 0 = no limit.",
+        "How many bytes the messages of all peers together may take: what is read, begun or not received yet. 0 = no limit.",
     ),
     row(
         BLOCKY,
@@ -367,6 +368,17 @@ mod tests {
             let set = options.set(row.id, &int(-2)).is_ok();
             assert_eq!(set, takes, "{}", row.name);
         }
+    }
+
+    /// libzmq's numbers overlap. Ours must not: an option that is set on the wrong object has to fail.
+    #[test]
+    fn no_two_options_of_ours_share_a_number() {
+        let sockets = crate::options::SOCKET_OPTIONS.iter().map(|row| row.id);
+        let ids = sockets.chain(CONTEXT_OPTIONS.iter().map(|row| row.id));
+        let ids: Vec<i32> = ids.filter(|id| *id >= 1000).collect();
+        let different: BTreeSet<i32> = ids.iter().copied().collect();
+        assert_eq!(ids.len(), different.len(), "{ids:?}");
+        assert!(ids.contains(&MEMORY_BUDGET));
     }
 
     #[test]

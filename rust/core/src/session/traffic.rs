@@ -76,6 +76,10 @@ impl Session {
                 up.engine.handle_eof(now);
                 continue;
             }
+            if up.engine.is_partial() && state.share.as_ref().is_some_and(Share::is_condemned) {
+                // Here and not at the next look: as long as the peer is silent there is none.
+                break Input::Closed(CloseReason::OutOfMemory);
+            }
             if !up.readable || !up.engine.wants_input() {
                 break Input::Idle;
             }
