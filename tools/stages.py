@@ -227,6 +227,16 @@ def ruff(runner: Runner) -> None:
     runner.sh(VENV / "bin" / "ruff", "format", "--check", ".")
 
 
+def spelling(runner: Runner) -> None:
+    """The files to check and the words to accept are in pyproject.toml."""
+    runner.sh(VENV / "bin" / "codespell")
+
+
+def prose(runner: Runner) -> None:
+    """Phrases that stop a native reader; tools/prose.toml lists them."""
+    runner.sh(sys.executable, "tools/prose.py")
+
+
 def mypy(runner: Runner) -> None:
     runner.sh(PYTHON, "-m", "mypy")
 
@@ -331,6 +341,8 @@ RUSTDOC = Stage("rustdoc", rustdoc, skip=without("cargo", "rustdoc"))
 DENY = Stage("cargo deny", cargo_deny, skip=without("cargo", "cargo-deny"))
 RUFF = Stage("ruff", ruff, ("environment",))
 DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
+SPELLING = Stage("spelling", spelling, ("environment",), without_tool("codespell"))
+PROSE = Stage("prose", prose, skip=without_path(".git", "git"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
 
 QUICK = [
@@ -354,6 +366,8 @@ TEST = [
     ENVIRONMENT,
     RUSTFMT,
     RUFF,
+    SPELLING,
+    PROSE,
     DOCS,
     CLIPPY,
     RUSTDOC,
@@ -379,7 +393,7 @@ TEST = [
 
 TARGETS = {
     "environment": [ENVIRONMENT],
-    "lint": [ENVIRONMENT, RUSTFMT, RUFF, CLIPPY, RUSTDOC, DENY, MYPY],
+    "lint": [ENVIRONMENT, RUSTFMT, RUFF, SPELLING, PROSE, CLIPPY, RUSTDOC, DENY, MYPY],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
