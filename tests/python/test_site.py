@@ -1,0 +1,75 @@
+"""The documentation site as it is built: it works from disk, and no page loads anything from elsewhere."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 100
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_search_works_from_disk(site: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs Chromium")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    options += ["--virtual-time-budget=20000", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    page = f"file://{site}/index.html?q=high-water"
+    shown = subprocess.run(
+        [browser, *options, page], capture_output=True, text=True, timeout=PATIENCE
+    ).stdout
+    assert re.search(r"\d+ matching documents", shown)
+    assert 'href="topics/hwm.html?h=high+water"' in shown.replace(f"file://{site}/", "")
+
+
+def test_every_page_can_be_edited(site: Path) -> None:
+    for source in (ROOT / "docs").rglob("*.md"):
+        path = source.relative_to(ROOT)
+        page = (site / path.relative_to("docs")).with_suffix(".html").read_text()
+        assert f"/edit/main/{path}" in page, path
+
+
+def test_pages_show_the_version(site: Path) -> None:
+    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    page = (site / "sockets" / "req.html").read_text()
+    assert f'md-source__fact--version">{version[1]}<' in page
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<script src="https://unpkg.com/iframe-worker/shim"></script>',
+        '<img alt="stars" src="//img.shields.io/badge">',
+        '<link rel="stylesheet" href="https://fonts.googleapis.com/css?family=Roboto">',
+    ],
+)
+def test_a_page_that_loads_something_from_elsewhere_is_an_error(element: str) -> None:
+    exceptions = pytest.importorskip("mkdocs.exceptions")
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import docs_site
+    finally:
+        sys.path.pop(0)
+    page = SimpleNamespace(file=SimpleNamespace(src_path="page.md"))
+    link = '<link rel="canonical" href="https://zeroxide.github.io/"><a href="https://x.org">x</a>'
+    assert docs_site.on_post_page(link, page) == link
+    with pytest.raises(exceptions.PluginError, match=r"page\.md loads something from elsewhere"):
+        docs_site.on_post_page(link + element, page)

@@ -1,0 +1,50 @@
+"""A hook for mkdocs: adds the version of the package, inlines the drawings, and lets no page load anything from elsewhere.
+
+An inlined drawing follows the reader's choice of light or dark. A file that the page refers to cannot.
+"""
+
+import re
+import tomllib
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+ROOT = Path(__file__).resolve().parent.parent
+DIAGRAMS = ROOT / "docs" / "diagrams"
+
+IMAGE = re.compile(r'<img alt="([^"]*)" src="(?:\.\./|\./)*diagrams/([\w-]+)\.svg"\s*/?>')
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]*"""
+)
+LINKED = re.compile(r"""<link\b[^>]*\bhref=["']?(?:https?:)?//[^>]*>""")
+
+
+def on_config(config: Any) -> Any:
+    """Called by mkdocs before it builds."""
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    config.extra["release"] = workspace["package"]["version"]
+    return config
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Called by mkdocs for each page."""
+    return IMAGE.sub(lambda image: drawing(image[2], unescape(image[1])), html)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs for each finished page."""
+    links = [link for link in LINKED.findall(output) if "canonical" not in link]
+    if loaded := FETCHED.findall(output) + links:
+        raise PluginError(f"{page.file.src_path} loads something from elsewhere: {loaded[0]}")
+    return output
+
+
+def drawing(name: str, description: str) -> str:
+    """The drawing without colours of its own, which docs/assets/site.css gives it."""
+    source = (DIAGRAMS / f"{name}.svg").read_text()
+    source = re.sub(r"<style>.*?</style>\n?", "", source, flags=re.DOTALL)
+    label = f'<svg class="diagram" role="img" aria-label="{escape(description)}"'
+    # An empty line or an indented one inside would not hurt HTML, but one line cannot be mistaken for Markdown.
+    return label + "".join(line.strip() for line in source.splitlines()).removeprefix("<svg")
