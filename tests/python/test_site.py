@@ -4,8 +4,9 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,15 @@ pytestmark = pytest.mark.zeroxide_only
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 100
+
+
+def tool(name: str) -> ModuleType:
+    """A module of tools/, which is no package."""
+    description = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert description is not None and description.loader is not None
+    module = module_from_spec(description)
+    description.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +63,34 @@ def test_pages_show_the_version(site: Path) -> None:
     assert f'md-source__fact--version">{version[1]}<' in page
 
 
+def test_diagrams_are_what_the_tool_draws() -> None:
+    """Nobody edits a drawing by hand: `python tools/diagrams.py` would undo it."""
+    diagrams = tool("diagrams")
+    drawn = {f"{name}.svg": draw().svg() for name, draw in diagrams.DRAWINGS.items()}
+    assert drawn == {path.name: path.read_text() for path in diagrams.FOLDER.iterdir()}
+
+
+def test_pages_show_and_describe_the_diagrams() -> None:
+    image = re.compile(r"!\[([^\]]*)\]\([./]*diagrams/([\w-]+)\.svg\)")
+    shown = {page: image.findall(page.read_text()) for page in (ROOT / "docs").rglob("*.md")}
+    for page, images in shown.items():
+        assert all(len(description) > 60 for description, _ in images), page
+    assert {name for images in shown.values() for _, name in images} == set(
+        tool("diagrams").DRAWINGS
+    )
+    for page in (ROOT / "docs" / "sockets").glob("*.md"):
+        assert shown[page], page
+
+
+def test_diagrams_follow_the_scheme_of_the_reader(site: Path) -> None:
+    page = (site / "sockets" / "req.html").read_text()
+    drawing = re.search(r'<svg class="diagram" role="img" aria-label="[^"]+".*?</svg>', page)
+    assert drawing is not None and "<style>" not in drawing[0]
+    styled = (ROOT / "docs" / "assets" / "site.css").read_text()
+    for kind in set(re.findall(r"class='(\w+)'", drawing[0])):
+        assert f".{kind} {{" in styled, kind
+
+
 @pytest.mark.parametrize(
     "element",
     [
@@ -63,11 +101,7 @@ def test_pages_show_the_version(site: Path) -> None:
 )
 def test_a_page_that_loads_something_from_elsewhere_is_an_error(element: str) -> None:
     exceptions = pytest.importorskip("mkdocs.exceptions")
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import docs_site
-    finally:
-        sys.path.pop(0)
+    docs_site = tool("docs_site")
     page = SimpleNamespace(file=SimpleNamespace(src_path="page.md"))
     link = '<link rel="canonical" href="https://zeroxide.github.io/"><a href="https://x.org">x</a>'
     assert docs_site.on_post_page(link, page) == link
