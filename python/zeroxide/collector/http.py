@@ -106,9 +106,9 @@ class HttpServer:
         where = ":".join(map(str, address))
         if token is None and not open_to_network and not is_loopback(address[0]):
             raise CollectorError(
-                f"HTTP at {where} can be reached from other machines, and without a token whoever"
-                " does may write and read: give it one (--http-token FILE), or say that this is"
-                " intended (--open-to-network)"
+                f"HTTP at {where} is reachable from other machines, and without a token anyone"
+                " who connects can write and read: give it a token (--http-token FILE), or"
+                " permit this with --open-to-network"
             )
         self.collector = collector
         self.max_body_bytes = max_body_bytes

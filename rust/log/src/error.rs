@@ -140,9 +140,9 @@ pub enum LogError {
     #[error(transparent)]
     Batch(#[from] BatchError),
     /// Anything else that the system refuses.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The verb for what was tried.
         what: &'static str,
         /// On what.
         path: PathBuf,

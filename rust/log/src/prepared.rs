@@ -71,7 +71,7 @@ impl Prepared {
         let path = dir.join(format!("{}-{number}.{SUFFIX}", process()));
         let mut options = private::new_file();
         let file = options.read(true).truncate(true).open(&path);
-        let file = file.map_err(|error| LogError::from_io("make", &path, error))?;
+        let file = file.map_err(|error| LogError::from_io("create", &path, error))?;
         let start = beginning(&id, 0).len() as u64;
         Ok(Prepared {
             path,

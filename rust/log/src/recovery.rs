@@ -50,7 +50,7 @@ pub(crate) struct Opened {
 /// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment. What the
 /// last segment has behind `trusted` is dropped.
 pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
-    private::make_folder(dir).map_err(|error| LogError::from_io("make", dir, error))?;
+    private::make_folder(dir).map_err(|error| LogError::from_io("create", dir, error))?;
     let lock = lock::take(dir)?;
     prepared::sweep(dir).map_err(|error| LogError::from_io("clean", dir, error))?;
     let mut recovery = Recovery::default();
@@ -514,7 +514,7 @@ impl Tail {
             let (position, first) = (item.position, item.first);
             let writable = OpenOptions::new().write(true).open(&file.path);
             let cut_off = writable.and_then(|writable| writable.set_len(position));
-            cut_off.map_err(|error| LogError::from_io("shorten", &file.path, error))?;
+            cut_off.map_err(|error| LogError::from_io("truncate", &file.path, error))?;
             recovery.dropped_bytes += file.bytes - position;
             recovery.dropped_from = Some(file.path.clone());
             self.items.truncate(cut);

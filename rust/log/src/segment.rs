@@ -68,7 +68,7 @@ pub(crate) fn begin_segment(
         Ok(file) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
         Err(error) => {
             let _ = fs::remove_file(&path); // a part of a header
-            Err(LogError::from_io("begin", &path, error))
+            Err(LogError::from_io("create", &path, error))
         }
     }
 }

@@ -94,9 +94,9 @@ pub enum CollectorError {
     Io(#[from] std::io::Error),
     /// Whoever reaches the address could write and read.
     #[error(
-        "{endpoint} can be reached from other machines, and without keys whoever does may write and read: give the collector \
-         a key and a list of those it lets in (--key and --allow, secret_key and allow), or say that this is intended \
-         (--open-to-network, open_to_network=True)"
+        "{endpoint} is reachable from other machines, and without keys anyone who connects can write and read: give the \
+         collector a key and an allow list (--key and --allow; in Python secret_key and allow), or permit this with \
+         --open-to-network (open_to_network=True)"
     )]
     Open {
         /// What was to be bound.

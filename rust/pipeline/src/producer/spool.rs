@@ -291,7 +291,7 @@ fn of_io(path: PathBuf, source: io::Error) -> LogError {
             }
         }
         _ => LogError::Io {
-            what: "writing",
+            what: "write",
             path,
             source,
         },

@@ -31,7 +31,7 @@ pub(super) fn read_numbers(dir: &Path) -> Result<Kept, LogError> {
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept::Nothing),
         Err(source) => Err(LogError::Io {
-            what: "reading",
+            what: "read",
             path,
             source,
         }),
