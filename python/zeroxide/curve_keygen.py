@@ -1,24 +1,24 @@
 """``python -m zeroxide.curve_keygen``: makes a CURVE key pair."""
 
-import argparse
 import json
 from collections.abc import Sequence
 
 from . import curve_keypair, curve_public
+from ._arguments import Parser
 
 __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints a key pair, or the public key of a secret one beside it."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         # Under whichever name it was started.
         prog=f"python3 -m {__spec__.name}",
         description="Makes a CURVE key pair. Keys are written in Z85.",
     )
     parser.add_argument("--json", action="store_true", help="write a JSON object")
     parser.add_argument("--secret", help="a secret key to find the public key of")
-    arguments = parser.parse_args(argv)
+    arguments = parser.read(argv)
     if arguments.secret:
         try:
             secret = arguments.secret.encode("ascii")

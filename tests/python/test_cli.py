@@ -3,11 +3,13 @@
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
+from programs import ROOT
 from support import PATIENCE
 
 pytestmark = pytest.mark.zeroxide_only
@@ -50,20 +52,109 @@ def test_version(zmq, run):
 
 def test_help_shows_examples(run):
     assert "keygen" in run("--help")
-    for command in ("version", "keygen", "proxy", "collector"):
+    for command in ("version", "keygen", "proxy", "collector", "groups", "completion"):
         text = run(command, "--help")
         assert f"  zeroxide {command}" in text.partition("examples:")[2]
 
 
-def test_mistakes_say_what_is_wrong(run):
-    assert "COMMAND" in run(status=2)
+def test_help_without_arguments(run):
+    text = run()
+    assert text == run("--help")
     with start() as process:
-        assert "COMMAND" in process.communicate()[1] and process.returncode == 2
-    assert "required: --front" in run("proxy", "reqrep", status=2).replace("\n", " ")
-    assert "invalid choice" in run("proxy", "no-pattern", "--front", "a", "--back", "b", status=2)
+        assert process.communicate()[0] == text and process.returncode == 0
+
+
+def test_the_version_option(zmq, run):
+    assert run("--version") == f"zeroxide {zmq._native.__version__}\n"
+
+
+MISTAKES = {
+    "collectr": ["no command 'collectr'", "did you mean 'collector'?"],
+    "collector --retention-byte 1G": ["no option --retention-byte", "'--retention-bytes'?"],
+    "collector --http 8080": ["--http: expected HOST:PORT", "127.0.0.1:8080", "got '8080'"],
+    "collector --http [::1]:99999": ["--http: expected HOST:PORT"],
+    "collector --retention-bytes 10X": ["--retention-bytes: expected a number of bytes", "100G"],
+    "collector --retention-hours -1": ["--retention-hours: expected a number of hours, 0 or more"],
+    "collector --retention-hours nan": ["--retention-hours: expected a number of hours"],
+    "collector --flush-rows 0": ["--flush-rows: expected a whole number of rows, 1 or more"],
+    "collector --framing envelop": ["single, topic-first or envelope", "did you mean 'envelope'?"],
+    "collector --key nope": ["--key: there is no file 'nope'"],
+    "collector --key .": ["--key: '.' is a folder"],
+    "collector --allow nope": ["--allow: 'nope' does not exist; expected a folder"],
+    "collector --dir": ["--dir: expected one argument"],
+    "collector more": ["unexpected argument 'more'"],
+    "collector": ["--dir is required", "ZEROXIDE_COLLECTOR_DIR"],
+    "collector --dir x --roles /dev/null": ["--roles requires --key"],
+    "collector --dir x --allow *": ["--allow requires --key"],
+    "proxy": ["required: pattern, --front, --back"],
+    "proxy pubsu --front a --back b": ["expected pubsub, reqrep or pipeline", "mean 'pubsub'?"],
+    "proxy pubsub --front a --back b --hwm many": ["--hwm: expected a whole number of messages"],
+    "proxy pubsub --front a --back b --key nope": ["--key: there is no file 'nope'"],
+    "keygen --nam alice": ["no option --nam", "did you mean '--name'?"],
+    "groups": ["required: ENDPOINT"],
+    "groups tcp://127.0.0.1:1 --timeout soon": ["--timeout: expected a number of seconds"],
+    "completion tcsh": ["expected bash, zsh or fish, got 'tcsh'"],
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_line_that_names_the_option(run, line):
+    text = run(*line.split(), status=2)
+    for part in MISTAKES[line]:
+        assert part in text
+    command = line.split()[0] if line != "collectr" else ""
+    assert text.startswith(f"zeroxide {command}".rstrip() + ": ")
+    assert text.count("\n") == 1 and f"zeroxide {command}".rstrip() + " --help)" in text
+
+
+def test_mistakes_in_the_environment_name_the_variable(run, monkeypatch):
+    monkeypatch.setenv("ZEROXIDE_COLLECTOR_FLUSH_MS", "soon")
+    text = run("collector", "--dir", "x", status=2)
+    assert "ZEROXIDE_COLLECTOR_FLUSH_MS: expected a number of milliseconds" in text
+
+
+def test_failures_are_one_line(run):
     text = run("proxy", "pubsub", "--front", "tcp://nowhere", "--back", "tcp://*:*", status=1)
     assert text.startswith("zeroxide: ") and "tcp://nowhere" in text
     assert "Traceback" not in text
+    text = run("collector", "--dir", "/proc/none", status=1)
+    assert text.startswith("zeroxide: cannot create /proc/none: ")
+
+
+def test_sizes():
+    from zeroxide._arguments import size
+
+    known = {"1": 1, "64K": 1 << 16, "1.5k": 1536, "100G": 100 << 30, "2 MiB": 2 << 20, "7B": 7}
+    assert {text: size(text) for text in known} == known
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_in_step(run, shell):
+    pytest.importorskip("shtab")
+    tool = ROOT / "tools" / "completions.py"
+    subprocess.run([sys.executable, tool, "--check"], check=True)
+    script = run("completion", shell)
+    assert "retention" in script and "keygen" in script
+
+
+def test_bash_completes(run, tmp_path):
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash")
+    (tmp_path / "script").write_text(run("completion", "bash"))
+
+    def complete(*words):
+        program = (
+            f"source {tmp_path}/script; COMP_WORDS=({' '.join(words)}); "
+            f"COMP_CWORD={len(words) - 1}; _shtab_zeroxide; echo ${{COMPREPLY[@]}}"
+        )
+        done = subprocess.run([bash, "-c", program], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert complete("zeroxide", "coll") == ["collector"]
+    assert complete("zeroxide", "collector", "--retention-h") == ["--retention-hours"]
+    assert complete("zeroxide", "collector", "--framing", "t") == ["topic-first"]
+    assert complete("zeroxide", "proxy", "pip") == ["pipeline"]
 
 
 def test_keygen(zmq, tmp_path, run):

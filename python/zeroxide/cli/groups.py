@@ -1,47 +1,65 @@
-"""Lists the groups of consumers of a collector, or drops some.
+"""Lists the consumer groups of a collector, or drops some of them.
 
-A group keeps the offset below which its readers need nothing any more. A collector that was
-started with --retention-groups deletes what all groups have read: one that reads no longer
-holds everything back until it is dropped.
+A group's offset is the position up to which it has read. A collector with --retention-groups
+deletes the rows that all groups have read, so an abandoned group keeps rows until it is dropped.
 
 examples:
   zeroxide groups tcp://collector:5555
   zeroxide groups tcp://collector:5555 --drop reports
+
+with CURVE (see zeroxide keygen --name):
+  zeroxide groups tcp://collector:5555 --key keys/alice.key_secret --server-key keys/collector.key
 """
 
 import argparse
 import sys
 
+from .._arguments import above
+from .._native import curve_public
 from ..collector.client import Client
 from ..collector.errors import CollectorError
+from .keys import public_key, secret_key
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``zeroxide groups``."""
-    parser.add_argument("endpoint", help="where the collector is")
+    """Adds the arguments of ``zeroxide groups``."""
     parser.add_argument(
-        "--drop", metavar="GROUP", action="append", default=[], help="forget this group"
+        "endpoint", metavar="ENDPOINT", help="the collector, as in tcp://collector:5555"
     )
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds to wait for an answer")
-    for name, what in (
-        ("server", "the collector's public key"),
-        ("public", "the own public key"),
-        ("secret", "the own secret key"),
-    ):
-        parser.add_argument(f"--{name}-key", metavar="Z85", help=f"CURVE: {what}")
+    parser.add_argument(
+        "--drop", metavar="GROUP", action="append", default=[], help="drop a group (repeatable)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=above(0.0, "seconds"),
+        metavar="SECONDS",
+        default=10.0,
+        help="longest wait for an answer (default: 10)",
+    )
+    parser.add_argument(
+        "--key", type=secret_key, metavar="FILE", help="your certificate with its secret key"
+    )
+    parser.add_argument(
+        "--server-key",
+        type=public_key,
+        metavar="FILE",
+        help="the collector's certificate, or its public key in Z85",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the groups that there are; 1 when one that was to be dropped is not there."""
+    """Prints the groups; 1 if a group that was to be dropped does not exist."""
+    if options.key and not options.server_key:
+        options.fail("--key requires --server-key")
     client = Client(
         options.endpoint,
         timeout=options.timeout,
         retries=0,
         server_key=options.server_key,
-        public_key=options.public_key,
-        secret_key=options.secret_key,
+        public_key=curve_public(options.key) if options.key else None,
+        secret_key=options.key,
     )
     missing = 0
     try:

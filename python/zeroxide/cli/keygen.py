@@ -1,12 +1,12 @@
-"""Makes a pair of CURVE keys.
+"""Creates a CURVE key pair.
 
 examples:
-  zeroxide keygen                             prints public and secret key, in Z85
+  zeroxide keygen                 prints a public and a secret key in Z85
   zeroxide keygen --json
-  zeroxide keygen --secret KEY                prints the public key that belongs to one
+  zeroxide keygen --secret KEY    prints the public key of an existing secret key
   zeroxide keygen --name alice --directory keys
-                                              writes keys/alice.key, which may be known to all,
-                                              and keys/alice.key_secret, which must not
+                                  writes keys/alice.key, which you may publish,
+                                  and keys/alice.key_secret, which you must keep secret
 """
 
 import argparse
@@ -19,20 +19,25 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``zeroxide keygen``."""
-    parser.add_argument("--json", action="store_true", help="prints a JSON object")
-    parser.add_argument("--secret", metavar="KEY", help="a secret key that exists already")
-    parser.add_argument("--name", help="writes two certificates under this name")
+    """Adds the arguments of ``zeroxide keygen``."""
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument(
-        "--directory", default=".", help="where to write them; made if it does not exist"
+        "--secret", metavar="KEY", help="use this secret key (in Z85) instead of a new one"
+    )
+    parser.add_argument("--name", help="write two certificates with this name")
+    parser.add_argument(
+        "--directory",
+        default=".",
+        metavar="FOLDER",
+        help="folder for the certificates, created if missing (default: the current folder)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Makes the keys and shows or writes them."""
+    """Creates the keys and prints or writes them."""
     if options.name:
         if options.secret:
-            options.fail("--name makes new keys: it does not go together with --secret")
+            options.fail("--name creates new keys and cannot be combined with --secret")
         return _write(options)
     if options.secret:
         secret = options.secret.encode()

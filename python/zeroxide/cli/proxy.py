@@ -1,12 +1,12 @@
-"""Passes messages on between two sockets, until it is interrupted.
+"""Runs a proxy, which forwards messages between two sockets.
 
 patterns:
   pubsub    publishers connect to the front (XSUB), subscribers to the back (XPUB)
   reqrep    clients connect to the front (ROUTER), workers to the back (DEALER)
   pipeline  sources connect to the front (PULL), sinks to the back (PUSH)
 
-An endpoint is bound, or connected to if it is written connect:tcp://host:port.
-Ports may be *, and what was bound is printed.
+Endpoints are bound; the prefix connect: connects instead, as in connect:tcp://host:5557.
+A port of * picks a free one. The endpoints are printed.
 
 examples:
   zeroxide proxy pubsub --front tcp://*:5557 --back tcp://*:5558
@@ -19,21 +19,22 @@ with CURVE (see zeroxide keygen --name):
   zeroxide proxy pubsub --front connect:tcp://feed:5557 --back tcp://127.0.0.1:5558 \\
       --secure front --key keys/proxy.key_secret --server-key keys/feed.key
 
-orders over --control, a REP socket: PAUSE, RESUME, STATISTICS, TERMINATE
+commands to --control, a REP socket: PAUSE, RESUME, STATISTICS, TERMINATE
 """
 
 import argparse
 import contextlib
-import os
 import signal
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from .. import constants
+from .._arguments import Choice, above, folder
 from ..context import Context
 from ..proxy import proxy_steerable
 from ..socket import Socket
+from .keys import public_key, secret_key
 
 __all__ = ["add_arguments", "run"]
 
@@ -43,49 +44,75 @@ PATTERNS = {
     "pipeline": (constants.PULL, constants.PUSH),
 }
 
+_PATTERN = Choice(*PATTERNS)
+_SECURE = Choice("front", "back", "both")
+
 _CONNECT = "connect:"
 
 
 class _Stop(Exception):
-    """A signal asks for the end."""
+    """A signal asked the proxy to stop."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``zeroxide proxy``."""
+    """Adds the arguments of ``zeroxide proxy``."""
     endpoints: dict[str, Any] = {"action": "append", "metavar": "ENDPOINT"}
-    parser.add_argument("pattern", choices=PATTERNS, help="what the sockets are")
-    parser.add_argument("--front", required=True, help="may be given several times", **endpoints)
-    parser.add_argument("--back", required=True, help="may be given several times", **endpoints)
-    parser.add_argument("--capture", help="publishes a copy of everything", **endpoints)
-    parser.add_argument("--control", help="takes orders", **endpoints)
     parser.add_argument(
-        "--hwm", type=int, default=1000, metavar="N", help="messages per queue; %(default)s"
+        "pattern", type=_PATTERN, choices=_PATTERN.values, help="the pair of socket types"
     )
     parser.add_argument(
-        "--io-threads", type=int, default=1, metavar="N", help="threads for I/O; %(default)s"
+        "--front", required=True, help="endpoint of the front (required, repeatable)", **endpoints
+    )
+    parser.add_argument(
+        "--back", required=True, help="endpoint of the back (required, repeatable)", **endpoints
+    )
+    parser.add_argument(
+        "--capture", help="endpoint of a PUB socket that copies every message", **endpoints
+    )
+    parser.add_argument("--control", help="endpoint of a REP socket for commands", **endpoints)
+    parser.add_argument(
+        "--hwm",
+        type=above(0, "messages"),
+        default=1000,
+        metavar="N",
+        help="messages per queue, 0 for no limit (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--io-threads",
+        type=above(1, "threads"),
+        default=1,
+        metavar="N",
+        help="I/O threads (default: %(default)s)",
     )
     parser.add_argument(
         "--linger",
-        type=int,
+        type=above(-1, "milliseconds"),
         default=1000,
         metavar="MS",
-        help="how long to go on delivering in the end; %(default)s",
+        help="time to deliver what is queued at the end, -1 for no limit (default: %(default)s)",
     )
     security = parser.add_argument_group("security")
-    security.add_argument("--key", metavar="FILE", help="our certificate with its secret key")
     security.add_argument(
-        "--allow",
-        metavar="FOLDER",
-        help="certificates of those who may connect to us; * for everybody",
+        "--key", type=secret_key, metavar="FILE", help="the proxy's certificate with its secret key"
     )
     security.add_argument(
-        "--server-key", metavar="FILE", help="certificate or key of whom we connect to"
+        "--allow",
+        type=folder,
+        metavar="FOLDER",
+        help="certificates that may connect to bound endpoints, or * for any key",
+    )
+    security.add_argument(
+        "--server-key",
+        type=public_key,
+        metavar="FILE",
+        help="the server's certificate or public key in Z85, for connect: endpoints",
     )
     security.add_argument(
         "--secure",
-        choices=("front", "back", "both"),
+        type=_SECURE,
+        choices=_SECURE.values,
         default="both",
-        help="which sockets the keys are for; %(default)s",
+        help="the sockets that use the keys (default: %(default)s)",
     )
 
 
@@ -140,7 +167,7 @@ def _serve(options: argparse.Namespace) -> None:
     finally:
         for socket in sockets:
             socket.close()
-        # Interrupted again, it gives up what is still on its way.
+        # A second signal gives up what has not been delivered.
         try:
             context.term()
         except _Stop:
@@ -150,10 +177,10 @@ def _serve(options: argparse.Namespace) -> None:
 def _attach(name: str, socket: Socket[Any], endpoint: str) -> None:
     if endpoint.startswith(_CONNECT):
         socket.connect(endpoint.removeprefix(_CONNECT))
-        verb = "connects to"
+        verb = "connected to"
     else:
         socket.bind(endpoint)
-        verb = "is bound to"
+        verb = "bound to"
     where = socket.last_endpoint.decode()
     print(f"{name} ({socket.type.name}) {verb} {where}", flush=True)
 
@@ -161,30 +188,19 @@ def _attach(name: str, socket: Socket[Any], endpoint: str) -> None:
 def _secure(
     options: argparse.Namespace, name: str, socket: Socket[Any], endpoints: list[str]
 ) -> None:
-    """Gives a socket the keys it needs for what will be done with it."""
+    """Gives a socket the keys for its endpoints."""
     if not (options.key or options.server_key or options.allow):
         return
     connects = {endpoint.startswith(_CONNECT) for endpoint in endpoints}
     if connects == {True}:
         if not options.server_key:
-            options.fail(f"--{name} connects: whom to is not known without --server-key")
-        secret = _load(options, options.key, secret=True) if options.key else None
-        socket.secure_client(_load(options, options.server_key, secret=False), secret)
+            options.fail(f"--{name} connects, so it requires --server-key")
+        socket.secure_client(options.server_key, options.key)
     elif connects == {False}:
         if not (options.key and options.allow):
-            options.fail(f"--{name} is bound: it needs --key, and --allow to let anybody in")
-        socket.secure_server(_load(options, options.key, secret=True), options.allow)
+            options.fail(f"--{name} binds, so it requires --key and --allow")
+        socket.secure_server(options.key, options.allow)
     else:
-        options.fail(f"--{name} binds and connects: it cannot be CURVE's server and client")
-
-
-def _load(options: argparse.Namespace, source: str, *, secret: bool) -> bytes:
-    """A key in Z85, from a certificate; a public one may be given itself."""
-    from ..auth import load_certificate
-
-    if not secret and len(source) == 40 and not os.path.exists(source):
-        return source.encode()
-    public, private = load_certificate(source)
-    if secret and private is None:
-        options.fail(f"{source} holds no secret key")
-    return (private if secret else public) or b""
+        options.fail(
+            f"--{name} binds and connects: with CURVE, a socket is either server or client"
+        )

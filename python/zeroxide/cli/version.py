@@ -1,4 +1,4 @@
-"""Shows which versions are installed and what they can do.
+"""Prints the installed version and its capabilities.
 
 examples:
   zeroxide version
@@ -19,8 +19,8 @@ CAPABILITIES = ("ipc", "curve", "gssapi", "draft", "pgm", "norm", "tipc", "vmci"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``zeroxide version``."""
-    parser.add_argument("--json", action="store_true", help="as a JSON object")
+    """Adds the arguments of ``zeroxide version``."""
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def run(options: argparse.Namespace) -> int:

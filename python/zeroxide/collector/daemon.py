@@ -1,13 +1,13 @@
-"""Keeps a durable log of messages, until it is stopped.
+"""Runs a collector: a durable log of messages.
 
-Producers, readers and Spark connect to --bind. An endpoint of --pull, --subscribe or
---dealer is for peers that know nothing but ZeroMQ: PUSH, PUB and DEALER; those of --pull
-and --dealer are bound, those of --subscribe connected to, and connect:tcp://... or
-bind:tcp://... says otherwise. Ports may be *, and what was bound is printed.
+Producers, readers and Spark connect to --bind. Plain ZeroMQ peers use --pull (for PUSH),
+--subscribe (for PUB) and --dealer (for DEALER). Endpoints of --pull and --dealer are bound,
+those of --subscribe are connected to; the prefixes connect: and bind: choose the other way,
+as in connect:tcp://host:5556. A port of * picks a free one. The bound endpoints are printed.
 
-Each option can be given in the environment as well, as ZEROXIDE_COLLECTOR_ and its name:
-ZEROXIDE_COLLECTOR_RETENTION_BYTES=100G. Where an option may be given several times, its
-values are separated by commas. Sizes may end in K, M, G or T, for powers of 1024.
+Every option is also an environment variable: --retention-bytes 100G is
+ZEROXIDE_COLLECTOR_RETENTION_BYTES=100G. Separate the values of a repeatable option with
+commas. Sizes take K, M, G or T for powers of 1024.
 
 examples:
   zeroxide collector --bind tcp://127.0.0.1:5555 --dir /var/lib/zeroxide
@@ -19,9 +19,9 @@ for other machines, with CURVE (see zeroxide keygen --name):
       --key keys/collector.key_secret --allow clients/ \\
       --advertise tcp://collector-0.example.org:5555 --retention-bytes 100G --retention-hours 72
 
-for other machines, without keys, where a network is to be trusted: --open-to-network
+for other machines on a network that you trust, without keys: --open-to-network
 
-signals: SIGTERM and SIGINT end it in order, SIGHUP reads the folder of --allow anew
+signals: SIGTERM and SIGINT shut down cleanly, SIGHUP reads the folder of --allow again
 """
 
 import argparse
@@ -37,6 +37,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import Parser
 from ..error import ZMQBaseError
 from .errors import CollectorError
 from .lines import write_lines
@@ -103,16 +104,11 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """``python -m zeroxide.collector``."""
     help, _, details = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="python -m zeroxide.collector",
-        description=help,
-        epilog=details.rstrip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m zeroxide.collector", description=help, epilog=details.rstrip())
     add_arguments(parser)
     parser.set_defaults(fail=parser.error)
     try:
-        return run(parser.parse_args(arguments))
+        return run(parser.read(arguments))
     except (ZMQBaseError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
@@ -146,13 +142,13 @@ def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | N
     if options.key:
         secret = load_certificate(options.key)[1]
         if secret is None:
-            options.fail(f"{options.key} holds no secret key")
+            options.fail(f"--key: {options.key} holds no secret key; name the file NAME.key_secret")
     if secret is None:
         if options.allow:
-            options.fail("--allow is of use with --key only: without it nobody proves who they are")
+            options.fail("--allow requires --key: without a key, clients are not authenticated")
         return None, None
     if not options.allow:
-        options.fail("--key needs --allow to let anybody in: a folder of certificates, or *")
+        options.fail("--key requires --allow: a folder of client certificates, or * for any key")
     return AllowList(options.allow), secret
 
 
@@ -161,12 +157,12 @@ def _roles(options: argparse.Namespace) -> dict[str, Any] | None:
     if not options.roles:
         return None
     if not (options.key or os.environ.get(SECRET_KEY)):
-        options.fail("--roles is of use with --key only: without it nobody proves who they are")
+        options.fail("--roles requires --key: without a key, clients are not authenticated")
     with open(options.roles, "rb") as file:
         try:
             return tomllib.load(file)
         except ValueError as error:
-            options.fail(f"{options.roles} is not TOML: {error}")
+            options.fail(f"--roles: {options.roles} is not TOML: {error}")
     return None
 
 
@@ -180,7 +176,7 @@ def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer
         with open(options.http_token, encoding="utf-8") as file:
             token = file.read().strip()
         if not token:
-            options.fail(f"{options.http_token} holds no token")
+            options.fail(f"--http-token: {options.http_token} is empty")
     http = HttpServer(
         collector,
         options.http,

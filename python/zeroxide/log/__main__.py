@@ -7,6 +7,7 @@ import argparse
 import contextlib
 from datetime import datetime
 
+from .._arguments import Parser
 from ..constants import SUB
 from ..context import Context
 
@@ -22,7 +23,7 @@ _RESET = "\033[39m"
 
 def main(arguments: list[str] | None = None) -> None:
     """Prints messages until Ctrl-C."""
-    options = _parser().parse_args(arguments)
+    options = _parser().read(arguments)
     show = Printer(options)
     with Context() as context, context.socket(SUB) as sub:
         sub.linger = 0
@@ -64,8 +65,8 @@ class Printer:
         return ".".join(part.ljust(width) for part, width in zip(topics, self._widths, strict=True))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog=f"python3 -m {__package__}", description="Shows what a PUBHandler publishes."
     )
     parser.add_argument("zmq_pub_url", help="where the publisher is: tcp://127.0.0.1:12345")

@@ -1,12 +1,12 @@
 """``python -m zeroxide.port``: what of a program still imports pyzmq, and changes it."""
 
-import argparse
 import difflib
 import sys
 import tokenize
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from .._arguments import Parser
 from . import port
 
 DESCRIPTION = "Finds what has to change for a program to move from pyzmq to zeroxide."
@@ -25,17 +25,16 @@ exit codes: 0 nothing is left to do, 1 something is, 2 a file could not be read
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Checks or changes files and returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m zeroxide.port",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, or a folder of them")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--write", action="store_true", help="change the files")
     how.add_argument("--diff", action="store_true", help="show the changes as a patch")
-    options = parser.parse_args(arguments)
+    options = parser.read(arguments)
     code = 0
     for path in _files(options.paths):
         try:

@@ -13,7 +13,6 @@ the same Python in the same place, but nothing of ours::
 It is made by venv-pack (``pip install venv-pack``).
 """
 
-import argparse
 import re
 import shutil
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Iterable, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+
+from .._arguments import Parser
 
 __all__ = ["main", "pack"]
 
@@ -100,13 +101,13 @@ def _copy_distribution(distribution: metadata.Distribution, site: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m zeroxide.spark.pack",
         description="Packs what Spark's executors need into an archive for spark.archives.",
     )
     parser.add_argument("output", help="the archive to write, such as environment.tar.gz")
     parser.add_argument("packages", nargs="*", help="further installed packages that go along")
-    options = parser.parse_args(arguments)
+    options = parser.read(arguments)
     try:
         output = pack(options.output, options.packages)
     except metadata.PackageNotFoundError as error:

@@ -1,0 +1,146 @@
+"""What the commands share: a parser with short errors, and the kinds of values that options take.
+
+A kind turns text into a value or raises `ArgumentTypeError` with a sentence that says what
+was expected. Values from the environment go through the same kinds as those of options.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+__all__ = [
+    "Choice",
+    "Parser",
+    "above",
+    "address",
+    "did_you_mean",
+    "file",
+    "flag",
+    "folder",
+    "size",
+]
+
+Number = TypeVar("Number", int, float)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line that names the option.
+
+    Options cannot be abbreviated: an abbreviation would break as soon as a longer option
+    appeared beside it.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def read(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+        """Parses a command line, or `sys.argv`; exits with code 2 after a mistake."""
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            # A subcommand's own parser knows which options there are.
+            parser: Parser = getattr(options, "parser", self)
+            parser._refuse(unknown[0])
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Prints one line and exits with code 2."""
+        message = message.removeprefix("argument ")
+        print(f"{self.prog}: {message} (help: {self.prog} --help)", file=sys.stderr)
+        sys.exit(2)
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {word!r}")
+        name = word.partition("=")[0]
+        known = re.findall(r"(?<![\w-])--?[a-z][\w-]*", self.format_help())
+        self.error(f"there is no option {name}{did_you_mean(name, known)}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown word: the closest known one, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def size(text: str) -> int:
+    """A number of bytes, with K, M, G or T for powers of 1024."""
+    number = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    bytes_ = float(number[1]) * 1024.0 ** " KMGT".find(number[2] or " ") if number else 0
+    if not 1 <= bytes_ < 2**63:
+        raise _expected("a number of bytes, such as 1048576, 64K or 100G", text)
+    return int(bytes_)
+
+
+def above(least: Number, unit: str) -> Callable[[str], Number]:
+    """Numbers that are not below `least`, whole ones if `least` is; `unit` is for errors."""
+
+    def parse(text: str) -> Number:
+        try:
+            value = type(least)(text)
+        except ValueError:
+            value = None
+        if value is None or not value >= least:
+            whole = "a whole number" if isinstance(least, int) else "a number"
+            raise _expected(f"{whole} of {unit}, {least:g} or more", text)
+        return value
+
+    return parse
+
+
+def address(text: str) -> tuple[str, int]:
+    """HOST:PORT, with a host in brackets if it has colons; * lets the system choose a port."""
+    host, colon, port = text.rpartition(":")
+    number = 0 if port == "*" else int(port) if port.isdecimal() else -1
+    if not colon or not 0 <= number < 2**16:
+        raise _expected("HOST:PORT, such as 127.0.0.1:8080", text)
+    return host.strip("[]") or "127.0.0.1", number
+
+
+class Choice:
+    """One of some words."""
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+    def __call__(self, text: str) -> str:
+        if text in self.values:
+            return text
+        *most, last = self.values
+        raise argparse.ArgumentTypeError(
+            f"expected {', '.join(most)} or {last}, got {text!r}{did_you_mean(text, self.values)}"
+        )
+
+
+def flag(text: str) -> bool:
+    """Yes or no, as a variable of the environment has it."""
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise _expected("1 or 0 (also true, false, yes, no, on, off)", text)
+
+
+def file(text: str) -> str:
+    """The name of a file that exists."""
+    if not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+    if os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is a folder; expected a file")
+    return text
+
+
+def folder(text: str) -> str:
+    """The name of a folder that exists, or *."""
+    if text != "*" and not os.path.isdir(text):
+        wrong = "is no folder" if os.path.exists(text) else "does not exist"
+        raise argparse.ArgumentTypeError(f"{text!r} {wrong}; expected a folder, or * for everybody")
+    return text
+
+
+def _expected(what: str, text: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
