@@ -93,8 +93,8 @@ const PYTHON: &[&[&str]] = &[
     &["asyncio", "log", "ssh", "eventloop"],
     &["green"],
     &["auth", "curve_keygen", "devices", "port"],
-    &["collector"],
-    &["producer"],
+    &["pipeline"],
+    &["collector", "producer"],
     &["spark", "cli"],
     &["__main__"],
 ];

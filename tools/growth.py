@@ -174,7 +174,7 @@ def table(rows: Iterator[Outcome]) -> str:
 def measure() -> Costs:
     """The costs on this machine, of a collector in a process of its own."""
     from zeroxide import Producer
-    from zeroxide.collector import Client
+    from zeroxide.pipeline import Client
 
     with tempfile.TemporaryDirectory(prefix="zeroxide-growth-") as folder:
         command = ["-m", "zeroxide.collector", "--bind", "tcp://127.0.0.1:*", "--dir"]

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import zeroxide
-from zeroxide.collector import Client
+from zeroxide.pipeline import Client
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 

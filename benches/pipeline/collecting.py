@@ -16,7 +16,7 @@ import zeroxide
 
 COLLECT = """
 import sys
-from zeroxide.collector import Collector
+from zeroxide.pipeline import Collector
 with Collector(sys.argv[1]) as collector:
     print(collector.endpoint, flush=True)
     sys.stdin.read()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import zeroxide as zmq
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 from zeroxide.spark import JavaNotFound, ensure_java
 
 from . import flights, picture

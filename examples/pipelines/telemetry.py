@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import zeroxide as zmq
-from zeroxide.collector import Collector
+from zeroxide.pipeline import Collector
 from zeroxide.spark import session
 
 DEVICES = 8

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import zeroxide as zmq
-from zeroxide.collector import Collector
+from zeroxide.pipeline import Collector
 from zeroxide.spark import session
 
 FEEDS = {"north": ("AAPL", "MSFT"), "south": ("VALE3", "PETR4")}

@@ -61,7 +61,8 @@ from .version import (
 if TYPE_CHECKING:
     # Imports for type checkers only: annotations name them without importing them.
     from . import asyncio  # noqa: F401
-    from .producer import Producer as Producer
+    from .pipeline import Client as Client
+    from .pipeline import Producer as Producer
 
 __all__ = [
     "COPY_THRESHOLD",
@@ -134,11 +135,10 @@ PYZMQ_DRAFT_API = DRAFT_API
 if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
 
     def __getattr__(name: str) -> Any:
-        # Whoever only wants sockets does not load the pipeline.
-        if name == "Producer":
-            producer = importlib.import_module(".producer", __name__).Producer
-            globals()[name] = producer
-            return producer
+        # A program that uses only sockets does not load the pipeline.
+        if name in ("Client", "Producer"):
+            globals()[name] = getattr(importlib.import_module(".pipeline", __name__), name)
+            return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

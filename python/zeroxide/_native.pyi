@@ -209,7 +209,7 @@ class Producer:
     def name(self) -> str: ...
 
 class Client:
-    """Requests to a collector; see `zeroxide.collector.Client`."""
+    """Requests to a collector; see `zeroxide.pipeline.Client`."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def _open(
@@ -759,7 +759,7 @@ class Release:
         """Waits up to `timeout` seconds; returns `done`."""
 
 class Collector:
-    """A durable log that serves producers and readers; see `zeroxide.collector.Collector`."""
+    """A durable log that serves producers and readers; see `zeroxide.pipeline.Collector`."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def _open(

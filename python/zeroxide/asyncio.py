@@ -28,7 +28,7 @@ from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
 
 if TYPE_CHECKING:
-    from .producer import AsyncProducer as Producer
+    from .pipeline import AsyncProducer as Producer
 
 __all__ = ["Context", "Poller", "Producer", "Socket", "ZMQEventLoop", "install"]
 
@@ -99,7 +99,7 @@ class Context(_Context[Socket]):
 def __getattr__(name: str) -> Any:
     # Whoever only wants sockets does not load the pipeline.
     if name == "Producer":
-        producer = importlib.import_module(".producer", __package__).AsyncProducer
+        producer = importlib.import_module(".pipeline", __package__).AsyncProducer
         globals()[name] = producer
         return producer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

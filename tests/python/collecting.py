@@ -13,7 +13,7 @@ from support import lasting_endpoint
 
 SERVE = """
 import sys
-from zeroxide.collector import Collector
+from zeroxide.pipeline import Collector
 collector = Collector(sys.argv[1], sys.argv[2])
 print(collector.endpoint, flush=True)
 sys.stdin.read()
@@ -79,7 +79,7 @@ def fetch(endpoint: str, **options: Any) -> Any:
     """Everything in a log, as a pyarrow.Table."""
     import pyarrow
 
-    from zeroxide.collector import Client
+    from zeroxide.pipeline import Client
 
     client = Client(endpoint)
     info = client.info()

@@ -13,7 +13,7 @@ from support import PATIENCE, Background, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
-collectors = pytest.importorskip("zeroxide.collector")
+collectors = pytest.importorskip("zeroxide.pipeline")
 pa = pytest.importorskip("pyarrow")
 
 
@@ -279,7 +279,7 @@ def test_an_interpreter_that_ends_closes_it(zmq, directory):
     import subprocess
 
     program = (
-        "import sys, zeroxide.collector as c\n"
+        "import sys, zeroxide.pipeline as c\n"
         "collector = c.Collector(sys.argv[1])\n"
         "collector.append([b'kept'])\n"
     )

@@ -18,7 +18,7 @@ from support import PATIENCE, eventually, lasting_endpoint
 
 pytestmark = pytest.mark.zeroxide_only
 
-collectors = pytest.importorskip("zeroxide.collector")
+collectors = pytest.importorskip("zeroxide.pipeline")
 pa = pytest.importorskip("pyarrow")
 
 

@@ -31,7 +31,7 @@ def rows(count=200, first=0):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A closed log of several segments, and what a client got from it."""
-    from zeroxide.collector import Client, Collector
+    from zeroxide.pipeline import Client, Collector
 
     folder = tmp_path_factory.mktemp("log")
     with Collector(folder, segment_bytes=15_000) as collector:
@@ -74,7 +74,7 @@ def read(log, start=0, end=ROWS, **options):
 
 @pytest.mark.parametrize("place", ["folder", "uri", "filesystem"])
 def test_files_give_what_the_collector_gave(written, place):
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import FilesLog
 
     folder, info, table, times = written
     made = {
@@ -115,8 +115,7 @@ def test_files_give_what_the_collector_gave(written, place):
 
 
 def test_what_is_not_there_is_said(written, folder):
-    from zeroxide.collector import CollectorError, DataLoss
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import CollectorError, DataLoss, FilesLog
 
     first, second = sorted(folder.glob("*.zlog"))[:2]
     first.unlink()
@@ -141,8 +140,7 @@ def test_what_is_not_there_is_said(written, folder):
 
 
 def test_damage_is_said_and_can_be_stepped_over(written, folder):
-    from zeroxide.collector import Refused
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import FilesLog, Refused
 
     table = written[2]
     segment = sorted(folder.glob("*.zlog"))[2]
@@ -174,7 +172,7 @@ def test_damage_is_said_and_can_be_stepped_over(written, folder):
 
 
 def test_rows_that_nobody_was_told_of_do_not_count(folder):
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import FilesLog
 
     (folder / "durable").write_text(f"{ROWS - 10:020}\n")
     with FilesLog(folder) as log:
@@ -187,8 +185,7 @@ def test_rows_that_nobody_was_told_of_do_not_count(folder):
 
 
 def test_reading_while_it_is_written(tmp_path):
-    from zeroxide.collector import Collector
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import Collector, FilesLog
 
     with Collector(tmp_path, segment_bytes=15_000) as collector, FilesLog(tmp_path) as log:
         seen = 0
@@ -205,9 +202,7 @@ def test_reading_while_it_is_written(tmp_path):
 
 
 def test_an_archive_outlives_the_disk(written, folder, tmp_path):
-    from zeroxide.collector import CollectorError
-    from zeroxide.collector.archive import archive_segments
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import CollectorError, FilesLog, archive_segments
 
     info, table, times = written[1:]
     filesystem = subtree(tmp_path)
@@ -236,16 +231,14 @@ def test_an_archive_outlives_the_disk(written, folder, tmp_path):
 
 
 def _make_log(folder):
-    from zeroxide.collector import Collector
+    from zeroxide.pipeline import Collector
 
     with Collector(folder) as collector:
         collector.append(rows(10))
 
 
 def test_an_archiver_keeps_up(tmp_path):
-    from zeroxide.collector import Collector
-    from zeroxide.collector.archive import Archiver
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import Archiver, Collector, FilesLog
 
     progress, moved = [], threading.Event()
 
@@ -269,7 +262,7 @@ def test_an_archiver_keeps_up(tmp_path):
 
 
 def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
-    from zeroxide.collector.archive import Archiver
+    from zeroxide.pipeline import Archiver
 
     (tmp_path / "archive").write_text("a file where a folder should be")
     archiver = Archiver(written[0], str(tmp_path / "archive"), every=0.01)
@@ -296,7 +289,7 @@ def failing(monkeypatch, wanted):
 
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what):
-    from zeroxide.collector import Client, Collector
+    from zeroxide.pipeline import Client, Collector
 
     archive = tmp_path / "archive"
     broken = [True]
@@ -327,7 +320,8 @@ def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what)
 
 
 def test_an_archive_that_is_away_keeps_no_collector_from_starting(tmp_path, monkeypatch):
-    from zeroxide.collector import Client, Collector, archive
+    from zeroxide.pipeline import Client, Collector
+    from zeroxide.pipeline import _archive as archive
 
     there = threading.Event()
     real = archive.open_address
@@ -353,8 +347,7 @@ def test_an_archive_that_is_away_keeps_no_collector_from_starting(tmp_path, monk
 
 
 def test_an_archive_takes_no_rows_of_another_past(tmp_path):
-    from zeroxide.collector import Collector, CollectorError
-    from zeroxide.collector.archive import Archiver
+    from zeroxide.pipeline import Archiver, Collector, CollectorError
 
     with Collector(tmp_path / "log") as collector:
         collector.append(rows(10))
@@ -370,7 +363,7 @@ def test_an_archive_takes_no_rows_of_another_past(tmp_path):
 def test_an_archiver_survives_what_nobody_expects(written, tmp_path, monkeypatch):
     from pyarrow import ArrowInvalid
 
-    from zeroxide.collector import archive
+    from zeroxide.pipeline import _archive as archive
 
     looks, looked_again = [], threading.Event()
 
@@ -393,7 +386,7 @@ def test_sockets_are_not_needed(written):
     """An executor that reads files starts no threads for it."""
     code = f"""if True:
         import threading
-        from zeroxide.collector.files import FilesLog
+        from zeroxide.pipeline import FilesLog
         with FilesLog({str(written[0])!r}) as log:
             assert sum(batch.num_rows for batch in log.fetch(0, {ROWS})) == {ROWS}
         assert threading.active_count() == 1

@@ -14,7 +14,7 @@ from support import PATIENCE, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
-collectors = pytest.importorskip("zeroxide.collector")
+collectors = pytest.importorskip("zeroxide.pipeline")
 http = pytest.importorskip("zeroxide.collector.http")
 
 PLAIN = {"Content-Type": "application/octet-stream"}

@@ -9,7 +9,7 @@ import zeroxide as zmq
 
 pytestmark = pytest.mark.zeroxide_only
 
-collectors = pytest.importorskip("zeroxide.collector")
+collectors = pytest.importorskip("zeroxide.pipeline")
 
 from zeroxide import Producer  # noqa: E402
 

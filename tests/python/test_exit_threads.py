@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio, sys, threading, time
 import zeroxide as zmq
 import zeroxide.asyncio
-from zeroxide.collector import Collector, Client
+from zeroxide.pipeline import Collector, Client
 
 context = zmq.Context()
 push, pull = context.socket(zmq.PUSH), context.socket(zmq.PULL)

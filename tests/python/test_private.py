@@ -5,8 +5,7 @@ import stat
 
 import pytest
 
-from zeroxide.collector import Collector
-from zeroxide.producer import Producer
+from zeroxide.pipeline import Collector, Producer
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -52,7 +51,7 @@ def test_an_archive_is_for_the_owner_unless_its_folder_is_made_for_others(direct
     pytest.importorskip("pyarrow")
     from pyarrow.fs import LocalFileSystem
 
-    from zeroxide.collector.archive import archive_segments
+    from zeroxide.pipeline import archive_segments
 
     log = directory / "log"
     with Collector(log) as collector:

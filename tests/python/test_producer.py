@@ -16,9 +16,17 @@ from collecting import fetch, process, seqs, values
 from support import PATIENCE, eventually, run_script
 
 import zeroxide
-from zeroxide.collector import Client, Collector, CollectorGone, Fenced
-from zeroxide.collector.errors import CollectorError, NotAcknowledged, Refused
-from zeroxide.producer import Delivery, Producer
+from zeroxide.pipeline import (
+    Client,
+    Collector,
+    CollectorError,
+    CollectorGone,
+    Delivery,
+    Fenced,
+    NotAcknowledged,
+    Producer,
+    Refused,
+)
 
 pytestmark = pytest.mark.zeroxide_only
 

@@ -8,8 +8,7 @@ import pytest
 from collecting import process, values
 
 import zeroxide.asyncio
-from zeroxide.collector import Collector, CollectorGone
-from zeroxide.collector.errors import NotAcknowledged
+from zeroxide.pipeline import Collector, CollectorGone, NotAcknowledged
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -36,6 +35,52 @@ def test_a_row_and_its_receipt(collector):
 
     asyncio.run(main())
     assert len(values(collector.endpoint)) == 1110
+
+
+def test_send_and_wait_returns_the_receipt(collector):
+    async def main():
+        async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
+            first = await producer.send_and_wait(b"0", topic="t")
+            assert (first.offset, first.first_seq, first.error) == (0, 0, None)
+            assert values(collector.endpoint) == [b"0"]
+            receipts = await asyncio.gather(*(producer.send_and_wait(b"x") for _ in range(50)))
+            assert [receipt.offset for receipt in receipts] == list(range(1, 51))
+
+    asyncio.run(main())
+
+
+def test_send_and_wait_raises_for_a_lost_row():
+    async def main():
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout=None)
+        waiting = asyncio.create_task(producer.send_and_wait(b"x"))
+        while not producer.stats()["rows"]:
+            await asyncio.sleep(0)
+        with pytest.raises(NotAcknowledged):
+            await producer.close(0)
+        with pytest.raises(NotAcknowledged):
+            await waiting
+
+    asyncio.run(main())
+
+
+def test_deliveries_are_reported_in_the_loop(collector):
+    async def main():
+        loop, seen, failures = asyncio.get_running_loop(), [], []
+        loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+
+        def delivered(delivery):
+            assert asyncio.get_running_loop() is loop
+            seen.append(delivery)
+            raise LookupError("of the callback")
+
+        endpoint = collector.endpoint
+        async with zeroxide.asyncio.Producer(endpoint, on_delivery=delivered) as producer:
+            await producer.send_batch([b"x"] * 100)
+            await producer.flush()
+            assert sum(one.last_seq - one.first_seq + 1 for one in seen) == 100
+            assert [type(failure) for failure in failures] == [LookupError] * len(seen)
+
+    asyncio.run(main())
 
 
 def test_nobody_has_to_wait_for_receipts(collector):

@@ -8,9 +8,7 @@ from collecting import process, seqs, values
 from support import eventually
 
 import zeroxide.asyncio
-from zeroxide.collector import Client, Collector
-from zeroxide.collector.errors import DataLoss, Refused
-from zeroxide.producer import Producer
+from zeroxide.pipeline import Client, Collector, DataLoss, Producer, Refused
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -240,7 +238,7 @@ def test_a_position_in_an_older_copy_that_has_grown_is_a_loss(directory):
         assert client.groups() == {}
         rows = sum(len(batch) for batch in client.fetch(400, 1300, generation=early))
         assert rows == 900
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import FilesLog
 
     with FilesLog(directory / "copy") as log:
         assert log.info().generations == info.generations

@@ -7,9 +7,7 @@ import pytest
 from collecting import process, seqs, values
 from support import eventually
 
-from zeroxide.collector import Collector
-from zeroxide.collector.errors import CollectorError, CollectorGone
-from zeroxide.producer import Producer
+from zeroxide.pipeline import Collector, CollectorError, CollectorGone, Producer
 
 pytestmark = pytest.mark.zeroxide_only
 
@@ -122,7 +120,7 @@ def test_a_new_spool_for_an_old_name(directory):
 # Sends until the spool has no room, then as it is told. A limit on the size of files stands for the disk.
 FILL = """
 import resource, sys, time
-from zeroxide.producer import CollectorError, NotAcknowledged, Producer
+from zeroxide.pipeline import CollectorError, NotAcknowledged, Producer
 endpoint, spool = sys.argv[1:]
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))

@@ -9,7 +9,7 @@ from support import Background, eventually
 
 pytestmark = pytest.mark.zeroxide_only
 
-collectors = pytest.importorskip("zeroxide.collector")
+collectors = pytest.importorskip("zeroxide.pipeline")
 pa = pytest.importorskip("pyarrow")
 
 from zeroxide import Producer  # noqa: E402
@@ -100,7 +100,7 @@ def memory(pid):
 
 
 def test_who_reads_the_folder_sees_rows_that_replace_a_segment_without_any(directory):
-    from zeroxide.collector.files import FilesLog
+    from zeroxide.pipeline import FilesLog
 
     with process(directory) as collector, FilesLog(directory) as files:
         client = collectors.Client(collector.endpoint, timeout=60)

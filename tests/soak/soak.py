@@ -298,7 +298,7 @@ class Soak:
 
     def logged(self) -> int:
         """Rows that the collector has."""
-        from zeroxide.collector import Client, CollectorError
+        from zeroxide.pipeline import Client, CollectorError
 
         try:
             with Client(self.endpoint, timeout=1, retries=0) as client:
@@ -387,7 +387,7 @@ class Soak:
 
 
 def as_collector(told: dict[str, str]) -> None:
-    from zeroxide.collector import Collector
+    from zeroxide.pipeline import Collector
 
     with Collector(f"{told['folder']}/log", told["endpoint"]):
         signal.pause()

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from zeroxide.collector.client import Info
-from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
+from zeroxide.pipeline import CollectorGone, DataLoss, Info, Refused
 from zeroxide.spark.log_options import LogReadOptions
 from zeroxide.spark.log_reader import StreamReader
 from zeroxide.spark.schema import LOG_COLUMNS, spark_schema

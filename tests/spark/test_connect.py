@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("grpc", reason="pip install 'pyspark[connect]'")
 
 from zeroxide import Producer
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 
 pytestmark = pytest.mark.slow
 

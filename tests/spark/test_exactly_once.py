@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -161,7 +161,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import functions as f
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 from zeroxide.spark import ensure_java, session
 
 folder = Path(sys.argv[1])

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2"
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from zeroxide import Producer
-from zeroxide.collector import Client, Collector, DataLoss
+from zeroxide.pipeline import Client, Collector, DataLoss
 from zeroxide.spark.source import ZeroMQDataSource
 
 WAIT_S = 60

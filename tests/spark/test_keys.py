@@ -42,7 +42,7 @@ def test_a_wrong_key_is_named_at_once_by_source_and_sink(tmp_path, monkeypatch):
     import pyarrow as pa
 
     from zeroxide import curve_keypair
-    from zeroxide.collector import Collector, Refused
+    from zeroxide.pipeline import Collector, Refused
     from zeroxide.spark.schema import spark_schema
     from zeroxide.spark.source import ZeroMQDataSource
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zeroxide.collector import Collector, DataLoss
+from zeroxide.pipeline import Collector, DataLoss
 from zeroxide.spark.source import ZeroMQDataSource
 
 ROWS = 3000

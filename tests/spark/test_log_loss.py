@@ -6,7 +6,7 @@ import pytest
 from logs import SECOND, A, B, Log, Opener, at, offsets_of, read_all, run, stream
 from pyspark.sql import datasource
 
-from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
+from zeroxide.pipeline import CollectorGone, DataLoss, Refused
 
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
 

@@ -21,7 +21,7 @@ from logs import (
 )
 from pyspark.sql import datasource
 
-from zeroxide.collector.errors import CollectorGone, DataLoss, Refused
+from zeroxide.pipeline import CollectorGone, DataLoss, Refused
 from zeroxide.spark import log_reader, planning
 from zeroxide.spark.log_reader import LogBatchReader, PlainStreamReader, PushdownReader
 from zeroxide.spark.schema import arrow_schema, spark_schema

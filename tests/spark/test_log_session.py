@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from zeroxide import Producer
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 from zeroxide.spark.metrics import measure
 
 WAIT_S = 240

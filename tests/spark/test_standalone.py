@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from zeroxide import Producer
-from zeroxide.collector import Client, Collector
+from zeroxide.pipeline import Client, Collector
 from zeroxide.spark.pack import pack
 
 pytestmark = pytest.mark.slow

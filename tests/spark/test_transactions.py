@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from zeroxide.collector.errors import Refused
+from zeroxide.pipeline import Refused
 from zeroxide.spark import transactions
 from zeroxide.spark.schema import spark_schema
 from zeroxide.spark.source import ZeroMQDataSource
@@ -347,7 +347,7 @@ def test_keys_stay_out_of_the_plan(monkeypatch):
         def __init__(self, endpoint, **options):
             asked.update(options, endpoint=endpoint)
 
-    collector = pytest.importorskip("zeroxide.collector")
+    collector = pytest.importorskip("zeroxide.pipeline")
     monkeypatch.setattr(collector, "Client", Client, raising=False)
     monkeypatch.setenv("KEY", "k" * 40)
     write = writer(**{"zmq.curve_serverkey": "s" * 40, "zmq.curve_secretkey": "env:KEY"})
@@ -371,7 +371,7 @@ def test_overwriting_is_refused():
 @pytest.fixture
 def real(tmp_path):
     """A collector that takes batches of at most so many bytes."""
-    from zeroxide.collector import Collector
+    from zeroxide.pipeline import Collector
 
     opened = []
 

@@ -16,8 +16,7 @@ import sys
 
 from .._arguments import above
 from .._native import curve_public
-from ..collector.client import Client
-from ..collector.errors import CollectorError
+from ..pipeline import Client, CollectorError
 from .keys import public_key, secret_key
 
 __all__ = ["add_arguments", "run"]

@@ -1,16 +1,22 @@
-"""A durable log between ZeroMQ and its readers: the collector, and the clients of one."""
+"""The collector's own program: ``zeroxide collector``, its HTTP server and its metrics.
 
-from .client import Client, Info, Published
-from .errors import (
+The classes are in `zeroxide.pipeline`; programs that import them from here go on working.
+"""
+
+from ..pipeline import (
+    Client,
+    Collector,
     CollectorError,
     CollectorGone,
     DataLoss,
     Fenced,
+    FilesLog,
+    Info,
     NotAcknowledged,
+    Published,
+    Recovery,
     Refused,
 )
-from .files import FilesLog
-from .service import Collector, Recovery
 
 __all__ = [
     "Client",

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from ..pipeline import CollectorError, Refused
 from . import metrics
-from .errors import CollectorError, Refused
 from .pieces import Counted, Lines, Whole
 from .request import HEAD_MAX, Request, Wrong, parse
 

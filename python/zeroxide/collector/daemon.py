@@ -39,9 +39,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._arguments import Parser
 from ..error import ZMQBaseError
-from .errors import CollectorError
+from ..pipeline import Collector, CollectorError
 from .lines import write_lines
-from .service import Collector
 from .settings import SECRET_KEY, add_arguments, settle
 
 if TYPE_CHECKING:

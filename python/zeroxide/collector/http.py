@@ -32,13 +32,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from ..pipeline import CollectorError
 from . import metrics
 from .connection import CHUNK, Connection, encoded
-from .errors import CollectorError
 from .request import Request, Wrong
 
 if TYPE_CHECKING:
-    from .service import Collector
+    from ..pipeline import Collector
 
 __all__ = ["HttpServer", "is_loopback"]
 

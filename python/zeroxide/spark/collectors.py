@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..collector import Client, Collector, CollectorError, CollectorGone, Refused
-from ..collector.files import FilesLog
 from ..error import ZMQBaseError
+from ..pipeline import Client, Collector, CollectorError, CollectorGone, FilesLog, Refused
 from .log_options import Embedded, LogReadOptions
 from .sockets import look_up
 
@@ -74,7 +73,7 @@ class Info(Protocol):
 
 
 class Log(Protocol):
-    """The part of `zeroxide.collector.Client` that reading needs."""
+    """The part of `zeroxide.pipeline.Client` that reading needs."""
 
     def info(self) -> Info:
         """What the log has."""

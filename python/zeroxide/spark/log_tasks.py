@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from ..collector.errors import CollectorError, CollectorGone, DataLoss, Refused
+from ..pipeline import CollectorError, CollectorGone, DataLoss, Refused
 from . import loss
 from .collectors import Info, Opener, is_away, opened
 from .log_options import LogReadOptions

@@ -4,7 +4,7 @@ Each of these names the offsets, the option that would go on without them, and w
 have kept them.
 """
 
-from ..collector.errors import DataLoss
+from ..pipeline import DataLoss
 
 __all__ = [
     "cut_short",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..collector.errors import DataLoss
+from ..pipeline import DataLoss
 from . import loss
 from .collectors import Collectors, Info
 from .log_options import EARLIEST, LATEST, Kept, LogReadOptions, Where

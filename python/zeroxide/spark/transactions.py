@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ..collector.errors import Refused
+from ..pipeline import Refused
 from .collectors import CLIENT_KEYS, is_away
 from .ipc import to_stream
 from .options import LogWriteOptions
@@ -264,7 +264,7 @@ def connect(options: LogWriteOptions) -> Any:
         CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.socket_options
     }
     # Not at the top: a package without pyarrow has no client, and needs none to be imported.
-    make = import_module("zeroxide.collector").Client
+    make = import_module("zeroxide.pipeline").Client
     # Asked again on a new connection, a collector that was restarted answers sooner.
     timeout = options.ack_timeout_ms / 1000 / TRIES
     return make(options.endpoint, timeout=timeout, retries=TRIES - 1, **keys)

@@ -160,7 +160,7 @@ impl From<ClientError> for Raised {
     }
 }
 
-/// An exception of `zeroxide.collector.errors`: its class, text and attributes.
+/// An exception of `zeroxide.pipeline`: its class, text and attributes.
 fn exception(
     class: &str,
     text: String,
@@ -168,7 +168,7 @@ fn exception(
 ) -> PyErr {
     Python::attach(|py| {
         let build = || -> PyResult<PyErr> {
-            let class = py.import("zeroxide.collector.errors")?.getattr(class)?;
+            let class = py.import("zeroxide.pipeline")?.getattr(class)?;
             let keywords = PyDict::new(py);
             attributes(&keywords)?;
             let arguments = PyTuple::new(py, [text])?;

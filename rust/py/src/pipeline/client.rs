@@ -23,7 +23,7 @@ const PART_ROWS: usize = 1 << 20;
 /// only to refuse it.
 const ASK_FROM: usize = 16 << 20;
 
-/// A handle of a client. `python/zeroxide/collector/client.py` makes the class people use of it.
+/// A handle of a client. `python/zeroxide/pipeline/_client.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Client {
     open: OnceLock<Own<Arc<CoreClient>>>,

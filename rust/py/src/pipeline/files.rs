@@ -1,4 +1,4 @@
-//! What stands in a log's files, for `python/zeroxide/collector/files.py`, which reads them from wherever they are.
+//! What stands in a log's files, for `python/zeroxide/pipeline/_files.py`, which reads them from wherever they are.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;

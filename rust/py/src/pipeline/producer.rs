@@ -31,7 +31,7 @@ const TABLE_ROWS: usize = 1 << 16;
 /// A batch has at most 1 GiB: large rows are taken in steps of about so much.
 const TABLE_BYTES: usize = 64 << 20;
 
-/// A handle of a producer. `python/zeroxide/producer.py` makes the class people use of it.
+/// A handle of a producer. `python/zeroxide/pipeline/_producer.py` makes the class people use of it.
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Producer {
     open: OnceLock<Own<CoreProducer>>,

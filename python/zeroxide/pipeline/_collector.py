@@ -13,7 +13,7 @@ from .._typing import ArrowData
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from .archive import Archiver
+    from ._archive import Archiver
 
 __all__ = ["Collector", "Recovery"]
 
@@ -134,7 +134,7 @@ class Collector(_native.Collector, Closing):
             max_names_per_connection=max_names_per_connection,
         )
         if archive is not None:
-            from .archive import Archiver
+            from ._archive import Archiver
 
             try:
                 self._archiver = Archiver(directory, os.fspath(archive), on_progress=self._hold)

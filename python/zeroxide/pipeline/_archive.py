@@ -1,0 +1,288 @@
+"""Copies of a collector's segments, on any file system that pyarrow knows.
+
+A segment is copied once it is sealed; readers and Spark read the copies with `FilesLog`,
+``fetch=files`` and ``collector.dir`` as they read the folder itself, also when its disk is
+gone. Rows of the segment that was being written to then are lost with it: a collector that
+ends in order archives that one, too.
+
+Where the archive is a folder, of this machine or of a network file system, a copy counts once
+it is synced, and its name is; elsewhere once the file system has taken all of it.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ._errors import CollectorError
+from ._files import GENERATIONS, INDEX, SEGMENT, FilesLog, Segment, open_address
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+__all__ = ["Archiver", "archive_segments"]
+
+CHUNK = 8 << 20
+
+# An archive that fails is looked at again later and later, up to this many seconds.
+PATIENCE_S = 300.0
+
+# What pyarrow knows. A name that is none of these is a mistake, and no archive that is away.
+SCHEMES = frozenset(("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss", "hf", "mock"))
+
+_log = logging.getLogger("zeroxide.collector")
+
+
+def archive_segments(
+    directory: str | os.PathLike[str],
+    filesystem: "FileSystem",
+    path: str,
+    *,
+    all_segments: bool = False,
+    synced: set[str] | None = None,
+) -> list[str]:
+    """Copies what is not in the archive yet; returns the names of what was copied.
+
+    The last segment is being written to and is left out, but for `all_segments`; it is
+    copied again when it has grown. A folder of another log raises `CollectorError`. What
+    was in the archive before is synced, too, unless it is in `synced`, which takes note.
+    """
+    from pyarrow.fs import FileSelector, LocalFileSystem
+
+    synced = set() if synced is None else synced
+    if (local := _local(filesystem, path)) is not None:
+        # As the log's own. Whoever is to read the archive as another user makes the folder, for them.
+        os.makedirs(local, mode=0o700, exist_ok=True)
+    filesystem.create_dir(path, recursive=True)
+    listed = filesystem.get_file_info(FileSelector(path))
+    there = {entry.base_name: entry.size for entry in listed}
+    _check_same_log(directory, filesystem, path, there)
+    _copy_generations(directory, filesystem, path)
+    names = sorted(name for name in os.listdir(directory) if name.endswith(SEGMENT))
+    copied = []
+    for name in names if all_segments else names[:-1]:
+        local = os.path.join(directory, name)
+        try:
+            size = os.path.getsize(local)
+            if there.get(name, -1) >= size and _is_synced(filesystem, f"{path}/{name}", synced):
+                continue
+            segment = Segment(LocalFileSystem(), local, size, int(name.removesuffix(SEGMENT)))
+            _copy(segment, filesystem, f"{path}/{name}")
+        except FileNotFoundError:
+            continue  # retention was faster
+        synced.add(name)
+        copied.append(name)
+    if copied or path not in synced:
+        _sync_folder(filesystem, path)
+        synced.add(path)
+    return copied
+
+
+def _check_same_log(
+    directory: str | os.PathLike[str], filesystem: "FileSystem", path: str, there: dict[str, int]
+) -> None:
+    if not any(name.endswith(SEGMENT) for name in there):
+        return
+    with FilesLog(directory) as own, FilesLog(path, filesystem) as archived:
+        infos = own.info(), archived.info()
+    ids = [info.log_id for info in infos]
+    if ids[0] != ids[1]:
+        raise CollectorError(
+            f"{path} holds an archive of the log {ids[1]}, and {os.fspath(directory)} is the log"
+            f" {ids[0]}: an archive is of one log"
+        )
+    known, kept = (set(info.generations) for info in infos)
+    since = min((first for first, _ in known), default=0)
+    strange = sorted(first for first, _ in kept - known if first >= since)
+    if known and strange:
+        raise CollectorError(
+            f"{path} holds other rows from offset {strange[0]} on than {os.fspath(directory)},"
+            " which is an older copy of the same log: archive it elsewhere"
+        )
+
+
+def _copy_generations(
+    directory: str | os.PathLike[str], filesystem: "FileSystem", path: str
+) -> None:
+    """Which opening wrote which rows: a small file, which is there before these rows are."""
+    try:
+        with open(os.path.join(directory, GENERATIONS), "rb") as file:
+            own = file.read()
+    except FileNotFoundError:
+        return
+    target = f"{path}/{GENERATIONS}"
+    with contextlib.suppress(OSError), filesystem.open_input_stream(target) as kept:
+        if kept.read() == own:
+            return
+    with filesystem.open_output_stream(target + ".part") as output:
+        output.write(own)
+    _sync_file(filesystem, target + ".part")
+    filesystem.move(target + ".part", target)
+
+
+def _copy(segment: Segment, filesystem: "FileSystem", target: str) -> None:
+    """Copies a segment, and places in it; what is damaged is said, and copied as it is."""
+    index = segment.index()
+    damaged = index.position < segment.size
+    part = target + ".part"
+    with filesystem.open_output_stream(part) as output:
+        for position in range(0, segment.size, CHUNK):
+            output.write(segment.read(position, CHUNK, CHUNK)[:CHUNK])
+    _sync_file(filesystem, part)
+    with filesystem.open_output_stream(target.removesuffix(SEGMENT) + INDEX) as output:
+        output.write(index.to_json().encode())
+    # Whoever sees a segment sees all of it.
+    filesystem.move(part, target)
+    segment.close()
+    if damaged:
+        fields = {"segment": segment.path, "position": index.position}
+        _log.warning("archived_what_is_damaged", extra={"fields": fields})
+
+
+def _is_synced(filesystem: "FileSystem", target: str, synced: set[str]) -> bool:
+    """Whether a copy of earlier is on the disk; if not, it is to be made again."""
+    name = target.rpartition("/")[2]
+    if name not in synced:
+        local = _local(filesystem, target)
+        try:
+            if local is not None:
+                _fsync(local)
+        except OSError:
+            return False
+        synced.add(name)
+    return True
+
+
+def _sync_file(filesystem: "FileSystem", target: str) -> None:
+    """Brings a file that was written just now to the disk.
+
+    One that could not be synced is removed: the system may take it for written the next time.
+    """
+    local = _local(filesystem, target)
+    if local is None:
+        return
+    try:
+        _fsync(local)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(local)
+        raise
+
+
+def _sync_folder(filesystem: "FileSystem", path: str) -> None:
+    """Brings the names in a folder to the disk, and its own."""
+    local = _local(filesystem, path)
+    if local is not None:
+        _fsync(local)
+        _fsync(os.path.dirname(os.path.abspath(local)))
+
+
+def _local(filesystem: "FileSystem", path: str) -> str | None:
+    """The path for this machine; None for what is not a file system of it."""
+    from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+
+    while isinstance(filesystem, SubTreeFileSystem):
+        path = os.path.join(filesystem.base_path, path)
+        filesystem = filesystem.base_fs
+    if isinstance(filesystem, LocalFileSystem):
+        return path
+    handler = filesystem.handler if isinstance(filesystem, PyFileSystem) else None
+    if isinstance(handler, FSSpecHandler) and "file" in handler.fs.protocol:
+        return path
+    return None
+
+
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_scheme(address: str) -> None:
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme.partition("+")[0] not in SCHEMES:
+        raise ValueError(
+            f"an archive is a folder, or a URL that pyarrow knows"
+            f" ({', '.join(sorted(SCHEMES))}), not {address!r}"
+        )
+
+
+class Archiver:
+    """Archives the folder of a collector, on a thread of its own, until it is closed.
+
+    `address` is a folder or a URL: ``s3://bucket/ticks``, ``gs://...``, ``hdfs://...``,
+    ``file:///mnt/...``. It need not be there yet: what fails is logged, and tried again later
+    and later. `on_progress` is told the offset below which everything is archived, at the
+    start and whenever that grows.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        address: str,
+        *,
+        every: float = 10.0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        _check_scheme(address)
+        self.directory = directory
+        self.address = address
+        self.every = every
+        self.archived = 0
+        self.failure: Exception | None = None
+        self._on_progress = on_progress
+        self._opened: tuple[FileSystem, str] | None = None
+        self._synced: set[str] = set()
+        self._stop = threading.Event()
+        self._look = threading.Lock()
+        self._report(0)
+        self._thread = threading.Thread(target=self._run, name="zeroxide-archive", daemon=True)
+        self._thread.start()
+
+    def archive(self, *, all_segments: bool = False) -> list[str]:
+        """Archives what there is to archive, now."""
+        with self._look:
+            # Not before: finding an archive may take as long as its network likes.
+            self._opened = self._opened or open_address(self.address)
+            filesystem, path = self._opened
+            copied = archive_segments(
+                self.directory, filesystem, path, all_segments=all_segments, synced=self._synced
+            )
+            nothing_yet = contextlib.suppress(CollectorError)
+            with nothing_yet, FilesLog(path, filesystem) as archive:
+                self._report(archive.info().latest)
+        for name in copied:
+            _log.info("archived", extra={"fields": {"segment": name, "to": self.address}})
+        return copied
+
+    def close(self) -> None:
+        """Archives everything, the last segment included, and ends.
+
+        To be called when the collector has ended. Raises what the file system says.
+        """
+        self._stop.set()
+        self._thread.join()
+        self.archive(all_segments=True)
+
+    def _run(self) -> None:
+        pause = self.every
+        while not self._stop.is_set():
+            try:
+                self.archive()
+                self.failure = None
+                pause = self.every
+            except Exception as error:  # whatever pyarrow raises: the next look may succeed
+                self.failure = error
+                fields = {"to": self.address, "reason": str(error) or type(error).__name__}
+                _log.error("not_archived", extra={"fields": fields})
+                pause = min(2 * pause, max(PATIENCE_S, self.every))
+            self._stop.wait(pause)
+
+    def _report(self, offset: int) -> None:
+        if self._on_progress is not None and (offset > self.archived or offset == 0):
+            self._on_progress(offset)
+        self.archived = max(self.archived, offset)

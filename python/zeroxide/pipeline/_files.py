@@ -1,0 +1,457 @@
+"""A log by its files: the folder of a collector, or an archive of one, without a collector.
+
+log = FilesLog("/var/lib/zeroxide")  # or "s3://bucket/ticks": whatever pyarrow knows
+for batch in log.fetch(log.info().earliest, log.info().latest):
+    ...  # pyarrow.RecordBatch, with the columns that `Client.fetch` gives
+
+A collector may be writing to the folder meanwhile: rows count once they are on its disk.
+"""
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from .._closing import Closing
+from ._client import Info
+from ._errors import CollectorError, DataLoss, Refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+__all__ = ["FilesLog", "open_address"]
+
+SEGMENT = ".zlog"
+INDEX = ".index"
+GENERATIONS = "generations"
+
+# What a frame begins with, and the most that its header takes.
+MAGIC = b"ZXF1"
+HEADER = 512
+
+# A place is remembered every so many bytes of a segment.
+MARK_EVERY = 256 << 10
+
+# Read at once in search of headers: little of a local file, much where every read is a request.
+AHEAD_LOCAL = 8 << 10
+AHEAD_REMOTE = 4 << 20
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def open_address(address: str | os.PathLike[str]) -> "tuple[FileSystem, str]":
+    """The file system and the path that a folder or a URL means."""
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    address = os.fspath(address)
+    if "://" in address:
+        filesystem, path = FileSystem.from_uri(address)
+        return filesystem, path.rstrip("/")
+    return LocalFileSystem(), os.path.abspath(address)
+
+
+class Frame(NamedTuple):
+    """Where a frame is, and what its header says."""
+
+    position: int
+    length: int
+    first: int
+    end: int
+    received: int
+
+
+@dataclass
+class Index:
+    """What is known of a segment: places to start from, and how far it was walked."""
+
+    start: int
+    end: int
+    position: int
+    latest: int | None = None
+    # Position, offset, and the greatest time of receipt before.
+    marks: list[tuple[int, int, int | None]] = field(default_factory=list)
+
+    def add(self, frame: Frame) -> None:
+        """Counts a frame in."""
+        if not self.marks or frame.position - self.marks[-1][0] >= MARK_EVERY:
+            self.marks.append((frame.position, frame.first, self.latest))
+        self.latest = frame.received if self.latest is None else max(self.latest, frame.received)
+        self.position, self.end = frame.position + frame.length, frame.end
+
+    def before(self, offset: int) -> tuple[int, int]:
+        """A place at or before this offset, and the offset there."""
+        at = bisect_right(self.marks, offset, key=lambda mark: mark[1]) - 1
+        return self.marks[at][:2] if at >= 0 else (self.start, self.end)
+
+    def to_json(self) -> str:
+        """To be kept beside the segment."""
+        return json.dumps(self.__dict__)
+
+
+class Segment:
+    """One file of a log."""
+
+    def __init__(self, filesystem: "FileSystem", path: str, size: int, first: int) -> None:
+        self.filesystem = filesystem
+        self.path = path
+        self.size = size
+        self.first = first
+        self.is_local = filesystem.type_name == "local"
+        self._inode = self._stat()
+        self._ahead = AHEAD_LOCAL if self.is_local else AHEAD_REMOTE
+        self._file: Any = None
+        self._window = (0, b"")
+        self._index: Index | None = None
+
+    def _stat(self) -> int | None:
+        if not self.is_local:
+            return None
+        try:
+            return os.stat(self.path).st_ino
+        except OSError:
+            return None  # whoever reads it hears why
+
+    def is_replaced(self, size: int) -> bool:
+        """Whether another file has this name now: one without rows makes room for one that has some."""
+        return size < self.size or self._stat() != self._inode
+
+    def read(self, position: int, length: int, ahead: int = 0) -> memoryview:
+        """These bytes, or as many of them as there are."""
+        start, window = self._window
+        length = min(length, self.size - position)
+        if not start <= position <= position + length <= start + len(window):
+            if self._file is None:
+                self._file = self.filesystem.open_input_file(self.path)
+            wanted = min(max(length, ahead), self.size - position)
+            start, window = self._window = position, self._file.read_at(wanted, position)
+        return memoryview(window)[position - start :]
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def beginning(self) -> tuple[str, int, int]:
+        """The log's id, the first offset, and where the first frame is."""
+        try:
+            return _native.log_segment(self.read(0, 64 << 10))
+        except ValueError as error:
+            raise CollectorError(f"{self.path}: {error}") from None
+
+    def index(self) -> Index:
+        """Places in it, as far as there are whole frames."""
+        if self._index is None:
+            self._index = self._kept() or Index(start := self.beginning()[2], self.first, start)
+        for frame in self.walk(self._index.position, self._index.end):
+            self._index.add(frame)
+        return self._index
+
+    def walk(self, position: int, offset: int) -> Iterator[Frame]:
+        """The frames from this one on; what is damaged is left out."""
+        while position < self.size:
+            try:
+                peeked = _native.log_peek(self.read(position, HEADER, self._ahead), 0)
+            except ValueError:
+                after = self.search(position + 8, offset)
+                if after is None:
+                    return
+                position = after
+                continue
+            if peeked is None or position + peeked[0] > self.size:
+                return
+            length, first, offset, received = peeked
+            yield Frame(position, length, first, offset, received)
+            position += length
+
+    def search(self, position: int, offset: int) -> int | None:
+        """The next place at which a frame with `offset` or a later one stands."""
+        while position < self.size:
+            window = bytes(self.read(position, 1 << 20))
+            at = window.find(MAGIC)
+            while at >= 0:
+                if (position + at) % 8 == 0 and self._is_frame(window[at:], position + at, offset):
+                    return position + at
+                at = window.find(MAGIC, at + 1)
+            position += max(len(window) - HEADER, 8) // 8 * 8
+        return None
+
+    def _is_frame(self, window: bytes, position: int, offset: int) -> bool:
+        if len(window) < HEADER:
+            window = bytes(self.read(position, HEADER))
+        try:
+            peeked = _native.log_peek(window, 0)
+        except ValueError:
+            return False
+        return peeked is not None and peeked[1] >= offset
+
+    def _kept(self) -> Index | None:
+        """The index that lies beside an archived segment."""
+        path = self.path.removesuffix(SEGMENT) + INDEX
+        if self.is_local and not os.path.exists(path):
+            return None
+        try:
+            with self.filesystem.open_input_stream(path) as file:
+                kept = json.loads(file.read())
+            index = Index(**{**kept, "marks": [tuple(mark) for mark in kept["marks"]]})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None  # it only saves time
+        return index if index.position <= self.size else None
+
+
+class FilesLog(Closing):
+    """Reads a log at `address`: a folder, or a URL of an archive.
+
+    It has the calls of `Client` that read. `filesystem` is one of pyarrow's, for addresses
+    that are paths in it.
+    """
+
+    def __init__(
+        self, address: str | os.PathLike[str], filesystem: "FileSystem | None" = None
+    ) -> None:
+        self.address = os.fspath(address)
+        if filesystem is None:
+            self._filesystem, self._path = open_address(address)
+        else:
+            self._filesystem, self._path = filesystem, self.address
+        self._known: dict[str, Segment] = {}
+        self._log_id: str | None = None
+
+    def info(self) -> Info:
+        """What is there to be read."""
+        segments = self._segments()
+        latest = self._latest(segments)
+        times = self._received(segments, latest)
+        first, last = (None, None) if times is None else map(_time, times)
+        size = sum(segment.size for segment in segments)
+        return Info(
+            self._id(segments),
+            segments[0].first,
+            latest,
+            first,
+            last,
+            size,
+            "",
+            self._generations(),
+        )
+
+    def offset_at(self, timestamp: datetime | float | int) -> int:
+        """The first offset that was received at `timestamp` or later: see `Client.offset_at`."""
+        if isinstance(timestamp, datetime):
+            timestamp = timestamp.timestamp()
+        micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
+        segments = self._segments()
+        latest = self._latest(segments)
+        for segment in segments:
+            index = segment.index()
+            if index.latest is None or index.latest < micros:
+                continue
+            at = bisect_right(
+                index.marks, False, key=lambda mark: mark[2] is not None and mark[2] >= micros
+            )
+            position, offset = index.marks[at - 1][:2] if at else (index.start, segment.first)
+            for frame in segment.walk(position, offset):
+                if frame.received >= micros and frame.end > frame.first:
+                    return min(frame.first, latest)
+        return latest
+
+    def fetch(
+        self,
+        start: int,
+        end: int,
+        *,
+        topics: str | Iterable[str] | None = None,
+        partition: int = 0,
+        headers: bool = False,
+        frames: bool = False,
+        max_bytes: int = 8 << 20,
+        log_id: str | None = None,
+        generation: str | None = None,
+    ) -> "Iterator[pa.RecordBatch]":
+        """The rows with offsets from `start` to `end`: see `Client.fetch`."""
+        import pyarrow as pa
+
+        if start < 0 or end < start:
+            raise ValueError(f"there are no offsets from {start} to {end}")
+        # As with `Client`, none means all.
+        prefixes = [topics] if isinstance(topics, str) else list(topics or ()) or None
+        segments = self._segments()
+        self._check(segments, start, end, log_id)
+        self._check_generation(segments, start, generation)
+        ends = [segment.first for segment in segments[1:]] + [end]
+        for segment, behind in zip(segments, ends, strict=True):
+            behind = min(behind, end)
+            if start >= behind:
+                continue
+            wanted = (prefixes, partition, headers, frames)
+            for table in self._tables(segment, start, behind, max_bytes, wanted):
+                for batch in table.batches():
+                    yield pa.record_batch(batch)
+            start = behind
+
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
+        """Nothing: who reads files holds no row back, and releases none."""
+
+    def close(self) -> None:
+        """Closes the files."""
+        for segment in self._known.values():
+            segment.close()
+
+    def _segments(self) -> list[Segment]:
+        """The segments that there are now, in order."""
+        from pyarrow.fs import FileSelector, FileType
+
+        listed = self._filesystem.get_file_info(FileSelector(self._path, allow_not_found=True))
+        known, self._known = self._known, {}
+        for entry in sorted(listed, key=lambda entry: entry.base_name):
+            digits = entry.base_name.removesuffix(SEGMENT)
+            is_segment = entry.type == FileType.File and entry.base_name.endswith(SEGMENT)
+            if not (is_segment and len(digits) == 20 and digits.isdecimal()):
+                continue
+            segment = known.get(entry.path)
+            if segment is not None and segment.is_replaced(entry.size):
+                segment.close()
+                segment = None
+            if segment is None:
+                segment = Segment(self._filesystem, entry.path, entry.size, int(digits))
+            segment.size = entry.size
+            self._known[entry.path] = segment
+        # A segment that is being begun has no header yet, and no rows.
+        segments = list(self._known.values())
+        if len(segments) > 1 and segments[-1].size < HEADER:
+            segments.pop()
+        if not segments:
+            raise CollectorError(f"{self.address} holds no log: there is no file *{SEGMENT} in it")
+        return segments
+
+    def _generations(self) -> tuple[tuple[int, str], ...]:
+        """Which opening of the log wrote the rows from which offset on, if that is known."""
+        try:
+            with self._filesystem.open_input_stream(f"{self._path}/{GENERATIONS}") as file:
+                lines = file.read().decode("ascii").splitlines()[:-1]
+            return tuple((int(first), id) for first, id in map(str.split, lines))
+        except (OSError, ValueError):
+            return ()
+
+    def _check_generation(
+        self, segments: list[Segment], start: int, generation: str | None
+    ) -> None:
+        if generation is None:
+            return
+        info = self.info()
+        others = info.check(start, generation)
+        if others is not None:
+            raise DataLoss(
+                f"offset {start} of {self.address} was reached before, and from {others} on it has"
+                " other rows than those that were read: it is an older copy that has grown since",
+                start,
+                info.earliest,
+                info.latest,
+                info.log_id,
+                others,
+            )
+
+    def _id(self, segments: list[Segment]) -> str:
+        if self._log_id is None:
+            self._log_id = segments[-1].beginning()[0]
+        return self._log_id
+
+    def _latest(self, segments: list[Segment]) -> int:
+        """The offset behind the last row that counts."""
+        last = segments[-1]
+        if last.is_local:
+            # What the collector has synced; it says so right after. An archive has no such file.
+            try:
+                with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
+                    return max(int(file.read().split()[0]), last.first)
+            except (OSError, ValueError, IndexError):
+                pass
+        return last.index().end
+
+    def _received(self, segments: list[Segment], latest: int) -> tuple[int, int] | None:
+        """When the first row came in, and the last."""
+        if latest <= segments[0].first:
+            return None
+        first = next(segments[0].walk(segments[0].beginning()[2], segments[0].first), None)
+        for segment in reversed(segments):
+            received = segment.index().latest
+            if first is not None and received is not None:
+                return first.received, received
+        return None
+
+    def _check(self, segments: list[Segment], start: int, end: int, log_id: str | None) -> None:
+        own, earliest, latest = self._id(segments), segments[0].first, self._latest(segments)
+        asked = start if start < earliest else end
+        if log_id is not None and log_id != own:
+            what = f"is the log {own}, not {log_id}"
+        elif start < earliest or end > latest:
+            what = f"has the offsets from {earliest} to {latest}, not {asked}"
+        else:
+            return
+        raise DataLoss(f"{self.address} {what}", asked, earliest, latest, own)
+
+    def _tables(
+        self, segment: Segment, start: int, end: int, max_bytes: int, wanted: tuple[Any, ...]
+    ) -> Iterator[_native.ArrowTable]:
+        """The rows of one segment."""
+        try:
+            index = segment.index()
+            position, offset = index.before(start) if index.marks else (index.start, segment.first)
+            size = max_bytes
+            while offset < end:
+                data = segment.read(position, size, size)[:size]
+                table, used, offset, wrong = _native.log_rows(data, 0, offset, start, end, *wanted)
+                yield table
+                position += used
+                if wrong is not None:
+                    position, offset = self._step_over(segment, position, offset, start, end, wrong)
+                elif used == 0 and offset < end:
+                    peeked = _native.log_peek(segment.read(position, HEADER), 0)
+                    if peeked is None or position + peeked[0] > segment.size:
+                        what = "the file ends before its last rows"
+                        raise _corrupt(segment, position, max(offset, start), end, what)
+                    size = peeked[0]
+                else:
+                    size = max_bytes
+        except FileNotFoundError:
+            earliest = self._segments()[0].first
+            text = f"{self.address}: offset {start} was removed while it was read"
+            raise DataLoss(text, start, earliest, end, self._log_id or "") from None
+
+    def _step_over(
+        self, segment: Segment, position: int, offset: int, start: int, end: int, what: str
+    ) -> tuple[int, int]:
+        """Where to go on behind damage, if nothing that is wanted was in it."""
+        behind, after = end, segment.size
+        try:
+            peeked = _native.log_peek(segment.read(position, HEADER), 0)
+            if peeked is not None and peeked[1] == offset:
+                after, behind = position + peeked[0], peeked[2]
+            elif peeked is not None and peeked[1] > offset:
+                after, behind = position, peeked[1]
+        except ValueError:
+            found = segment.search(position + 8, offset)
+            if found is not None:
+                after = found
+                behind = next(segment.walk(found, offset)).first
+        if behind > start:
+            raise _corrupt(segment, position, max(offset, start), min(behind, end), what)
+        return after, behind
+
+
+def _corrupt(segment: Segment, position: int, first: int, end: int, what: str) -> Refused:
+    return Refused(
+        f"offsets {first} to {end} cannot be read, {segment.path} is damaged at byte {position}:"
+        f" {what}; restore the file, or read on at {end}",
+        "corrupt",
+        end,
+    )
+
+
+def _time(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,356 @@
+"""Producers: rows into a collector's log, acknowledged once they are on its disk.
+
+    with Producer("tcp://collector:5555", name="sensor-7") as producer:
+        producer.send(b"21.5", key="kitchen", topic="temperature")
+        producer.flush()
+
+Every row is in the log exactly once. Rows that are not acknowledged are sent again, also
+to a collector that was restarted, and the collector drops those that it has already. With
+``spool=DIR`` this holds beyond the end of the process.
+"""
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from .. import _native
+from .._closing import Closing
+from ._errors import CollectorError, CollectorGone, NotAcknowledged
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+else:
+    Buffer = object  # Python has a name for it from 3.12 on
+
+__all__ = ["Delivery", "Headers", "Producer", "ProducerBase", "Row", "Timestamp", "Value"]
+
+Value: TypeAlias = str | Buffer
+Headers: TypeAlias = Mapping[str, Value] | Iterable[tuple[str, Value]]
+Timestamp: TypeAlias = datetime | float | int
+# A value, or a dict with `value` and optionally `key`, `topic`, `headers`, `timestamp`.
+Row: TypeAlias = Value | Mapping[str, Any]
+
+_log = logging.getLogger("zeroxide.producer")
+
+# How long a program that ends without closing its producers waits for their last rows.
+_LAST_WORDS = 2.0
+
+# How long `close` waits where a spool keeps what is not acknowledged.
+SPOOLED = 5.0
+
+_producers: weakref.WeakSet["ProducerBase"] = weakref.WeakSet()
+
+
+class Delivery(NamedTuple):
+    """The outcome of consecutive rows: on the collector's disk, or lost."""
+
+    #: Sequence number of the first row; None if the rows never got one.
+    first_seq: int | None
+    #: Sequence number of the last row.
+    last_seq: int | None
+    #: Offset of the first row in the log; None if an earlier attempt had delivered the rows.
+    offset: int | None
+    #: The collector's endpoint.
+    endpoint: str
+    #: None if the rows are on the collector's disk; otherwise the reason why they never will be.
+    error: CollectorError | None = None
+
+
+class ProducerBase(_native.Producer):
+    """What the blocking and the asyncio form share: options, counters, the end."""
+
+    # Whether rows are reported one by one, beside those for `on_delivery`.
+    _reports_rows: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        endpoint: str | Iterable[str],
+        *,
+        name: str | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        spool_bytes: int = 1 << 30,
+        spool_sync: bool = False,
+        max_unacked_rows: int = 1_000_000,
+        max_unacked_bytes: int = 64 << 20,
+        linger_ms: float = 5,
+        batch_rows: int = 8192,
+        batch_bytes: int = 512 << 10,
+        timeout: float | None = 60.0,
+        server_key: str | bytes | None = None,
+        public_key: str | bytes | None = None,
+        secret_key: str | bytes | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> None:
+        endpoints = [endpoint] if isinstance(endpoint, str) else list(endpoint)
+        for option, number in (
+            ("max_unacked_rows", max_unacked_rows),
+            ("max_unacked_bytes", max_unacked_bytes),
+            ("spool_bytes", spool_bytes),
+            ("batch_rows", batch_rows),
+            ("batch_bytes", batch_bytes),
+        ):
+            if number < 1:
+                raise ValueError(f"{option} must be at least 1, not {number}")
+        if linger_ms < 0:
+            raise ValueError(f"linger_ms must not be negative: {linger_ms}")
+        self._endpoints = endpoints
+        self._timeout = timeout
+        self._has_spool = spool is not None
+        self._pid = os.getpid()
+        self._on_delivery = on_delivery
+        self._open(
+            endpoints,
+            name=name,
+            spool=None if spool is None else os.fspath(spool),
+            spool_bytes=spool_bytes,
+            spool_sync=spool_sync,
+            max_unacked_rows=max_unacked_rows,
+            max_unacked_bytes=max_unacked_bytes,
+            linger_ms=linger_ms,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            timeout=timeout,
+            server_key=server_key,
+            public_key=public_key,
+            secret_key=secret_key,
+            notices=self._reports_rows or on_delivery is not None,
+        )
+        self._begin()
+        _producers.add(self)
+
+    def _begin(self) -> None:
+        """Prepares what a form needs before its first row."""
+        raise NotImplementedError
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The addresses of its collectors."""
+        return list(self._endpoints)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters, and for each collector how it stands.
+
+        `rows` came in and `acknowledged` of them are on disk; with a spool both count
+        from what was left in it. For a collector, `next_seq` is the sequence number of
+        the next row: as many rows has this name ever sent there. It is None until the
+        collector has said what it has. `renumbered` rows went behind those that another
+        producer had sent under this name, `set_aside` ones will never be sent (they are not
+        among those that are `acknowledged`), and `lost` ones were acknowledged and are not
+        in the log any more.
+        """
+        return self._stats()
+
+    def _report(self) -> None:
+        """Logs what does not stop the producer but matters to its user."""
+        for text in self._take_reports():
+            _log.warning("%s", text)
+
+    def _delivery(
+        self,
+        collector: int,
+        rows: int,
+        first_seq: int | None,
+        offset: int | None,
+        lost: str | None,
+    ) -> Delivery:
+        last_seq = None if first_seq is None else first_seq + rows - 1
+        error = None if lost is None else NotAcknowledged(lost, {self._endpoints[collector]: rows})
+        return Delivery(first_seq, last_seq, offset, self._endpoints[collector], error)
+
+    def _close_now(self, timeout: float) -> dict[str, int]:
+        """Ends it within `timeout` seconds; returns the number of lost rows by endpoint."""
+        left: dict[str, int] = {}
+        try:
+            self._shut()
+            left = self._flush(timeout)
+        except CollectorError as error:
+            left = {str(error): 0}
+        finally:
+            self._end()
+        return self._unspooled() if self._has_spool else left
+
+    def _is_kept(self, error: CollectorError) -> bool:
+        """Whether the spool keeps the rows of a producer whose end met this error."""
+        passes = isinstance(error, CollectorGone | NotAcknowledged) or bool(self._unspooled())
+        return self._has_spool and passes
+
+    def _check_spool(self) -> None:
+        """Raises if the spool had no room for some rows: they are lost."""
+        if self._has_spool and (left := self._unspooled()):
+            raise NotAcknowledged("there was no room in the spool for the last rows", left)
+
+    def __repr__(self) -> str:
+        state = " closed" if self.closed else ""
+        return f"<{type(self).__name__} {', '.join(self._endpoints)}{state}>"
+
+
+class Producer(ProducerBase, Closing):
+    """Sends rows to one or several collectors; each row arrives exactly once.
+
+    A thread of the producer sends rows in batches. A batch is sent when it has `batch_rows`
+    rows or `batch_bytes` bytes, or when its first row has waited for `linger_ms`. Rows that
+    are not acknowledged stay in memory. When there are `max_unacked_rows` of them, or
+    `max_unacked_bytes`, `send` waits.
+
+    With several collectors, rows with the same key go to the same collector (FNV-1a of the
+    key). Batches of rows without a key go to those that are connected, in turn. The order
+    of rows is kept per collector.
+
+    Any thread may use a producer, but only in the process that made it. It closes itself at
+    the end of a ``with`` block.
+
+    Args:
+        endpoint: Address of the collector, or addresses of several.
+        name: The name under which the collector remembers which rows it has. A producer
+            that is started again with the same name continues its sequence numbers. Of two
+            producers with one name at the same time, the later one wins and the earlier one
+            raises `Fenced`. Default: a random name.
+        spool: A folder in which rows are kept until they are acknowledged, so that they
+            survive the process. The next producer with this folder sends them first, under
+            the name that is kept there.
+        spool_bytes: The most bytes in the spool; then `send` waits, as it does while the
+            disk is full.
+        spool_sync: Syncs each batch to the disk, so that rows also survive a power cut.
+        max_unacked_rows: Rows that may be unacknowledged.
+        max_unacked_bytes: Bytes that may be unacknowledged.
+        linger_ms: Milliseconds that a row waits for others of its batch.
+        batch_rows: Rows of a batch.
+        batch_bytes: Bytes of a batch.
+        timeout: Seconds for which a collector may be gone, or accept nothing, before `send`
+            and `flush` raise `CollectorGone` or `Refused`; None means no limit. The rows
+            are kept, and are sent when the collector is back. With a spool, `send` raises
+            only once the spool is full.
+        server_key: The collector's public CURVE key.
+        public_key: This producer's CURVE key. It can be omitted together with `secret_key`
+            where the collector admits every key.
+        secret_key: The secret part of it.
+        on_delivery: A function that is called with a `Delivery` for rows that are on the
+            collector's disk, or never will be. It is called from a thread of the producer,
+            or within `flush` and `close`, and never twice at the same time. Consecutive rows
+            are reported in one call.
+
+    Raises:
+        ValueError: If a number is out of range, or a key is not one.
+        CollectorError: If the spool cannot be used, or an endpoint is not one.
+
+    Example:
+        ```python
+        with Producer("tcp://collector:5555", name="sensor-7") as producer:
+            producer.send(b"21.5", key="kitchen", topic="temperature")
+            producer.flush()
+        ```
+    """
+
+    def _begin(self) -> None:
+        # Held while callbacks run: they come one at a time, in order. A callback may flush.
+        self._delivering = threading.RLock()
+        if self._on_delivery is not None:
+            # Not a reference: the thread must not keep the producer alive.
+            thread = threading.Thread(
+                target=_deliver, args=(weakref.ref(self),), name="zeroxide-delivery", daemon=True
+            )
+            thread.start()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Waits until every row that was sent before is on the collector's disk.
+
+        Args:
+            timeout: Seconds to wait; None waits for as long as the collector is there.
+
+        Raises:
+            NotAcknowledged: After `timeout` seconds; `remaining` has the number of rows.
+            CollectorGone: If the collector is gone for longer than the producer's timeout.
+            Refused: Once, if rows were set aside, or if the collector lost rows that it had
+                acknowledged. The other rows are sent as usual.
+        """
+        try:
+            left = self._flush(timeout)
+        finally:
+            self._report()
+            self._run_callbacks()
+        if left:
+            raise NotAcknowledged.after(timeout, left)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flushes and ends the producer. Closing it again does nothing.
+
+        Args:
+            timeout: Seconds to wait for acknowledgements. The default is None, no limit
+                (five seconds with a spool, which keeps the rest).
+
+        Raises:
+            NotAcknowledged: If rows are lost, since they were not acknowledged in time.
+            CollectorGone: If the collector is gone for longer than the producer's timeout.
+        """
+        if self.closed:
+            return
+        if self._has_spool and timeout is None:
+            timeout = SPOOLED
+        try:
+            self._shut()
+            try:
+                left = self._flush(timeout)
+            except CollectorError as error:
+                if not self._is_kept(error):
+                    raise
+                left = {}
+        finally:
+            self._end()
+            self._report()
+            self._run_callbacks()
+        self._check_spool()
+        if left and not self._has_spool:
+            raise NotAcknowledged.after(timeout, left)
+
+    def _run_callbacks(self) -> None:
+        call = self._on_delivery
+        if call is None:
+            return
+        with self._delivering:
+            for collector, _, rows, first_seq, offset, lost in self._take_notices():
+                try:
+                    call(self._delivery(collector, rows, first_seq, offset, lost))
+                except Exception:
+                    # As in any thread: the caller of `flush` did not make this mistake.
+                    threading.excepthook(
+                        threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+                    )
+
+
+def _deliver(reference: "weakref.ref[Producer]") -> None:
+    """Calls a producer's callback until the producer ends or is forgotten."""
+    while True:
+        producer = reference()
+        if producer is None:
+            return
+        there = producer._await_notices(0.5)
+        if there is None:
+            return
+        if there:
+            producer._run_callbacks()
+        del producer
+
+
+def _close_all() -> None:
+    """Gives producers that were left open a moment for their last rows; reports what is lost."""
+    deadline = time.monotonic() + _LAST_WORDS
+    for producer in list(_producers):
+        if producer.closed or producer._pid != os.getpid():
+            continue
+        for endpoint, rows in producer._close_now(max(0.0, deadline - time.monotonic())).items():
+            print(
+                f"zeroxide: a producer was not closed: {endpoint} has not acknowledged {rows} rows"
+                if rows
+                else f"zeroxide: a producer was not closed: {endpoint}",
+                file=sys.stderr,
+            )
+
+
+atexit.register(_close_all)
