@@ -1,4 +1,4 @@
-"""Says Hello and shows the answer. python examples/hello_client.py [ENDPOINT]"""
+"""Sends Hello and prints the reply. python examples/hello_client.py [ENDPOINT]"""
 
 import sys
 

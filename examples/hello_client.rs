@@ -1,4 +1,4 @@
-//! Says Hello and shows the answer: `cargo run --example hello_client [ENDPOINT]`
+//! Sends Hello and prints the reply: `cargo run --example hello_client [ENDPOINT]`
 
 use zeroxide::{Context, Result, SocketType, Wait};
 

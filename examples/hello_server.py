@@ -1,4 +1,4 @@
-"""Answers every Hello with World. python examples/hello_server.py [ENDPOINT]"""
+"""Replies World to every Hello. python examples/hello_server.py [ENDPOINT]"""
 
 import sys
 

@@ -1,4 +1,4 @@
-//! Answers every Hello with World: `cargo run --example hello_server [ENDPOINT]`
+//! Replies World to every Hello: `cargo run --example hello_server [ENDPOINT]`
 
 use zeroxide::{Context, Result, SocketType, Wait};
 

@@ -1,7 +1,7 @@
-"""Hands out tasks to however many workers there are. python examples/ventilator.py [ENDPOINT] [SINK] [TASKS] [LONGEST_MS]
+"""Distributes tasks to any number of workers. python examples/ventilator.py [ENDPOINT] [SINK] [TASKS] [LONGEST_MS]
 
-Start the sink and the workers first (any number), then this, and press Enter: tasks go round among the workers that
-are connected by then. With `worker.py` and `sink.py` this is a pipeline: fan out, work in parallel, collect.
+Start the sink and any number of workers first, then this program, and press Enter: the connected workers get tasks in
+turn. With `worker.py` and `sink.py` this is a pipeline: fan out, work in parallel, collect.
 """
 
 import random
@@ -24,7 +24,7 @@ def main(
         out.bind(endpoint)
         collect.connect(sink)
         input("Press Enter when the workers are up: ")
-        # The sink learns how many results to wait for; a worker's first result may well overtake this.
+        # Tells the sink how many results to wait for; a worker's first result may overtake this message.
         collect.send_multipart([b"expect", tasks.encode()])
         work = [random.randint(1, int(longest_ms)) for _ in range(int(tasks))]
         for milliseconds in work:

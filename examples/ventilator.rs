@@ -1,7 +1,7 @@
-//! Hands out tasks to however many workers there are: `cargo run --example ventilator [ENDPOINT] [SINK] [TASKS] [LONGEST_MS]`
+//! Distributes tasks to any number of workers: `cargo run --example ventilator [ENDPOINT] [SINK] [TASKS] [LONGEST_MS]`
 //!
-//! Start the sink and the workers first (any number), then this, and press Enter: tasks go round among the workers that
-//! are connected by then. With `worker` and `sink` this is a pipeline: fan out, work in parallel, collect.
+//! Start the sink and any number of workers first, then this program, and press Enter: the connected workers get tasks
+//! in turn. With `worker` and `sink` this is a pipeline: fan out, work in parallel, collect.
 
 use std::io;
 
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     println!("Press Enter when the workers are up");
     io::stdin().read_line(&mut String::new())?;
 
-    // The sink learns how many results to wait for; a worker's first result may well overtake this.
+    // Tells the sink how many results to wait for; a worker's first result may overtake this message.
     collect.send(
         Message::from_iter(["expect".to_owned(), tasks.to_string()]),
         Wait::Forever,

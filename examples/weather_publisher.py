@@ -1,6 +1,6 @@
 """Publishes made-up weather for a hundred postal codes. python examples/weather_publisher.py [ENDPOINT]
 
-Nobody has to listen: a publisher drops what has no subscriber, and a subscriber that joins late sees what comes then.
+A publisher needs no subscribers: it drops messages without one, and a subscriber that joins late gets later messages.
 """
 
 import random

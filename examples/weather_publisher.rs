@@ -1,6 +1,6 @@
 //! Publishes made-up weather for a hundred postal codes: `cargo run --example weather_publisher [ENDPOINT]`
 //!
-//! Nobody has to listen: a publisher drops what has no subscriber, and a subscriber that joins late sees what comes then.
+//! A publisher needs no subscribers: it drops messages without one, and a subscriber that joins late gets later messages.
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Averages the temperature of one postal code: `cargo run --example weather_subscriber [ENDPOINT] [CODE] [UPDATES]`
 //!
-//! The subscription is a prefix of the message, and the publisher's side filters: other codes never come over the wire.
+//! The subscription is a prefix of the message, and the publisher filters: other codes never cross the network.
 
 use zeroxide::{Context, Result, SocketType, Wait};
 

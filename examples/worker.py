@@ -1,6 +1,6 @@
-"""Does the ventilator's tasks and tells the sink. python examples/worker.py [VENTILATOR] [SINK]
+"""Does the ventilator's tasks and reports to the sink. python examples/worker.py [VENTILATOR] [SINK]
 
-Start as many as you like; stop one with Ctrl-C.
+Start any number of workers; stop one with Ctrl-C.
 """
 
 import sys

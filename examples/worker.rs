@@ -1,6 +1,6 @@
-//! Does the ventilator's tasks and tells the sink: `cargo run --example worker [VENTILATOR] [SINK]`
+//! Does the ventilator's tasks and reports to the sink: `cargo run --example worker [VENTILATOR] [SINK]`
 //!
-//! Start as many as you like; stop one with Ctrl-C.
+//! Start any number of workers; stop one with Ctrl-C.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-"""The flights of 2013 through zeroxide and Spark, and every one of them counted once.
+"""Sends the flights of 2013 through zeroxide and Spark, and counts each of them once.
 
     three producers            a collector            Spark                      a collector
     flights as lines,  ─────▶  their log,   ─────▶  delays by day,   ─────▶   the answer's log,

@@ -1,4 +1,4 @@
-"""Starts the processes, shows what they do, kills one of them, checks the answer, and ends."""
+"""Starts the processes, shows their progress, kills one of them, checks the result, and ends."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ from .web import WebView
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# It takes less than a minute where nothing else runs; this ends it in any case.
+# The demo takes less than a minute on an idle machine; this limit ends it in any case.
 LIMIT_S = 280.0
 
 # The query is killed when this share of the year is final.
@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 def main() -> int:
-    """Runs the demo; the exit code tells whether the answer was exact."""
+    """Runs the demo; the exit code is 0 if the result was exact."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "demo", help="for all files")
     parser.add_argument(
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--no-browser", action="store_true", help="only say where the page is")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    # Ended by `kill` it ends its processes too.
+    # When `kill` ends the demo, it ends its processes too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         ensure_java()
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 class Demo:
-    """The two collectors, the processes, and what is heard from them."""
+    """The two collectors, the processes, and their reports."""
 
     def __init__(self, out: Path, seconds: float, port: int) -> None:
         self.out = out
@@ -158,7 +158,7 @@ class Demo:
             )
 
     def _kill(self, name: str) -> None:
-        """Ends a process as a power cut would: without a word, and all that it has started."""
+        """Kills a process and all processes it has started, without warning, as a power cut would."""
         process = self.processes.pop(name)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -169,7 +169,7 @@ class Demo:
         return socket, f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
 
     def _until(self, what: str, reached: Callable[[], bool]) -> None:
-        """Takes in what comes, and shows it, until the condition holds."""
+        """Receives and shows reports until the condition holds."""
         poller = zmq.Poller()
         poller.register(self.reports, zmq.POLLIN)
         poller.register(self.live, zmq.POLLIN)
@@ -206,8 +206,8 @@ class Demo:
             self.state.total = report["total"]
 
     def _look(self) -> None:
-        """What is on both logs by now."""
-        # The last row is no flight.
+        """Reads the current ends of both logs."""
+        # The last row is not a flight.
         self.state.acked = self.flights_client.info().latest - ("seconds" in self.published)
         end = self.answer_client.info().latest
         for _, delays in self._windows(self.answer_read, end):
@@ -217,7 +217,7 @@ class Demo:
         self.state.tick()
 
     def _windows(self, start: int, end: int) -> "list[tuple[Group, Delays]]":
-        """What the answer's log holds between two offsets."""
+        """Returns the rows of the result log between two offsets."""
         found = []
         for batch in self.answer_client.fetch(start, end):
             for body in batch["value"].to_pylist():
@@ -231,13 +231,13 @@ class Demo:
     def _obituary(self, name: str) -> str:
         log = self._log_of(name)
         lines = log.read_text(errors="replace").splitlines()
-        # Of a JVM's stack only the words.
+        # Only the messages of a JVM's stack trace.
         told = [line for line in lines if not line.startswith(("\tat ", "    at "))]
         tail = "\n".join(told[-LOG_LINES:])
         return f"{name} failed with code {self.processes[name].returncode}; {log} ends:\n{tail}"
 
     def _conclude(self) -> int:
-        # Once more from the beginning, now that nobody writes any more.
+        # Reads the log again from the beginning, because it is complete now.
         windows = self._windows(0, self.answer_client.info().latest)
         counts = Counter(group for group, _ in windows)
         answer = dict(windows)
@@ -272,7 +272,7 @@ class Demo:
 
 
 def compare(counts: "Counter[Group]", answer: Answer, expected: Answer) -> list[str]:
-    """What is wrong with the windows on the log, in words."""
+    """Describes the errors in the windows of the log."""
     problems = [
         f"{' '.join(group)} is there {count} times" for group, count in counts.items() if count > 1
     ]

@@ -1,4 +1,4 @@
-"""The data, where it is installed, and what its aggregates are without Spark."""
+"""The data, its location, and its aggregates computed without Spark."""
 
 import csv
 import zipfile
@@ -23,17 +23,17 @@ COLUMNS = (
 NAMES = [column.split()[0] for column in COLUMNS.split(",")]
 DEP_DELAY, CARRIER, ORIGIN, HOUR = map(NAMES.index, ("dep_delay", "carrier", "origin", "hour"))
 
-# What the file has for the delay of a flight that never departed.
+# The file's value for the delay of a flight that never departed.
 UNKNOWN = "NA"
 
-# From how many minutes on a departure counts as late.
+# A departure with at least this delay, in minutes, counts as late.
 LATE = 15
 
 # The topic of flights on the collector's log.
 TOPIC = "flights"
 
-# The publisher makes sure that no airport is further ahead of another than this, so the
-# query may take a window for final when it has seen a flight that is so much later.
+# The publisher ensures that no airport is further ahead of another than this, so the
+# query may treat a window as final when it has seen a flight that is this much later.
 AHEAD = timedelta(days=7)
 WATERMARK = "7 days"
 
@@ -43,16 +43,16 @@ LAST = datetime(2014, 1, 1, tzinfo=UTC) + AHEAD
 
 @dataclass
 class Delays:
-    """One group of flights; whole numbers only, so that two ways to count can be equal."""
+    """One group of flights; integers only, so that two ways of counting give equal results."""
 
     flights: int = 0
-    departed: int = 0  # of these the delay is known; the others were cancelled
+    departed: int = 0  # flights with a known delay; the others were cancelled
     late: int = 0
     minutes: int = 0  # the delays' sum; early departures count as negative
 
     @property
     def mean(self) -> float | None:
-        """Minutes of delay of a departure, if there was one."""
+        """The delay of a departure in minutes, if the flight departed."""
         return self.minutes / self.departed if self.departed else None
 
     def add(self, delay: str) -> None:
@@ -78,7 +78,7 @@ Answer = dict[Group, Delays]
 
 
 def lines() -> Iterator[bytes]:
-    """The flights as the file has them."""
+    """The flights in the order of the file."""
     with zipfile.ZipFile(_installed("flights.csv.zip")) as archive:
         (name,) = archive.namelist()
         with archive.open(name) as file:
@@ -90,14 +90,14 @@ def lines() -> Iterator[bytes]:
 
 
 def scheduled(line: bytes) -> datetime:
-    """When a flight was to depart, as if New York were in Greenwich."""
+    """The scheduled departure, with New York's local time taken as UTC."""
     year, month, day, *rest = line.split(b",")
     hour, minute = rest[HOUR - 3 : HOUR - 1]
     return datetime(int(year), int(month), int(day), int(hour), int(minute), tzinfo=UTC)
 
 
 def expected() -> Answer:
-    """The answer, computed from the file."""
+    """The expected result, computed from the file."""
     answer: Answer = {}
     for line in lines():
         row = line.decode().split(",")
@@ -107,7 +107,7 @@ def expected() -> Answer:
 
 
 def total(groups: Iterable[Delays]) -> Delays:
-    """All of them together."""
+    """The total of all groups."""
     return sum(groups, Delays())
 
 
@@ -134,7 +134,7 @@ def airlines() -> dict[str, str]:
 
 
 def _installed(name: str) -> str:
-    """A file of the distribution, found without importing it: its import needs pkg_resources."""
+    """A file of the distribution, found without importing it, because the import needs pkg_resources."""
     try:
         files = metadata.files(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:

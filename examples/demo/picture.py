@@ -1,4 +1,4 @@
-"""The answer as a picture: an SVG, written by hand, because it is two charts of rectangles."""
+"""The result as a picture: an SVG written directly, because it consists of two charts of rectangles."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -57,7 +57,7 @@ def save(answer: Answer, names: dict[str, str], path: Path) -> None:
 def _carriers(answer: Answer, names: dict[str, str]) -> tuple[list[str], int]:
     groups = flights.by_carrier(answer)
     airports = AIRPORTS
-    # The calmest on top: the order is half of what the picture says.
+    # Lowest delay first, because the order is half of the information.
     carriers = sorted({carrier for carrier, _ in groups}, key=lambda c: _mean_of(groups, c))
     heat = _scale(groups.values())
     parts = []
@@ -105,7 +105,7 @@ def _mean_of(groups: dict[tuple[str, ...], Delays], carrier: str) -> float:
 
 
 def _scale(groups: Iterable[Delays]) -> Callable[[float], float]:
-    """A function from a mean to its place between the calmest, 0, and the hottest, 1."""
+    """Returns a function that maps a mean to its position between the lowest, 0, and the highest, 1."""
     means = [delays.mean for delays in groups if delays.mean is not None]
     least, most = min(means, default=0.0), max(means, default=0.0)
     return lambda mean: (mean - least) / ((most - least) or 1.0)

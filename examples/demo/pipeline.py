@@ -17,7 +17,7 @@ REPORT_S = 0.2
 
 
 def main() -> None:
-    """Starts both queries, and tells how they get on until somebody ends them."""
+    """Starts both queries and reports their progress until the process is ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flights", required=True, help="the collector to read")
     parser.add_argument("--answer", required=True, help="the collector to write to")
@@ -36,7 +36,7 @@ def main() -> None:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
             "spark.driver.memory": "1g",
-            # This JVM lives for seconds: what it compiles well it would not use for long.
+            # This JVM runs for seconds, too short for optimised code to pay off.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
@@ -53,17 +53,17 @@ def main() -> None:
     live = (
         to_messages(daily(read(spark, arguments.flights), "origin"))
         .writeStream.queryName("live")
-        # Data sources in Python have no update mode; what is inside of foreachBatch has.
+        # Python data sources have no update mode, but foreachBatch does.
         .foreachBatch(lambda windows, _: publish(windows, arguments.view))
         .option("checkpointLocation", f"{arguments.checkpoint}/live")
-        .outputMode("update")  # a window whenever it has changed
+        .outputMode("update")  # a window each time it changes
         .start()
     )
     report([final, live], arguments.report)
 
 
 def read(spark: SparkSession, endpoint: str) -> DataFrame:
-    """The flights, at the times they were to depart."""
+    """The flights with their scheduled departures."""
     messages = (
         spark.readStream.format("zeromq")
         .option("endpoint", endpoint)
@@ -71,11 +71,11 @@ def read(spark: SparkSession, endpoint: str) -> DataFrame:
         .option("maxOffsetsPerTrigger", 40_000)
         .load()
         .withWatermark("timestamp", flights.WATERMARK)
-        # What comes after the year only moves the watermark. A condition on anything but the
-        # time would be tested first, and the watermark would not see that row.
+        # A row after the end of the year only moves the watermark. A condition on any other
+        # column would be tested first, and the watermark would not see that row.
         .where(f.col("timestamp") < f.lit(flights.LAST))
     )
-    # A line that is not a flight ends the query instead of being counted as nothing.
+    # A line that is not a flight ends the query instead of being ignored.
     as_csv = {"nullValue": flights.UNKNOWN, "mode": "FAILFAST"}
     line = f.from_csv(f.col("value").cast("string"), flights.COLUMNS, as_csv)
     return messages.select("timestamp", line.alias("flight")).select("timestamp", "flight.*")
@@ -92,7 +92,7 @@ def daily(rows: DataFrame, *groups: str) -> DataFrame:
 
 
 def to_messages(windows: DataFrame) -> DataFrame:
-    """A window as a message: its day, and the rest as JSON."""
+    """A window as a message: its day as the key, and the rest as JSON."""
     day: Column = f.date_format("window.start", "yyyy-MM-dd")
     names = [name for name in windows.columns if name != "window"]
     value = f.to_json(f.struct(day.alias("day"), *names))
@@ -100,7 +100,7 @@ def to_messages(windows: DataFrame) -> DataFrame:
 
 
 def publish(windows: DataFrame, endpoint: str) -> None:
-    """Tells the view what has changed."""
+    """Sends changed windows to the view."""
     (
         windows.coalesce(1)  # one task, one PUB socket
         .write.format("zeromq")
@@ -112,7 +112,7 @@ def publish(windows: DataFrame, endpoint: str) -> None:
 
 
 def report(queries: list[StreamingQuery], endpoint: str) -> None:
-    """Says how far the queries are, until one of them fails."""
+    """Reports the progress of the queries until one of them fails."""
     with zmq.Context() as context, context.socket(zmq.PUSH) as log:
         log.connect(endpoint)
         while all(query.isActive for query in queries):
@@ -123,7 +123,7 @@ def report(queries: list[StreamingQuery], endpoint: str) -> None:
                 log.send_json({"batch": metrics.batch, "read": collector.offset})
             time.sleep(REPORT_S)
     for query in queries:
-        query.awaitTermination(1)  # raises what it failed of
+        query.awaitTermination(1)  # raises the query's exception
 
 
 if __name__ == "__main__":

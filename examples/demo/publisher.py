@@ -1,4 +1,4 @@
-"""The three airports: replays the year in order, over producers that lose and repeat nothing."""
+"""The three airports: replays the year in order, over producers that neither lose nor repeat rows."""
 
 import argparse
 import time
@@ -11,7 +11,7 @@ import zeroxide as zmq
 
 from . import flights, lifeline
 
-# Told this often how far it is, and not more often than it makes sense to draw.
+# The interval between progress reports: no shorter than the views can draw.
 REPORT_S = 0.1
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     }
     with zmq.Context() as context, context.socket(zmq.PUSH) as log:
         log.connect(arguments.report)
-        # Without a reader the demo is over: do not wait for one.
+        # If the reader is gone, the demo is over: do not wait.
         log.linger = 1000
         sent = size = 0
         began = reported = time.monotonic()
@@ -44,8 +44,8 @@ def main() -> None:
                 sent += batch.num_rows
                 size += batch.nbytes
             if (number + 1) % flights.AHEAD.days == 0:
-                # What is late by more than the watermark would be dropped by the query. So
-                # nobody begins a week before the others' last one is on the log.
+                # The query would drop rows that are later than the watermark allows. So no
+                # airport begins a week before the last week of the others is on the log.
                 for producer in producers.values():
                     producer.flush(arguments.limit)
             if time.monotonic() - reported > REPORT_S:
@@ -55,7 +55,7 @@ def main() -> None:
             producer.flush(arguments.limit)
         seconds = time.monotonic() - began
 
-        # A row of its own moves the watermark beyond the year, so that all windows end.
+        # One more row moves the watermark beyond the year, so that all windows end.
         last = producers[flights.AIRPORTS[0]]
         last.send(b"", timestamp=flights.LAST)
         for producer in producers.values():
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def by_day() -> dict[str, dict[str, pa.RecordBatch]]:
-    """For each day and airport the flights in the order of the timetable."""
+    """The flights of each day and airport in the order of the timetable."""
     lines: dict[str, dict[str, list[tuple[datetime, bytes]]]] = defaultdict(
         lambda: defaultdict(list)
     )

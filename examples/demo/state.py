@@ -1,4 +1,4 @@
-"""What is known of the run at this moment; both views show this."""
+"""The current state of the run, which both views show."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,45 +9,45 @@ from .flights import AIRPORTS, Delays
 
 FIRST_DAY = date(2013, 1, 1)
 
-# Rates are over this time.
+# The period over which rates are computed.
 RATE_S = 2.0
 
 
 @dataclass
 class Rate:
-    """How fast a counter goes up."""
+    """The rate at which a counter grows."""
 
     samples: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
 
     def update(self, now: float, count: int) -> None:
-        """Takes in the counter's present value."""
+        """Records the counter's current value."""
         self.samples.append((now, count))
         while len(self.samples) > 2 and now - self.samples[1][0] >= RATE_S:
             del self.samples[0]
 
     def per_second(self) -> float:
-        """Over the last two seconds."""
+        """The rate over the last two seconds."""
         (began, first), (now, last) = self.samples[0], self.samples[-1]
         return max(last - first, 0) / (now - began) if now > began else 0.0
 
 
 @dataclass
 class State:
-    """The run, as it is."""
+    """The state of the run."""
 
     began: float = field(default_factory=time.monotonic)
-    # What the query does, for people; and whether it is down.
+    # A description of what the query is doing, and whether it is down.
     text: str = "starting"
     down: bool = False
-    # Of the publisher: how far it is in the year, and what the collector has acknowledged.
+    # The publisher's day of the year, and the rows that the collector has acknowledged.
     date: str = ""
     sent: int = 0
     acked: int = 0
     total: int = 0
-    # Of the query: flights read, batches made.
+    # The query's counts of flights read and batches completed.
     read: int = 0
     batches: int = 0
-    # Flights in windows that are final, on the log that has everything exactly once.
+    # Flights in final windows, in the log that has every window exactly once.
     final: int = 0
     windows: int = 0
     kills: list[float] = field(default_factory=list)
@@ -55,12 +55,12 @@ class State:
     exact: bool = False
     into_log: Rate = field(default_factory=Rate)
     out_of_log: Rate = field(default_factory=Rate)
-    # Days in the order in which the live query told of them; a page knows how many it has.
+    # Days in the order in which the live query reported them; a page knows how many it has.
     days: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """The time since the start in seconds."""
         return time.monotonic() - self.began
 
     @property
@@ -69,17 +69,17 @@ class State:
         return max(self.acked - self.read, 0)
 
     def tick(self) -> None:
-        """Takes the rates; called often."""
+        """Updates the rates; called often."""
         self.into_log.update(self.elapsed, self.acked)
         self.out_of_log.update(self.elapsed, self.read)
 
     def add_day(self, day: str, airport: str, delays: Delays) -> None:
-        """What a window holds so far."""
+        """Records the current contents of a window."""
         index = (date.fromisoformat(day) - FIRST_DAY).days
         self.days.append((index, AIRPORTS.index(airport), delays.minutes, delays.departed))
 
     def event(self, known: int) -> tuple[dict[str, Any], int]:
-        """This state for a page that knows the first so many reports of days."""
+        """The state for a page that already has this many reports of days."""
         total = len(self.days)
         event = {
             "t": round(self.elapsed, 2),

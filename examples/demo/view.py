@@ -1,4 +1,4 @@
-"""What the terminal shows: a view that is redrawn, or plain lines where nobody looks."""
+"""The terminal's output: a view that is redrawn, or plain lines without a terminal."""
 
 import shutil
 import sys
@@ -12,13 +12,13 @@ from .state import State
 BAR = 20
 REDRAW_S = 0.1
 
-# Without a terminal: a line this often, but only now and then when nothing moves.
+# Without a terminal: the interval between lines, which is longer if nothing changes.
 PLAIN_S = 2.0
 STILL_S = 15.0
 
 
 class View:
-    """Progress, while it happens."""
+    """Live progress."""
 
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self._out = out
@@ -28,7 +28,7 @@ class View:
         self._last = ""
 
     def show(self, state: State, *, last: bool = False) -> None:
-        """Draws the present state, unless it was drawn a moment ago."""
+        """Draws the current state, unless it was drawn a moment ago."""
         now = state.elapsed
         if now < self._due and not last:
             return
@@ -68,7 +68,7 @@ class View:
 
 
 def tables(answer: Answer, names: dict[str, str]) -> str:
-    """The answer, for people."""
+    """The result as text."""
     groups = flights.by_carrier(answer)
     carriers = sorted({carrier for carrier, _ in groups})
     width = max(len(names.get(carrier, carrier)) for carrier in carriers)

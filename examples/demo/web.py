@@ -10,7 +10,7 @@ from .state import State
 
 PAGE = Path(__file__).with_name("page.html")
 
-# How long a page that was closed may hold up the end.
+# How long a closed page may delay the end.
 GOODBYE_S = 2.0
 
 
@@ -29,14 +29,14 @@ class WebView:
         self.thread.start()
 
     def show(self, state: State) -> None:
-        """Tells the pages that are open."""
+        """Sends the state to the open pages."""
         with self.changed:
             self.state = state
             self.number += 1
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Ends when every open page has the last state."""
+        """Waits until every open page has the last state, then ends."""
         with self.changed:
             self.ended = True
             self.changed.notify_all()
@@ -93,9 +93,9 @@ class _Handler(BaseHTTPRequestHandler):
                 if view.number == seen or view.state is None:
                     return
                 seen, state = view.number, view.state
-            # A page that has just been opened is told of all days, later of those that changed.
+            # A page that was just opened gets all days, and later only days that changed.
             event, known = state.event(known)
             self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Says nothing: the terminal belongs to the other view."""
+        """Logs nothing, because the terminal belongs to the other view."""

@@ -1,9 +1,9 @@
-"""Says HELLO until every subscriber has confirmed, then publishes. python examples/guide/hellopub.py
+"""Sends HELLO until every subscriber has confirmed, then publishes. python examples/guide/hellopub.py
 
 [ENDPOINT] [CONFIRMATIONS] [SUBSCRIBERS] [UPDATES]
 
-The sturdier start of syncpub.py, with nothing but messages: whoever confirms a HELLO has received one, so its
-subscription is in place, whenever it came and however long it took. hellosub.py is the other half.
+A more robust start than that of syncpub.py, which uses only messages: a subscriber that confirms a HELLO has received
+one, so its subscription is in place. hellosub.py is the other half.
 """
 
 import sys
@@ -24,7 +24,7 @@ def main(
     ):
         publisher.sndhwm = (
             int(updates) + 1000
-        )  # nothing may be dropped, however slow a subscriber is
+        )  # no update may be dropped, even for a slow subscriber
         publisher.bind(endpoint)
         confirm.bind(confirmations)
         confirmed: set[bytes] = set()

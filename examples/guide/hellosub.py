@@ -23,7 +23,7 @@ def main(
         confirm.recv()
 
         update = b"HELLO"
-        while update == b"HELLO":  # others may still be on their way
+        while update == b"HELLO":  # more may still arrive
             update = subscriber.recv()
         count = 0
         while update != b"END":

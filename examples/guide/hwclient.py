@@ -1,4 +1,4 @@
-"""Says Hello ten times, each time after the answer. python examples/guide/hwclient.py [ENDPOINT] [REQUESTS]"""
+"""Sends Hello ten times, and waits for each reply. python examples/guide/hwclient.py [ENDPOINT] [REQUESTS]"""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Answers every Hello with World. python examples/guide/hwserver.py [ENDPOINT] [WORK_MS]
+"""Replies World to every Hello. python examples/guide/hwserver.py [ENDPOINT] [WORK_MS]
 
-Start it before or after its clients, stop it and start it again: a client that waits with its next request gets
-connected by itself.
+Start it before or after its clients, and stop and restart it at any time: a client that waits with its next request
+reconnects automatically.
 """
 
 import sys

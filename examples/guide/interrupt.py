@@ -2,8 +2,8 @@
 
 python examples/guide/interrupt.py [ENDPOINT]
 
-A signal writes a byte into a pipe, and the poller watches the pipe beside the socket. So a signal is one more event,
-taken between two requests and never in the middle of one.
+A signal writes a byte to a pipe, and the poller watches the pipe and the socket. A signal is therefore one more event,
+handled between two requests and never in the middle of one.
 """
 
 import os
@@ -18,7 +18,7 @@ def main(endpoint: str = "tcp://127.0.0.1:5555") -> None:
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # the byte in the pipe is all that is wanted
+        signal.signal(number, lambda *_: None)  # only the byte in the pipe matters
 
     with zmq.Context() as context, context.socket(zmq.REP) as server:
         server.bind(endpoint)

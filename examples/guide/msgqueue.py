@@ -1,6 +1,6 @@
-"""Stands between clients and workers, with the built-in proxy. python examples/guide/msgqueue.py [CLIENTS] [WORKERS]
+"""Connects clients and workers with the built-in proxy. python examples/guide/msgqueue.py [CLIENTS] [WORKERS]
 
-It does what rrbroker.py does, without any Python per message.
+Does the same as rrbroker.py, without Python code per message.
 """
 
 import sys

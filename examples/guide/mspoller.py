@@ -1,7 +1,7 @@
 """Reads from two sockets with a poller. python examples/guide/mspoller.py [TASKS] [WEATHER]
 
-It sleeps until there is something to do, wakes up at once, and takes one message from each ready socket in turn, so
-that a busy one cannot starve the other.
+It sleeps until a message arrives, wakes up at once, and takes one message from each ready socket in turn, so that a
+busy socket cannot starve the other.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Reads from two sockets by trying one after the other. python examples/guide/msreader.py [TASKS] [WEATHER]
 
-How not to do it: when nothing is there it sleeps, so that each first message waits up to a millisecond and an idle
-program wakes up a thousand times a second. mspoller.py does the same properly.
+This is how not to do it: it sleeps when there is no message, so each first message waits up to a millisecond, and an
+idle program wakes up a thousand times per second. mspoller.py does the same properly.
 """
 
 import sys
@@ -25,7 +25,7 @@ def main(ventilator: str = "tcp://127.0.0.1:5557", weather: str = "tcp://127.0.0
 
 
 def drain(socket: zmq.Socket, what: str) -> int:
-    """Takes everything that is there and returns how much it was."""
+    """Receives all waiting messages and returns their number."""
     count = 0
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Threads that tell each other that they are ready. python examples/guide/mtrelay.py
+"""Threads signal each other that they are ready. python examples/guide/mtrelay.py
 
-Three steps in a relay, each a thread: no lock, no condition, no event, only a message over a pair of sockets.
+A relay of three threads, without a lock, condition or event: each signal is a message over a pair of sockets.
 """
 
 import threading
@@ -16,7 +16,7 @@ def step1(context: zmq.Context) -> None:
 
 
 def step2(context: zmq.Context) -> None:
-    # Bound before the thread that connects to it starts, so that there is somebody to signal.
+    # Bound before the thread that connects starts, so that its signal has a receiver.
     with context.socket(zmq.PAIR) as previous, context.socket(zmq.PAIR) as following:
         previous.bind("inproc://step2")
         threading.Thread(target=step1, args=(context,)).start()

@@ -1,6 +1,6 @@
-"""Answers Hello in five threads. python examples/guide/mtserver.py [ENDPOINT] [THREADS] [WORK_MS]
+"""Replies to Hello in five threads. python examples/guide/mtserver.py [ENDPOINT] [THREADS] [WORK_MS]
 
-A broker and its workers in one process: they share a context, each thread has a socket of its own, and inproc takes
+A broker and its workers run in one process. They share a context, each thread has its own socket, and inproc carries
 the messages between them.
 """
 
@@ -19,12 +19,12 @@ def work(context: zmq.Context, work_ms: int) -> None:
         try:
             while True:
                 request = socket.recv_string()
-                # With its end, lest another thread's line comes between.
+                # Including the newline, so that no other thread's line gets in between.
                 print(f"{threading.current_thread().name} received {request}\n", end="", flush=True)
                 time.sleep(work_ms / 1000)
                 socket.send_string("World")
         except zmq.ContextTerminated:
-            pass  # the main thread was told to stop
+            pass  # the main thread is stopping
 
 
 def main(endpoint: str = "tcp://127.0.0.1:5555", threads: str = "5", work_ms: str = "1000") -> None:
@@ -39,7 +39,7 @@ def main(endpoint: str = "tcp://127.0.0.1:5555", threads: str = "5", work_ms: st
                 ).start()
             zmq.proxy(clients, workers)
     finally:
-        # Ends the workers' calls, and waits until they have closed their sockets.
+        # Makes the workers' calls raise, and waits until they have closed their sockets.
         context.term()
 
 

@@ -1,7 +1,7 @@
 """Publishes messages in envelopes. python examples/guide/psenvpub.py [ENDPOINT] [INTERVAL_MS]
 
-The envelope is a part of its own, in front of the body. Subscriptions are compared with it alone, so they cannot match
-by accident what is in a body.
+The envelope is a separate part in front of the body. Subscriptions are compared only with the envelope, so they cannot
+match the body by accident.
 """
 
 import sys

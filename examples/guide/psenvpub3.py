@@ -1,7 +1,7 @@
-"""Publishes in envelopes that say who sent them. python examples/guide/psenvpub3.py [ENDPOINT] [ANSWERS] [INTERVAL_MS]
+"""Publishes in envelopes with the sender's address. python examples/guide/psenvpub3.py [ENDPOINT] [ANSWERS] [INTERVAL_MS]
 
-Three parts: what it is about, where its sender can be reached, and the body. Subscriptions see the first only; whoever
-receives it can answer the second, over a socket of another kind.
+A message has three parts: the topic, the sender's address, and the body. Subscriptions are compared with the topic. A
+subscriber can reply to the address over a socket of another type.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Subscribes to envelopes that say B. python examples/guide/psenvsub.py [ENDPOINT]
+"""Subscribes to envelopes with the topic B. python examples/guide/psenvsub.py [ENDPOINT]
 
-A message comes with all its parts or not at all: the envelope decides for both.
+A message is delivered with all its parts or not at all; the envelope decides.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Answers the sender of each update. python examples/guide/psenvsub3.py [PUBLISHER]...
+"""Replies to the sender of each update. python examples/guide/psenvsub3.py [PUBLISHER]...
 
-It subscribes to any number of publishers with one socket, and knows them apart by the address in the envelope.
+Subscribes to any number of publishers with one socket, and distinguishes them by the address in the envelope.
 """
 
 import sys
@@ -16,7 +16,7 @@ def main(*publishers: str) -> None:
         while True:
             _topic, sender, body = subscriber.recv_multipart()
             print(f"{body.decode()} from {sender.decode()}", flush=True)
-            # Closing does not throw the answer away: it is sent in the background.
+            # Closing does not discard the reply: it is sent in the background.
             with context.socket(zmq.PUSH) as answer:
                 answer.connect(sender.decode())
                 answer.send(b"thanks for " + body)

@@ -1,8 +1,8 @@
-"""Stands between clients and workers, by hand. python examples/guide/rrbroker.py [CLIENTS] [WORKERS]
+"""Connects clients and workers with a handwritten broker. python examples/guide/rrbroker.py [CLIENTS] [WORKERS]
 
-ROUTER puts an envelope in front of each request that says whose it is, DEALER gives it to the next worker in turn, and
-the worker's REP puts the envelope in front of the reply. The broker only has to pass every part on as it came.
-msgqueue.py lets the built-in proxy do it.
+The ROUTER puts an envelope with the client's name in front of each request, the DEALER gives the request to the next
+worker, and the worker's REP puts the envelope in front of the reply. The broker only has to forward every part
+unchanged. msgqueue.py uses the built-in proxy instead.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Says Hello ten times to whoever is behind the broker. python examples/guide/rrclient.py [BROKER] [REQUESTS]
+"""Sends Hello ten times to the workers behind the broker. python examples/guide/rrclient.py [BROKER] [REQUESTS]
 
-It is hwclient.py with another address: a client cannot tell a broker from a server.
+The same program as hwclient.py with another address: a client cannot tell a broker from a server.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Answers requests that a broker passes on. python examples/guide/rrworker.py [BROKER] [WORK_MS]
+"""Replies to requests that a broker forwards. python examples/guide/rrworker.py [BROKER] [WORK_MS]
 
-A server that connects instead of binding, so that there can be many, coming and going as they like.
+The server connects instead of binding, so there can be many servers, which start and stop at any time.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
 [ENDPOINT] [READINESS] [SUBSCRIBERS] [UPDATES]
 
-A publisher drops what has no subscriber yet, so the subscribers first report over sockets of another kind. None of the
-updates is lost then, because the queue to each subscriber has room for all of them.
+A publisher drops messages that have no subscriber yet, so the subscribers first report over sockets of another type.
+After that, no update is lost, because the queue to each subscriber has room for all of them.
 """
 
 import sys
@@ -30,15 +30,15 @@ def main(
         for _ in range(int(subscribers)):
             ready.recv()
             ready.send(b"")
-        # Their word arrives on one connection, their subscription on another, and either may be first. A PUB of pyzmq
-        # cannot tell, and the subscribers have to sleep; hellopub.py does it with messages alone.
+        # A report arrives on one connection and the subscription on another, and either may be first. A PUB of pyzmq
+        # cannot wait for subscriptions, so its subscribers have to sleep; hellopub.py uses only messages.
         publisher.wait_subscribed(b"", int(subscribers))
 
         for _ in range(int(updates)):
             publisher.send(b"Rhubarb")
         publisher.send(b"END")
         print(f"published {updates} updates")
-    # The context ends when everything is out.
+    # The context waits until every message is sent.
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Collects results, then stops the workers. python examples/guide/tasksink2.py [ENDPOINT] [CONTROL] [TASKS]
 
-The sink is who knows that the batch is done, so it publishes KILL to however many workers there are.
+Only the sink knows when the batch is done, so it publishes KILL to all workers.
 """
 
 import sys
@@ -27,7 +27,7 @@ def main(
             results.recv()
         print(f"{tasks} results in {(time.monotonic() - start) * 1000:.0f} ms")
         commands.send(b"KILL")
-    # Nothing to sleep for: the context ends when KILL is out.
+    # No need to sleep: the context waits until KILL is sent.
 
 
 if __name__ == "__main__":

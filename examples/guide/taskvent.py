@@ -1,9 +1,9 @@
-"""Hands out a hundred tasks of 1 to 100 ms. python examples/guide/taskvent.py
+"""Distributes a hundred tasks of 1 to 100 ms. python examples/guide/taskvent.py
 
 [ENDPOINT] [SINK] [TASKS] [LONGEST_MS] [WORKERS]
 
-Start the sink and some workers, then press Enter here: whoever is connected by then gets a share. Or say how many
-workers there will be, and it starts by itself. Start it again for another batch: the workers are connected again.
+Start the sink and some workers, then press Enter here: the workers that are connected by then get a share. With the
+number of workers as an argument, it starts automatically. Start it again for another batch: the workers reconnect.
 """
 
 import random
@@ -27,7 +27,7 @@ def main(
         workers.bind(endpoint)
         start.connect(sink)
         if int(workers_expected):
-            # pyzmq can only ask its user.
+            # With pyzmq, only the user knows.
             start.wait_connected()
             workers.wait_connected(count=int(workers_expected))
         else:

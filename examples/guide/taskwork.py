@@ -1,6 +1,6 @@
-"""Does tasks as they come. python examples/guide/taskwork.py [VENTILATOR] [SINK]
+"""Does tasks as they arrive. python examples/guide/taskwork.py [VENTILATOR] [SINK]
 
-Start as many as you like; the more there are, the sooner a batch is done. One dot is one task. Ctrl-C ends it.
+Start any number of workers; the more there are, the sooner a batch is done. One dot is one task. Ctrl-C ends a worker.
 """
 
 import sys

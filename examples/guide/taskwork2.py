@@ -1,7 +1,7 @@
-"""A worker that stops when it is told. python examples/guide/taskwork2.py [VENTILATOR] [SINK] [CONTROL]
+"""A worker that stops on a message. python examples/guide/taskwork2.py [VENTILATOR] [SINK] [CONTROL]
 
-Tasks come in on one socket and KILL on another: a new kind of message gets a socket of its own, and a poller watches
-both. tasksink2.py sends the KILL.
+Tasks arrive on one socket and KILL on another: a new kind of message gets its own socket, and a poller watches both.
+tasksink2.py sends the KILL.
 """
 
 import sys
@@ -23,7 +23,7 @@ def main(
     ):
         commands.subscribe("KILL")
         commands.connect(control)
-        commands.wait_connected()  # zeroxide's own: whoever is late would never hear of the KILL
+        commands.wait_connected()  # only in zeroxide: a worker that connects too late would never get the KILL
         results.connect(sink)
         tasks.connect(ventilator)
 

@@ -1,6 +1,6 @@
 """Averages a hundred updates for one postal code. python examples/guide/wuclient.py [ENDPOINT] [CODE] [UPDATES]
 
-A subscription is a prefix of the message. With the space behind it, "10001 " does not mean 100010 and its like.
+A subscription is a prefix of the message. With the space at its end, "10001 " does not match 100010.
 """
 
 import sys

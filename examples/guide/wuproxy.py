@@ -1,7 +1,7 @@
 """Carries the weather into another network. python examples/guide/wuproxy.py [PUBLISHER] [SUBSCRIBERS]
 
-Connects to the publisher on the one side, binds for subscribers on the other. Subscriptions travel through it towards
-the publisher, so that only what somebody wants crosses it.
+Connects to the publisher on one side, and binds for subscribers on the other. Subscriptions travel through it to
+the publisher, so that only messages with a subscriber pass through it.
 """
 
 import sys

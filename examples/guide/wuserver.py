@@ -1,6 +1,6 @@
 """Publishes weather updates as fast as it can. python examples/guide/wuserver.py [ENDPOINT] [FIRST_CODE] [CODES]
 
-It neither knows nor cares who listens: what nobody subscribed to is dropped here, before it costs the network anything.
+It does not need to know its subscribers: messages without a subscriber are dropped here, before they reach the network.
 """
 
 import random

@@ -1,8 +1,8 @@
-"""Log collection: an agent ships what is appended to files, a job reads it now and then.
+"""Log collection: an agent ships the lines appended to files, and a job reads them occasionally.
 
-The job is a stream that ends when it has read what there is (``availableNow``): started by a
+The job is a stream that ends when it has read all rows (``availableNow``). Started by a
 timer, it costs nothing in between, and its checkpoint makes each run begin where the last one
-ended. The consumer group lets the collector delete what the job has read.
+ended. The consumer group lets the collector delete rows that the job has read.
 """
 
 import socket
@@ -20,26 +20,26 @@ LINE = r"^(\S+) (DEBUG|INFO|WARNING|ERROR) (.*)$"
 
 
 class Agent:
-    """Ships the lines of files, each once for as long as it runs.
+    """Ships the lines of files, each line once while the agent runs.
 
-    Up to where it has read a file it keeps in memory only: a new agent begins with the first
-    line again, and sends what an earlier one has sent. To go on over restarts an agent has to
-    keep its places on disk, too.
+    The agent keeps its positions in the files only in memory: a new agent begins with the first
+    line again, and sends lines that an earlier agent has sent. To continue after a restart, an
+    agent must also keep its positions on disk.
     """
 
     def __init__(self, endpoint: str, state: Path) -> None:
-        # Rows are on disk until they are acknowledged; the places in the files are not.
+        # Rows are on disk until they are acknowledged; the positions in the files are not.
         self.producer = zmq.Producer(endpoint, name=socket.gethostname(), spool=state)
         self.read: dict[Path, int] = {}
 
     def ship(self, *files: Path) -> None:
-        """Sends whole lines that are new."""
+        """Sends new, complete lines."""
         for file in files:
             with open(file, "rb") as lines:
                 lines.seek(self.read.get(file, 0))
                 for line in lines:
                     if not line.endswith(b"\n"):
-                        break  # somebody is still writing it
+                        break  # the line is still being written
                     self.producer.send(line.rstrip(b"\n"), topic=file.name)
                     self.read[file] = self.read.get(file, 0) + len(line)
         self.producer.flush(60)
@@ -50,7 +50,7 @@ class Agent:
 
 
 def collect(spark: SparkSession, endpoint: str, folder: Path) -> int:
-    """The job: new lines to Parquet, by level. Returns how many there were."""
+    """The job: new lines to Parquet, by level. Returns their number."""
     lines = (
         spark.readStream.format("zeromq")
         .option("endpoint", endpoint)
@@ -79,7 +79,7 @@ def collect(spark: SparkSession, endpoint: str, folder: Path) -> int:
 
 
 def run(spark: SparkSession, folder: Path, lines: int) -> tuple[list[int], DataFrame]:
-    """Two rounds: what each of them found, and what there is in the end."""
+    """Runs two rounds; returns what each round found, and the final table."""
     file = folder / "shop.log"
     found = []
     with Collector(folder / "log") as collector:
@@ -96,7 +96,7 @@ def run(spark: SparkSession, folder: Path, lines: int) -> tuple[list[int], DataF
 
 
 def main() -> None:
-    """Runs it, and shows what was collected."""
+    """Runs the example and prints what was collected."""
     spark = session("logs", "local[2]")
     with tempfile.TemporaryDirectory() as folder:
         found, archive = run(spark, Path(folder), lines=50_000)

@@ -1,4 +1,4 @@
-"""A table scored by services: the model lives in processes of its own, the rows come to it.
+"""A table scored by services: the model runs in separate processes, and rows are sent to it.
 
 ``python scoring.py`` starts two services and scores a table with them. On a cluster,
 ``python scoring.py serve tcp://*:5560`` runs where the GPU is, and the services' addresses go
@@ -21,14 +21,14 @@ WEIGHTS = np.array([-0.03, 0.4, 0.002])
 
 
 def score(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The model: how probable it is that a customer comes back."""
+    """The model: the probability that a customer comes back."""
     features = np.column_stack([batch[name].to_numpy(zero_copy_only=False) for name in FEATURES])
     return pa.record_batch({"id": batch["id"], "score": 1 / (1 + np.exp(-features @ WEIGHTS))})
 
 
 @contextmanager
 def services(count: int) -> Iterator[list[str]]:
-    """Processes that score, and where they are."""
+    """Processes that score, and their addresses."""
     command = [sys.executable, __file__, "serve", "tcp://127.0.0.1:*"]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -42,14 +42,14 @@ def services(count: int) -> Iterator[list[str]]:
 
 
 def serve(endpoint: str) -> None:
-    """Answers until its input is closed."""
+    """Serves until its input is closed."""
     with Service(score, endpoint) as service:
         print(service.endpoint, flush=True)
         sys.stdin.read()
 
 
 def run(spark: SparkSession, endpoints: list[str], customers: int) -> DataFrame:
-    """How probable it is of so many customers that they come back."""
+    """Scores this many customers; returns the probabilities that they come back."""
     table = spark.range(customers).selectExpr(
         "id", "18 + id % 70 AS age", "id % 13 AS visits", "double(id % 997) AS spent"
     )

@@ -1,9 +1,9 @@
-"""Devices on flaky links: nothing is lost, nothing is there twice, and the order is kept.
+"""Devices on unreliable links: no row is lost or duplicated, and the order is kept.
 
-Each device is a producer with a spool on its disk: what the collector has not acknowledged
-survives a lost link, and a lost device, too. Sequence numbers tell the collector what it has
-already, so a device simply sends it all again. Here the link is cut, which for a device is
-the same as a collector that is restarted, and a device loses its power.
+Each device is a producer with a spool on its disk, so rows that the collector has not
+acknowledged survive a lost link or a power failure. Sequence numbers tell the collector which
+rows it has, so a device can send all of them again. In this example, the link is cut, which
+for a device is the same as a restart of the collector, and a device loses its power.
 """
 
 import random
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, folder: Path, readings: int, cuts: int) -> DataFrame:
-    """What became of so many readings of each device, of which each is worth one row."""
+    """Counts the rows in the log for this many readings per device, one row per reading."""
     collector = Collector(folder / "log")
     endpoint = collector.endpoint
     sent = threading.Semaphore(0)
@@ -43,7 +43,7 @@ def run(spark: SparkSession, folder: Path, readings: int, cuts: int) -> DataFram
     for _ in range(cuts):
         for _ in range(DEVICES * readings // (cuts + 1)):
             sent.acquire()
-        # Whoever was about to get an acknowledgement will never know.
+        # Acknowledgements that were in transit are lost.
         collector.close()
         collector = Collector(folder / "log", endpoint)
     for device in devices:
@@ -61,7 +61,7 @@ def measure(
     device = zmq.Producer(endpoint, name=name, spool=spool)
     for reading in range(readings):
         if number == 0 and reading == readings // 2:
-            # The power fails: what is in memory is gone, what is in the spool is not.
+            # The power fails: rows in memory are lost, rows in the spool are not.
             device.close(timeout=0)
             device = zmq.Producer(endpoint, name=name, spool=spool)
         device.send(b"%.2f" % chance.gauss(20, 3), topic="temperature")
@@ -71,7 +71,7 @@ def measure(
 
 
 def count(spark: SparkSession, endpoint: str) -> DataFrame:
-    """Per device: rows, different ones, and readings that are out of the ordinary."""
+    """Per device: rows, distinct rows, and unusual readings."""
     rows = spark.read.format("zeromq").option("endpoint", endpoint).load()
     celsius = f.col("value").cast("string").cast("double")
     return (

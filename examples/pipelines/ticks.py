@@ -1,8 +1,8 @@
 """Market ticks to bars: open, high, low, close and VWAP of every symbol, by event time.
 
-Two feeds send ticks to a collector, each as a producer of its own. Spark makes bars of ten
-seconds of market time, and writes each to a second log when it is over, exactly once; from
-there anything may read it: here a batch query, which prints the last ones.
+Two feeds send ticks to a collector, each as a separate producer. Spark makes bars of ten
+seconds of market time, and writes each finished bar to a second log exactly once. Any program
+can read that log; here a batch query prints the last bars.
 """
 
 import json
@@ -23,12 +23,12 @@ FEEDS = {"north": ("AAPL", "MSFT"), "south": ("VALE3", "PETR4")}
 OPENING = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 BAR = "10 seconds"
 
-# A feed may be this much behind another before its ticks come too late for their bar.
+# A feed may lag this far behind the other before its ticks are too late for their bar.
 LATENESS = "5 seconds"
 
 
 def main() -> None:
-    """Runs ten minutes of trading, as fast as it goes."""
+    """Runs ten minutes of trading as fast as possible."""
     spark = session("ticks", "local[2]", {"spark.sql.shuffle.partitions": "2"})
     with tempfile.TemporaryDirectory() as folder:
         bars, ticks = run(spark, Path(folder), minutes=10)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, folder: Path, minutes: int) -> tuple[DataFrame, int]:
-    """The bars, and how many ticks they were made of."""
+    """Returns the bars and the number of ticks in them."""
     with Collector(folder / "ticks") as incoming, Collector(folder / "bars") as outgoing:
         ticks = trade(incoming.endpoint, minutes)
         (
@@ -54,7 +54,7 @@ def run(spark: SparkSession, folder: Path, minutes: int) -> tuple[DataFrame, int
             .option("topic", "bars")
             .option("checkpointLocation", str(folder / "checkpoint"))
             .outputMode("append")
-            .trigger(availableNow=True)  # leave it out, and it goes on
+            .trigger(availableNow=True)  # without this, it keeps running
             .start()
             .awaitTermination()
         )
@@ -99,7 +99,7 @@ def bars(ticks: DataFrame) -> DataFrame:
 
 
 def trade(endpoint: str, minutes: int) -> int:
-    """Sends the ticks of both feeds; returns how many there were."""
+    """Sends the ticks of both feeds; returns their number."""
     producers = {feed: zmq.Producer(endpoint, name=feed) for feed in FEEDS}
     ticks = 0
     for second, feed, symbol, price, size in market(minutes * 60):
@@ -109,7 +109,7 @@ def trade(endpoint: str, minutes: int) -> int:
         ticks += 1
     for producer in producers.values():
         producer.flush(60)
-    # The closing bell: time goes on without trades, so that the last bars end.
+    # The closing bell: time continues without trades, so that the last bars end.
     for producer in producers.values():
         producer.send(b"", key=b"", timestamp=when + timedelta(minutes=1))
         producer.close()
