@@ -324,6 +324,7 @@ TARGETS = {
         RUSTDOC,
         DENY,
         MYPY,
+        TYPES,
     ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,

@@ -1,7 +1,7 @@
-"""Puts what the benches wrote into the README and docs/benchmarks.md: `python benches/python/document.py [--results build/bench]`.
+"""Puts what the benches wrote into docs/benchmarks.md: `python benches/python/document.py [--results build/bench]`.
 
-The README gets the rows that have a target of their own, medians only, and the pipeline; the page everything, and the pictures.
-What was not run keeps what it had.
+The README gets six figures of the page. Tables of what was not run stay as they are. A row that misses its target needs an
+explanation on the page; test_report.py names the rows that have none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> int:
     folder: Path = parser.parse_args().results
     if (file := folder / "results.json").is_file():
         results = json.loads(file.read_text())
-        put(README, "bench", report.summary(results))
+        put(PAGE, "targets", report.summary(results))
         put(PAGE, "bench", report.markdown(results))
     if (file := folder / "native.json").is_file():
         put(PAGE, "native", report.markdown(json.loads(file.read_text())))
@@ -36,8 +36,8 @@ def main() -> int:
         for picture in sorted(folder.glob("*.svg")):
             shutil.copy(picture, PICTURES)
     if (file := folder / "pipeline.md").is_file():
-        for document in (README, PAGE):
-            put(document, "pipeline", file.read_text())
+        put(PAGE, "pipeline", file.read_text())
+    put(README, "figures", report.highlights(PAGE.read_text()))
     return 0
 
 

@@ -212,7 +212,7 @@ def markdown(results: dict[str, Any]) -> str:
 def summary(results: dict[str, Any]) -> str:
     """The rows with a target of their own, medians only, in one table."""
     first = results["labels"][0]
-    head = ["", first, results["labels"][-1], "ratio", "wanted"]
+    head = ["case", first, results["labels"][-1], "ratio", "target"]
     machine = results["machine"]
     what = ", ".join(
         machine[name] if name == "date" else f"{name} {machine[name]}" for name in machine
@@ -234,7 +234,70 @@ def summary(results: dict[str, Any]) -> str:
 
 def short_name(row: Row) -> str:
     """With the part of its group's name before the first comma, which says what the row is about."""
-    return f"{row.group.split(',')[0].split(':')[0]}: {row.name}"
+    return f"{about_of(row.group)}: {row.name}"
+
+
+# ---------------------------------------------------------------- what stands in the page already
+
+# The figures of the README: how it calls them, the row they come from, and the unit behind the figure.
+HIGHLIGHTS = (
+    ("PUSH/PULL over tcp, 64 B", "PUSH/PULL: tcp 64 B, msgs/s", "messages/s"),
+    ("the same with asyncio", "asyncio: tcp 64 B, msgs/s", "messages/s"),
+    ("the same with CURVE encryption", "PUSH/PULL over tcp with CURVE: 64 B, msgs/s", "messages/s"),
+    ("REQ/REP over tcp, median, one way", "REQ/REP: tcp: p50, us", "µs"),
+    (
+        "memory per connection, server",
+        "Many of something: 1,000 connections: memory each, bound side, KiB",
+        "KiB",
+    ),
+)
+TO_SPARK = re.compile(r"^\| (.*64 B, end to end) \| ([\d.]+) .*?M rows/s", re.MULTILINE)
+
+
+def highlights(page: str) -> str:
+    """The README's figures, out of the tables of docs/benchmarks.md."""
+    targets = part(page, "targets")
+    text = ["| case | zeroxide | compared with |", "| --- | --- | --- |"]
+    for name, case, unit in HIGHLIGHTS:
+        line = next(line for line in targets.splitlines() if line.startswith(f"| {case} |"))
+        theirs, ours = line.split(" | ")[1:3]
+        text.append(table_line([name, f"{ours} {unit}", f"pyzmq {theirs} {unit}"]))
+    rates = dict(TO_SPARK.findall(part(page, "pipeline")))
+    ours, kafka = rates["spark 64 B, end to end"], rates["Kafka: 64 B, end to end"]
+    text.append(
+        table_line(
+            ["producer, log and Spark, 64 B", f"{ours}M rows/s", f"Kafka and Spark {kafka}M rows/s"]
+        )
+    )
+    return "\n".join(text) + "\n"
+
+
+def missed_rows(page: str) -> list[str]:
+    """The rows of docs/benchmarks.md that miss a target, by what their tables are about and their names."""
+    missed, about = [], ""
+    for line in page.splitlines():
+        if heading := re.match(r"\*\*(.+)\*\*$", line):
+            about = about_of(heading[1])
+        elif line.startswith("<!--"):
+            about = ""
+        elif line.startswith("| ") and "✗" in line:
+            name = re.sub(
+                r"( ~)|, (msgs/s|1/s|MB/s|[mun]?s|us/s|[KM]?i?B|x)(?= |$)",
+                "",
+                line[2:].split(" | ")[0],
+            )
+            missed.append(f"{about}: {name}" if about else name)
+    return missed
+
+
+def about_of(group: str) -> str:
+    """The part of a group's name before the first comma, which says what its rows are about."""
+    return group.replace("Rust beside libzmq's C: ", "Rust ").split(",")[0].split(":")[0]
+
+
+def part(page: str, name: str) -> str:
+    """What stands between the markers of that name."""
+    return page.split(f"<!-- {name}:begin -->")[1].split(f"<!-- {name}:end -->")[0]
 
 
 def table_line(cells: list[str]) -> str:
@@ -246,12 +309,13 @@ def preamble(machine: dict[str, str], settings: dict[str, Any]) -> str:
     others = ""
     if settings.get("other_repetitions"):
         count, seconds = settings["other_repetitions"], settings["other_seconds"]
-        others = f" ({count} of {seconds} s where the target is to be no worse)"
+        others = f" ({count} of {seconds} s if the only target is to be no worse)"
     return (
         f"{machine['date']}: {what}. Median (least-most) of {settings['repetitions']} interleaved repetitions of "
-        f"{settings['seconds']} s{others}; sender and receiver in processes of their own, inproc in threads; the receiver counts. CPU: "
-        "user and system time of both sides per message (REQ/REP: per round trip). `/ other`: zeroxide's figure over "
-        "the other's, and its target: at least for rates, at most for times and memory. `~`: other processes took part of the machine."
+        f"{settings['seconds']} s{others}. Sender and receiver are separate processes, or threads for inproc. Messages are "
+        "counted at the receiver. CPU is user and system time of both sides per message (REQ/REP: per round trip). `/ other` is "
+        "zeroxide's figure divided by the other's, with its target: a minimum for rates, a maximum for times and memory. "
+        "`~` marks cases in which other programs used part of the machine."
     )
 
 

@@ -1,8 +1,13 @@
-"""What a row says of its figures."""
+"""What a row says of its figures, and what the pages say of the rows."""
+
+from pathlib import Path
 
 import report
 from cases import CASES, Share
 from report import Row
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "benchmarks.md").read_text()
 
 
 def row(ours: float, **options: object) -> Row:
@@ -90,3 +95,18 @@ def test_the_summary_has_what_has_a_target_of_its_own():
         "| group: name, msgs/s | 100 | 300 | 3.00 | ≥ 2.5 ✓ |",
         "| g: bound, KiB | 9 | 5 |  | ≤ 4 ✗ |",
     ]
+
+
+def test_every_missed_target_is_explained():
+    section = PAGE.split("## Missed targets")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    explained = {name for line in lines for name in line[2:].split(" | ")[0].split("<br>")}
+    missed = set(report.missed_rows(PAGE.replace(section, "")))
+    assert missed, "are there no tables any more?"
+    assert missed - explained == set(), "rows without an explanation"
+    assert explained - missed == set(), "explanations of rows that meet their target"
+
+
+def test_the_readme_shows_figures_of_the_page():
+    readme = (ROOT / "README.md").read_text()
+    assert report.part(readme, "figures").strip() == report.highlights(PAGE).strip()

@@ -1,11 +1,11 @@
-"""Ends a process when its parent is gone for any reason."""
+"""Ends a process when the one that started it is gone, however that came about."""
 
 import os
 import threading
 
 
 def hold_on() -> None:
-    """Starts to watch standard input, of which the parent holds the other end."""
+    """Watches standard input, of which the parent holds the other end, from now on."""
 
     def watch() -> None:
         # Not through sys.stdin, whose lock this thread would hold at the interpreter's exit.

@@ -17,7 +17,7 @@ REPORT_S = 0.2
 
 
 def main() -> None:
-    """Starts both queries and reports their progress until the process is ended."""
+    """Starts both queries, and tells how they get on until somebody ends them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flights", required=True, help="the collector to read")
     parser.add_argument("--answer", required=True, help="the collector to write to")

@@ -36,9 +36,9 @@ class State:
     """The state of the run."""
 
     began: float = field(default_factory=time.monotonic)
-    # A description of what the query is doing, and whether it is down.
+    phase: Phase = Phase.START
+    # A description of what the query is doing.
     text: str = "starting"
-    down: bool = False
     # The publisher's day of the year, and the rows that the collector has acknowledged.
     date: str = ""
     sent: int = 0
@@ -55,6 +55,8 @@ class State:
     exact: bool = False
     into_log: Rate = field(default_factory=Rate)
     out_of_log: Rate = field(default_factory=Rate)
+    # Time, lag and both rates, for the page of the finished run.
+    samples: list[tuple[float, int, int, int]] = field(default_factory=list)
     # Days in the order in which the live query reported them; a page knows how many it has.
     days: list[tuple[int, int, int, int]] = field(default_factory=list)
 
