@@ -1,5 +1,5 @@
-"""Speed, with thresholds that hold on any machine: what the interpreter and the kernel take for simple things is
-measured in the same run. The measuring itself is the bench's."""
+"""Speed, with thresholds that hold on any machine: each run also measures how long the interpreter and the kernel take
+for simple operations. The bench's code does the measuring."""
 
 import os
 import socket
@@ -86,7 +86,7 @@ def joined() -> tuple[socket.socket, socket.socket]:
 
 
 def raw_us() -> float:
-    """A process of its own answers, as the peer of a socket would be one."""
+    """Another process replies, because the peer of a socket would be another process."""
     one, other = joined()
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})

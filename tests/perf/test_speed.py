@@ -1,6 +1,7 @@
-"""`pytest -m perf`: a threshold is about twice what a quiet machine shows, so that it tells a fault from noise.
+"""`pytest -m perf`: a threshold is about twice the value on a quiet machine, which separates regressions from noise.
 
-CPU per message rather than messages per second wherever it says the same: others' load hardly changes it.
+Where possible, tests use CPU per message instead of messages per second, because the load of other processes hardly
+changes it.
 """
 
 import call_roles
@@ -13,7 +14,7 @@ pytestmark = [pytest.mark.perf, pytest.mark.timeout(60)]
 
 @pytest.fixture(scope="module")
 def calls() -> dict[str, float]:
-    """The least of many short rounds: others interrupt most of them on a busy machine, but hardly all."""
+    """The minimum of many short rounds: on a busy machine, other processes interrupt most of them, but hardly all."""
     rounds = [call_roles.calls(zeroxide, {"seconds": 0.05}) for _ in range(8)]
     return {name: min(each[name] for each in rounds) for name in rounds[0]}
 
@@ -34,7 +35,7 @@ def test_a_call_costs_a_few_calls_of_nothing(calls, machine, call, most):
     assert calls[call] <= most * machine.call_ns
 
 
-def test_a_round_trip_takes_little_more_than_the_kernel_does(machine, figures):
+def test_a_round_trip_takes_little_more_than_the_kernel(machine, figures):
     took = figures("req_rep", size=1, cores=[0])["p50_us"]
     assert took <= 4 * machine.raw_us
 
@@ -44,7 +45,7 @@ def test_a_message_costs_both_sides_little_cpu(machine, figures):
     assert used <= 25 * machine.call_ns / 1e3
 
 
-def test_a_large_message_costs_what_copying_it_does(machine, figures):
+def test_a_large_message_costs_as_much_as_copying_it(machine, figures):
     used = figures("push_pull", size=262144)["cpu_us"]
     assert used <= 4 * machine.copy_us
 
@@ -70,6 +71,6 @@ def test_encryption_costs_a_few_messages(figures):
     assert figures("push_pull", curve=True)["cpu_us"] <= 4 * figures("push_pull")["cpu_us"]
 
 
-def test_what_waits_takes_little_more_memory_than_it_holds(figures):
+def test_waiting_messages_use_little_more_memory_than_their_bytes(figures):
     found = figures("backlog", size=1024, hwm=0, count=20_000)
     assert found["over_payload"] <= 2.5

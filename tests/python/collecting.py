@@ -1,4 +1,4 @@
-"""Collectors in processes of their own, and what is in a log."""
+"""Collectors in separate processes, and the contents of logs."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ collector.close()
 
 
 class Process:
-    """A collector that can be killed and started again, at the same address."""
+    """A collector that can be killed and restarted at the same address."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -47,10 +47,10 @@ class Process:
         return self._process.pid
 
     def stop_for_now(self) -> None:
-        """The process stands still: it answers nobody, and its connections stay up."""
+        """Stops the process: it answers no request, and its connections stay up."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
-        # Until all of its threads stand still.
+        # Until all of its threads are stopped.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def go_on(self) -> None:
@@ -66,7 +66,7 @@ class Process:
 
 @contextmanager
 def process(directory: Path) -> Iterator[Process]:
-    """A collector in a process of its own."""
+    """A collector in a separate process."""
     collector = Process(directory)
     collector.start()
     try:

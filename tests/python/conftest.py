@@ -50,7 +50,7 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture
 def context(zmq):
-    """A context whose sockets give up in the end rather than hang the test."""
+    """A context whose sockets time out eventually instead of hanging the test."""
     context = zmq.Context()
     context.linger = 0
     context.rcvtimeo = context.sndtimeo = int(PATIENCE * 1000)

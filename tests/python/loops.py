@@ -14,7 +14,7 @@ LOOPS = ["asyncio", *(["uvloop"] if find_spec("uvloop") else [])]
 
 
 def run_in(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
-    """Runs a coroutine to its end, in a loop of its own."""
+    """Runs a coroutine to its end in a new loop."""
     factory = None if loop == "asyncio" else import_module(loop).new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(with_patience(main))
@@ -26,7 +26,7 @@ async def with_patience(main: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def turns(count: int = 3) -> None:
-    """Lets the loop go round."""
+    """Lets the loop run for some turns."""
     for _ in range(count):
         await asyncio.sleep(0)
 

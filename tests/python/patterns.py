@@ -1,7 +1,7 @@
-"""Which socket types talk to each other, and a conversation for each pair.
+"""The compatible pairs of socket types, and an exchange of messages for each pair.
 
-The two ends may be sockets of this process or stand-ins for sockets of another one:
-all they need is `type`, `set`, `get`, `poll`, `send`, `recv`, `send_multipart` and
+The two ends may be sockets of this process or proxies for sockets of another one.
+They only need `type`, `set`, `get`, `poll`, `send`, `recv`, `send_multipart` and
 `recv_multipart`.
 """
 
@@ -26,10 +26,10 @@ PAIRS = [
     ("PUSH", "PULL"),
 ]
 
-# Both ways round: who is first matters where the ends differ in kind.
+# In both orders, because the order matters if the ends have different types.
 ORDERED_PAIRS = sorted({pair for a, b in PAIRS for pair in ((a, b), (b, a))})
 
-# None begins with 0 or 1: an XSUB socket would take any such part for a subscription.
+# None begins with 0 or 1, because an XSUB socket would treat such a part as a subscription.
 BODIES = [bytes((65 + i) % 251 for i in range(n)) for n in (0, 1, 255, 256, 8192, 1 << 20)]
 
 MESSAGES = [
@@ -41,7 +41,7 @@ MESSAGES = [
 
 
 def prepare(zmq: Any, one: Any, other: Any) -> None:
-    """What must be set before the two are connected."""
+    """Sets the options that the pair needs before it is connected."""
     for socket, identity in ((one, b"one"), (other, b"other")):
         if socket.type == zmq.ROUTER:
             socket.set(zmq.ROUTING_ID, identity)
@@ -93,7 +93,7 @@ def _publish(zmq: Any, publisher: Any, subscriber: Any) -> None:
 
 def _publish_and_answer(zmq: Any, xpub: Any, xsub: Any) -> None:
     _publish(zmq, xpub, xsub)
-    # What is no subscription goes upstream as it is.
+    # A message that is not a subscription goes upstream unchanged.
     for message in MESSAGES:
         message = [b"user", *message]
         xsub.send_multipart(message)

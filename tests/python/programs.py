@@ -1,4 +1,4 @@
-"""Running examples as what they are: programs, each in a process of its own."""
+"""Runs examples as programs, each in a separate process."""
 
 import contextlib
 import signal
@@ -20,7 +20,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class Programs:
-    """Starts programs under `examples` and kills in the end what still runs."""
+    """Starts programs under `examples`, and finally kills those that still run."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -53,7 +53,7 @@ class Programs:
 def output(
     process: subprocess.Popen[str], stdin: str | None = None, patience: float = PATIENCE
 ) -> str:
-    """What it writes, to its successful end."""
+    """Waits for a successful exit and returns the output."""
     try:
         out, err = process.communicate(stdin, timeout=patience)
     except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """Ctrl-C ends a program that runs for ever, with Python's own traceback. Returns what else it wrote."""
+    """Ends a program that runs forever with Ctrl-C, which prints Python's traceback. Returns its other output."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert "KeyboardInterrupt" in err

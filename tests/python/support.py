@@ -1,4 +1,4 @@
-"""What several tests need."""
+"""Helpers for several tests."""
 
 import itertools
 import os
@@ -15,8 +15,8 @@ from typing import Any
 _numbers = itertools.count()
 _ports = itertools.count()
 
-# How long to wait for something that will happen. It is no claim about speed: it has to do on a machine that does
-# twenty other things, and twice as long has to fit into the two minutes that a test may take.
+# How long to wait for an event that will happen. This is not a claim about speed: it must suffice on a machine that
+# runs twenty other programs, and twice this time must fit into the two minutes that a test may take.
 PATIENCE = 50.0
 
 
@@ -29,7 +29,7 @@ class Sockets:
         self.directory = directory
 
     def endpoint(self, transport: str = "tcp") -> str:
-        """Something to bind to, new at each call."""
+        """A new endpoint to bind, different at each call."""
         if transport == "tcp":
             return "tcp://127.0.0.1:*"
         if transport == "ipc":
@@ -37,7 +37,7 @@ class Sockets:
         return f"inproc://test-{next(_numbers)}"
 
     def bound(self, kind: int, transport: str = "tcp", **options: Any) -> Any:
-        """A bound socket; `last_endpoint` tells where."""
+        """A bound socket; `last_endpoint` is its address."""
         socket = self.context.socket(kind)
         for name, value in options.items():
             setattr(socket, name, value)
@@ -58,9 +58,9 @@ class Sockets:
 
 
 def lasting_endpoint() -> str:
-    """A tcp address for whoever binds to it again and again.
+    """A tcp address for tests that bind it repeatedly.
 
-    It is not among the ports that the system hands out, so that nobody else gets it in between.
+    Its port is not among those that the system assigns, so no other program gets it in between.
     """
     while True:
         port = 10_000 + (os.getpid() * 61 + next(_ports)) % 20_000
@@ -74,10 +74,10 @@ def lasting_endpoint() -> str:
 
 
 def attend(zmq: ModuleType, *sockets: Any) -> None:
-    """Lets sockets that no call is made on do their work.
+    """Lets sockets work on which the test makes no calls.
 
-    libzmq passes subscriptions on, closes connections and notices free room within
-    calls on the socket only. zeroxide needs no such help and gets none.
+    libzmq forwards subscriptions, closes connections and notices free room only during
+    calls on the socket. zeroxide does not need this.
     """
     for socket in sockets:
         if zmq.__name__ == "zmq" or getattr(socket, "of_libzmq", False):
@@ -85,7 +85,7 @@ def attend(zmq: ModuleType, *sockets: Any) -> None:
 
 
 def synchronise(publisher: Any, subscriber: Any, topic: bytes = b"") -> None:
-    """Publishes on `topic` until something comes through, and takes all of that away."""
+    """Publishes on `topic` until a message arrives, and receives all of these messages."""
     for number in itertools.count():
         publisher.send_multipart([topic, b"synchronise", b"%d" % number])
         if subscriber.poll(20):
@@ -95,7 +95,7 @@ def synchronise(publisher: Any, subscriber: Any, topic: bytes = b"") -> None:
 
 
 def eventually(condition: Any, patience: float = PATIENCE) -> Any:
-    """Waits for something that announces itself by no event; returns what was true."""
+    """Waits for a condition that causes no event; returns its value when it is true."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -104,7 +104,7 @@ def eventually(condition: Any, patience: float = PATIENCE) -> Any:
 
 
 class Background(threading.Thread):
-    """Runs a function; `result` waits for it and passes on what it raised."""
+    """Runs a function; `result` waits for it and raises its exception."""
 
     def __init__(self, function: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(daemon=True)
@@ -129,7 +129,7 @@ class Background(threading.Thread):
 
 
 def bind_once_free(zmq: ModuleType, socket: Any, endpoint: str) -> None:
-    """Binds to a name that another socket has let go of: free at once, or as soon as its I/O thread comes to it."""
+    """Binds a name that another socket has released: free at once, or when its I/O thread has processed the release."""
 
     def bound() -> bool:
         try:
@@ -159,7 +159,7 @@ def start_script(module: str, source: str, *arguments: str, **options: Any) -> s
 
 
 def finish_script(process: subprocess.Popen, *statuses: int) -> tuple[str, str]:
-    """Waits for the end, with status 0 or, if told so, one of these, and returns what it wrote to stdout and stderr."""
+    """Waits for the end with status 0, or one of the given ones; returns stdout and stderr."""
     try:
         output, errors = process.communicate(timeout=PATIENCE * 2)
     except subprocess.TimeoutExpired:
@@ -173,5 +173,5 @@ def finish_script(process: subprocess.Popen, *statuses: int) -> tuple[str, str]:
 
 
 def run_script(module: str, source: str, *arguments: str) -> tuple[str, str]:
-    """Runs a script to its successful end."""
+    """Runs a script and expects success."""
     return finish_script(start_script(module, source, *arguments))

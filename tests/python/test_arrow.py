@@ -71,7 +71,7 @@ def test_pandas_and_other_libraries(zmq, sockets, pa):
     assert pa.table(pull.recv_arrow()).column("a").to_pylist() == [1, 2]
 
 
-def test_what_is_no_table_is_refused(zmq, sockets, pa):
+def test_objects_that_are_not_tables_are_refused(zmq, sockets, pa):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for thing in (7, b"bytes", None, object()):
         with pytest.raises(TypeError, match="do not speak Arrow"):
@@ -87,7 +87,7 @@ def test_what_is_no_table_is_refused(zmq, sockets, pa):
         pull.recv_arrow(zmq.DONTWAIT)
 
 
-def test_made_up_tables_do_no_harm(zmq, sockets, pa, table):
+def test_malicious_tables_are_refused(zmq, sockets, pa, table):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send_arrow(table)
     message = pull.recv()
@@ -178,8 +178,8 @@ def test_parts_limits_and_times(zmq, sockets, pa):
 
 
 @pytest.mark.parametrize("frames", [False, True])
-def test_a_message_that_does_not_fit_takes_no_other_with_it(zmq, sockets, pa, frames):
-    """Over inproc, and of memory that nobody touches: the gigabyte is never there."""
+def test_a_message_that_does_not_fit_does_not_affect_others(zmq, sockets, pa, frames):
+    """Over inproc, with memory that is never touched, so the gigabyte is never allocated."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "inproc")
     huge = bytes((1 << 30) + 1)
     for body in (b"a", b"b", huge, b"c", huge, huge, b"d"):
@@ -195,13 +195,13 @@ def test_a_message_that_does_not_fit_takes_no_other_with_it(zmq, sockets, pa, fr
     assert values() == [b"a", b"b"]
     fails()
     assert values() == [b"c"]
-    # What is still there is there for every way of receiving.
+    # Every way of receiving gets the remaining messages.
     assert len(pull.recv(copy=False)) == len(huge)
     fails()
     assert values() == [b"d"]
 
 
-def test_rows_that_nobody_takes_are_refused(zmq, context, pa):
+def test_rows_without_a_receiver_are_refused(zmq, context, pa):
     push = context.socket(zmq.PUSH)
     push.sndtimeo = 0
     with pytest.raises(zmq.Again):

@@ -1,4 +1,4 @@
-"""Arrow producers that hand out what they must not: refused with a reason, and nothing is read that is not there."""
+"""Invalid data of other Arrow producers is refused with a reason, and no memory outside it is read."""
 
 import ctypes
 
@@ -50,7 +50,7 @@ pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class Foreign:
-    """An array of pyarrow's, after `spoil` has been at its structs."""
+    """An array of pyarrow whose structs `spoil` has changed."""
 
     def __init__(self, array, spoil):
         self._array, self._spoil = array, spoil
@@ -80,7 +80,7 @@ def with_field(name, value):
 
 
 def with_buffer(index, values):
-    """Another buffer in the place of one."""
+    """Replaces a buffer."""
 
     def spoil(_schema, array):
         kept = None if values is None else (ctypes.c_int32 * len(values))(*values)
@@ -131,8 +131,8 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_what_is_not_valid_is_refused(what):
-    """Whatever takes tables, and however often."""
+def test_invalid_data_is_refused(what):
+    """By every call that takes tables, each time."""
     array, spoil, text = SPOILT[what]
     for take in (_native.arrow_encode, _native.arrow_messages):
         with pytest.raises(ValueError, match=text):
@@ -140,7 +140,7 @@ def test_what_is_not_valid_is_refused(what):
 
 
 def test_streams_of_released_schemas_are_refused(zmq):
-    """In a process of its own: what is read after it was freed may crash."""
+    """In a separate process, because reading freed memory may crash."""
     output, _ = run_script(
         "zeroxide",
         """
@@ -207,6 +207,6 @@ def test_streams_of_released_schemas_are_refused(zmq):
     ],
     ids=lambda array: str(array.type),
 )
-def test_what_is_valid_is_taken(array):
+def test_valid_data_is_accepted(array):
     table = pa.table({"column": array})
     assert pa.table(zeroxide._native.arrow_decode(_native.arrow_encode(table))).equals(table)

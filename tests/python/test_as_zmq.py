@@ -13,7 +13,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 def run(*arguments, status=0, flags=(), cwd=None, stdin=None, **environment):
-    """Runs ``python -m zeroxide.as_zmq ARGUMENTS``; returns what it wrote."""
+    """Runs ``python -m zeroxide.as_zmq ARGUMENTS``; returns its output."""
     process = subprocess.run(
         [sys.executable, *flags, "-m", "zeroxide.as_zmq", *map(str, arguments)],
         capture_output=True,
@@ -64,12 +64,12 @@ def test_modules_are_the_same_under_both_names(tmp_path):
     run(program)
 
 
-def test_what_pyzmq_has_and_zeroxide_has_not_is_no_module():
+def test_modules_that_only_pyzmq_has_do_not_exist():
     _, errors = run("-c", "import zmq.nonesuch", status=1)
     assert errors.splitlines()[-1] == "ModuleNotFoundError: No module named 'zmq.nonesuch'"
 
 
-def test_the_distribution_answers():
+def test_the_distribution_has_a_version():
     output, _ = run(
         "-c",
         """if True:
@@ -106,7 +106,7 @@ def test_arguments_main_and_path_are_those_of_plain_python(tmp_path):
     assert run("-", "x", stdin="import sys, zmq; print(sys.argv)")[0] == ["['-', 'x']"]
 
 
-def test_endings_are_those_of_plain_python(tmp_path):
+def test_exit_codes_are_those_of_plain_python(tmp_path):
     program = write(tmp_path / "program.py", "import zmq\n1 / 0\n")
     plain = subprocess.run(
         [sys.executable, program], capture_output=True, text=True, env=os.environ
@@ -120,7 +120,7 @@ def test_endings_are_those_of_plain_python(tmp_path):
 
 
 def test_pyzmq_is_not_needed(tmp_path):
-    # Where zeroxide is the only package there is.
+    # In an environment where zeroxide is the only package.
     import zeroxide
 
     site = tmp_path / "site"
@@ -194,7 +194,7 @@ def test_install_as_zmq_in_a_process():
     assert output.stdout == "zeroxide\n", output.stderr
 
 
-def test_too_late_is_said():
+def test_calling_it_too_late_raises():
     code = """if True:
         import sys, types, zeroxide
         sys.modules["zmq"] = types.ModuleType("zmq")

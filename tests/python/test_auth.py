@@ -61,8 +61,8 @@ def test_files_are_interchangeable(directory, writer, reader):
 
 
 @pytest.mark.zeroxide_only
-def test_nobody_else_can_read_a_secret(auth, directory):
-    # Not even where a careless file was.
+def test_only_the_owner_can_read_a_secret(auth, directory):
+    # Even if the previous file was readable by others.
     (directory / "alice.key_secret").touch(0o666)
     _, secret_file = auth.create_certificates(directory, "alice")
     assert stat.S_IMODE(os.stat(secret_file).st_mode) == 0o600
@@ -81,7 +81,7 @@ def test_a_link_is_replaced_and_not_followed(auth, directory):
 
 
 @pytest.mark.zeroxide_only
-def test_a_secret_that_all_can_read_is_told(auth, directory):
+def test_a_secret_that_others_can_read_warns(auth, directory):
     public_file, secret_file = auth.create_certificates(directory, "alice")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -92,7 +92,7 @@ def test_a_secret_that_all_can_read_is_told(auth, directory):
         auth.load_certificate(secret_file)
 
 
-def test_what_is_no_certificate(auth, directory):
+def test_files_that_are_not_certificates(auth, directory):
     with pytest.raises(OSError, match="Invalid certificate file"):
         auth.load_certificate(directory / "missing")
     with pytest.raises(OSError, match="Invalid certificate directory"):
@@ -107,7 +107,7 @@ def test_what_is_no_certificate(auth, directory):
 
 
 class Replies(list):
-    """In place of a socket."""
+    """A replacement for a socket."""
 
     def send_multipart(self, reply, *args, **kwargs):
         self.append(reply)
@@ -133,7 +133,7 @@ def authenticator(auth, context):
     return auth.Authenticator(context)
 
 
-def test_null_is_let_in(ask, authenticator):
+def test_null_is_accepted(ask, authenticator):
     assert ask(authenticator, b"NULL") == (b"200", b"OK", b"anonymous")
 
 
@@ -209,7 +209,7 @@ def test_keys_by_callback(zmq, ask, authenticator, kind):
     assert asked == [("*", public), ("*", b"0" * 40)]
 
 
-def test_malformed_questions(ask, authenticator):
+def test_malformed_requests(ask, authenticator):
     assert ask(authenticator, b"TOKEN", b"x")[:2] == (b"400", b"NO ACCESS")
     authenticator.zap_socket = replies = Replies()
     for request in ([b"2.0", b"7", b"", b"", b"", b"NULL"], [b"1.0", b"7", b"x"]):
@@ -221,7 +221,7 @@ def test_malformed_questions(ask, authenticator):
 
 
 @pytest.mark.zeroxide_only
-def test_a_question_without_a_number_ends_nothing(zmq, auth, context):
+def test_a_request_without_a_number_does_not_end_the_handler(zmq, auth, context):
     guard = auth.thread.ThreadAuthenticator(context)
     guard.start()
     with context.socket(zmq.REQ) as req:
@@ -235,14 +235,14 @@ def test_a_question_without_a_number_ends_nothing(zmq, auth, context):
 
 
 @pytest.mark.zeroxide_only
-def test_passwords_are_taken_back(ask, authenticator):
+def test_passwords_are_removed(ask, authenticator):
     authenticator.configure_plain(domain="*", passwords={"bob": "1"})
     authenticator.configure_plain(domain="*", passwords={})
     assert ask(authenticator, b"PLAIN", b"bob", b"1")[0] == b"400"
 
 
 @pytest.mark.zeroxide_only
-def test_a_failure_is_an_answer_too(ask, authenticator):
+def test_a_failure_is_also_a_reply(ask, authenticator):
     class Provider:
         def callback(self, domain, key):
             raise LookupError("the database is down")
@@ -394,7 +394,7 @@ def test_the_thread_ends_with_the_context(zmq, auth):
 
 
 def test_where_threads_are_greenlets(zmq):
-    """The handler's thread is one greenlet among others then, and holds nobody up."""
+    """The handler's thread is then a greenlet, and does not block the others."""
     pytest.importorskip("gevent")
     output, _ = run_script(
         zmq.__name__,

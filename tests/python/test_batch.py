@@ -8,7 +8,7 @@ from support import Background
 pytestmark = pytest.mark.zeroxide_only
 
 
-def test_there_and_back(zmq, sockets, transport):
+def test_round_trip(zmq, sockets, transport):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     bodies = [b"%d" % number for number in range(500)]
     assert push.send_batch(bodies) == 500
@@ -69,11 +69,11 @@ def test_mixes_with_single_calls(zmq, sockets):
     assert pull.recv_batch(1) == [b"2"]
     assert pull.recv() == b"3"
     assert pull.recv() == b"4"
-    # The rest of a message is what the next call of this thread returns.
+    # The next call of this thread returns the rest of a message.
     assert pull.recv_batch()[0] == b"5"
 
 
-def test_never_more_than_asked_for(zmq, sockets):
+def test_never_more_than_requested(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send_batch([b"x"] * 10)
     received = 0
@@ -121,7 +121,7 @@ def test_wrong_kinds(zmq, sockets):
 
 
 def test_full(zmq, context):
-    """What does not fit is not sent, and the number says so."""
+    """Messages without room are not sent, and not counted in the result."""
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.rcvhwm, push.sndhwm = 3, 4
         pull.bind("inproc://batch")
@@ -166,7 +166,7 @@ def test_envelopes(zmq, sockets):
 
 @pytest.mark.parametrize("among", [b"bytes", bytearray(b"a bytearray")])
 def test_a_list_that_changes_while_it_is_sent(zmq, sockets, among):
-    """What is in it when the call begins is what goes out, whatever its items do."""
+    """The items at the start of the call are sent, whatever they do to the list."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
 
     class Greedy(list):
@@ -181,7 +181,7 @@ def test_a_list_that_changes_while_it_is_sent(zmq, sockets, among):
 
 
 def test_a_list_that_another_thread_changes(zmq, sockets):
-    """Each batch is what the list was at one moment."""
+    """Each batch is the list's contents at one moment."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     shared = [b"x"] * 500
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""send_batch of what is not there yet: no item is taken for which there is no room."""
+"""send_batch of iterables: no item is taken without room for it."""
 
 import itertools
 import threading
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 class Counting:
-    """An iterator over numbers that knows how many it has given."""
+    """An iterator over numbers that counts the items it has yielded."""
 
     def __init__(self, end=None):
         self.given = 0
@@ -66,7 +66,7 @@ def test_takes_no_more_than_there_is_room_for_in_time(zmq, full):
 
 
 @pytest.mark.parametrize("timeout", [-1, 20_000])
-def test_an_endless_iterable_is_sent_as_it_goes(zmq, full, timeout):
+def test_an_endless_iterable_is_sent_item_by_item(zmq, full, timeout):
     pull, push = full
     push.sndtimeo = timeout
     over = threading.Event()
@@ -84,7 +84,7 @@ def test_an_endless_iterable_is_sent_as_it_goes(zmq, full, timeout):
 
 @pytest.mark.parametrize("flags", ["", "DONTWAIT"])
 def test_as_many_as_there_is_room_for(zmq, full, flags):
-    """Who is done need not wait for room."""
+    """A call that has sent all items does not wait for room."""
     _pull, push = full
     flags = getattr(zmq, flags, 0)
     assert push.send_batch((b"x" for _ in range(10)), flags) == 10
@@ -98,7 +98,7 @@ def test_an_iterable_that_knows_its_length_needs_no_room_to_end(zmq, full):
     assert push.send_batch({}.values(), zmq.DONTWAIT) == 0
 
 
-def test_each_item_is_sent_before_the_next_is_asked_for(zmq, sockets):
+def test_each_item_is_sent_before_the_next_is_requested(zmq, sockets):
     rep, req = sockets.pair(zmq.PULL, zmq.PUSH)
 
     def messages():
@@ -126,7 +126,7 @@ def test_an_iterable_may_use_the_socket(zmq, sockets):
 
 
 def test_an_iterable_that_raises(zmq, sockets):
-    """What it gave before was sent, and the exception says how many that were."""
+    """Its earlier items were sent, and the exception has their number."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
 
     def messages(last):
@@ -150,7 +150,7 @@ def test_an_iterable_that_raises(zmq, sockets):
 
 
 def test_an_item_without_a_receiver_is_named(zmq, sockets):
-    """Where an item is needed to tell whether there is room, one that could not be sent is in the error."""
+    """If the check for room needs the item, an item that could not be sent is in the error."""
     router = sockets.bound(zmq.ROUTER)
     router.router_mandatory = True
     dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d")

@@ -1,4 +1,4 @@
-"""Bodies that are copied when they are sent share blocks of memory with others: nobody may notice."""
+"""Copied bodies share blocks of memory, which must have no visible effect."""
 
 import threading
 from collections import deque
@@ -18,10 +18,10 @@ def test_bodies_of_all_lengths_arrive_however_far_the_receiver_lags(zmq, sockets
     for number in range(6000):
         push.send(body(number))
         waiting.append(number)
-        # It lags, catches up, and lags again.
+        # The receiver lags, catches up, and lags again.
         while len(waiting) > number % 1000:
             kept.append((waiting.popleft(), pull.recv(copy=False)))
-        # Some of what it got it keeps for long.
+        # The receiver keeps some of the messages for a long time.
         while len(kept) > 200:
             old, frame = kept.popleft()
             assert frame.bytes == body(old)

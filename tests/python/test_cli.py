@@ -26,7 +26,7 @@ def start(*arguments):
 
 @pytest.fixture
 def run(zmq, capsys):
-    """Runs the command here; returns what it wrote."""
+    """Runs the command in this process; returns its output."""
     main = importlib.import_module(f"{zmq.__name__}.cli").main
 
     def run(*arguments, status=0):
@@ -283,7 +283,7 @@ def test_proxy_as_client(zmq, context, keys, tmp_path):
             assert pull.recv() == b"secret"
 
 
-def test_keys_that_are_not_enough(keys, run):
+def test_incomplete_keys(keys, run):
     ends = ["--front", "tcp://127.0.0.1:*", "--back", "tcp://127.0.0.1:*"]
     secret = ["--key", keys("proxy", "key_secret")]
     assert "--allow" in run("proxy", "pubsub", *ends, *secret, status=2)

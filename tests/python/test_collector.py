@@ -1,4 +1,4 @@
-"""A collector in this process, through the public names."""
+"""A collector in this process, through the public interface."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def collector(directory):
 
 
 def rows_of(collector, **options):
-    """Everything there is, as a table."""
+    """All rows as a table."""
     client = collectors.Client(collector.endpoint, timeout=PATIENCE)
     info = client.info()
     return pa.Table.from_batches(list(client.fetch(info.earliest, info.latest, **options)))
@@ -71,7 +71,7 @@ def test_tables_are_appended(collector):
         ([{"value": b"v", "topic": b"\xff"}], "UTF-8"),
     ],
 )
-def test_what_is_no_row_is_a_mistake(collector, rows, text):
+def test_objects_that_are_not_rows_are_refused(collector, rows, text):
     with pytest.raises((TypeError, ValueError), match=text):
         collector.append(rows)
     assert collector.append([b"next"]) == (0, 1)
@@ -100,7 +100,7 @@ def test_mistakes_are_named(zmq, directory):
 
 
 @pytest.mark.parametrize("option", ["bind", "pull", "dealer", "subscribe"])
-def test_it_does_not_open_itself_to_other_machines_unasked(directory, option):
+def test_it_is_not_open_to_other_machines_by_default(directory, option):
     where = "tcp://0.0.0.0:*"
     given = {"bind": where} if option == "bind" else {option: [f"bind:{where}"]}
     with pytest.raises(collectors.CollectorError, match="reachable from other") as error:
@@ -121,7 +121,7 @@ def test_closed_is_closed(directory):
         collector.stats()
 
 
-def test_what_a_crash_left_is_told(directory):
+def test_the_tail_left_by_a_crash_is_reported(directory):
     with collectors.Collector(directory / "log") as collector:
         collector.append([b"whole"])
     (segment,) = (directory / "log").glob("*.zlog")
@@ -133,7 +133,7 @@ def test_what_a_crash_left_is_told(directory):
         assert values_of(collector) == [b"whole"]
 
 
-def test_a_flipped_bit_is_told_by_the_offsets_it_concerns(directory):
+def test_a_flipped_bit_is_reported_with_the_affected_offsets(directory):
     with collectors.Collector(directory / "log", segment_bytes=1) as collector:
         for value in (b"first", b"second", b"third"):
             collector.append([value])
@@ -157,7 +157,7 @@ def test_retention_by_size_and_by_groups(directory):
     with collectors.Collector(directory / "a", retention_bytes=50_000, **settings) as collector:
         client = collectors.Client(collector.endpoint, timeout=PATIENCE)
         fill(collector)
-        # Looked at every second, also in the middle of all this.
+        # Retention runs every second, even in the middle of this.
         eventually(lambda: client.info().earliest > 0 and client.info().bytes <= 60_000)
         with pytest.raises(collectors.DataLoss) as lost:
             list(client.fetch(0, 10))
@@ -237,7 +237,7 @@ def test_keep_frames_keeps_all(zmq, context, directory):
         assert rows_of(collector, frames=True)["frames"].to_pylist() == [[b"t", b"v"]]
 
 
-def test_only_invited_clients_come_in(zmq, directory):
+def test_only_listed_clients_are_accepted(zmq, directory):
     server, secret = zmq.curve_keypair()
     public, private = zmq.curve_keypair()
     with collectors.Collector(directory / "log", secret_key=secret, allow=[public]) as collector:
@@ -275,7 +275,7 @@ def test_a_forked_child_has_no_collector(collector):
     assert collector.append([b"a"]) == (0, 1)
 
 
-def test_an_interpreter_that_ends_closes_it(zmq, directory):
+def test_it_is_closed_when_the_interpreter_ends(zmq, directory):
     import subprocess
 
     program = (
@@ -339,7 +339,7 @@ def test_a_fetch_that_another_thread_waits_for_can_be_interrupted(directory):
         collector.append([b"a"])
         collector.append([b"b"])
         endpoint = collector.endpoint
-    # Nobody is there now.
+    # No collector listens there now.
     fetching = collectors.Client(endpoint, timeout=PATIENCE).fetch_tables(0, 2, max_bytes=1)
     first = Background(lambda: next(fetching))
 
@@ -414,7 +414,7 @@ def test_keys_have_roles_and_names(zmq, directory):
         ({"a": {"roles": "produce"}}, "lists"),
     ],
 )
-def test_roles_that_cannot_be_meant(zmq, directory, roles, error):
+def test_contradictory_roles_are_refused(zmq, directory, roles, error):
     secret = zmq.curve_keypair()[1]
     with pytest.raises((TypeError, ValueError), match=error):
         collectors.Collector(directory / "log", secret_key=secret, allow="*", roles=roles)
@@ -422,7 +422,7 @@ def test_roles_that_cannot_be_meant(zmq, directory, roles, error):
         collectors.Collector(directory / "log", roles={})
 
 
-def test_rows_are_cut_to_the_largest_batch(directory):
+def test_rows_are_split_to_the_largest_batch(directory):
     with collectors.Collector(directory / "log", max_batch_bytes=100_000) as collector:
         rows = [b"%01000d" % number for number in range(5000)]
         assert collector.append(rows) == (0, 5000)

@@ -1,4 +1,4 @@
-"""The command `zeroxide collector`: what it promises when it is killed, and when the disk fails."""
+"""The command `zeroxide collector`: its promises when it is killed, and when the disk fails."""
 
 import contextlib
 import http.client
@@ -60,7 +60,7 @@ class Daemon:
         return [one for one in self.events if one["event"] == event]
 
     def kill(self):
-        """As a crash does it."""
+        """Kills the process, as a crash would."""
         self.process.kill()
         self.process.wait(PATIENCE)
 
@@ -73,7 +73,7 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        # Under strace the process is another one, and would survive its tracer.
+        # Under strace, the collector is another process, which would survive strace.
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.start["pid"], signal.SIGKILL)
         self.process.kill()

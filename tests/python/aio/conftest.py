@@ -1,5 +1,5 @@
-"""Fixtures of sockets whose calls do not block. A module that is not about asyncio says which ones it means: its `aio`
-takes the place of this one."""
+"""Fixtures of sockets whose calls do not block. A module that tests other sockets than asyncio's defines its own `aio`
+fixture."""
 
 import pytest
 from loops import LOOPS, run_in, subtree
@@ -13,7 +13,7 @@ def run(request):
 
 @pytest.fixture
 def aio(zmq):
-    """The module that the sockets are from."""
+    """The module of the sockets."""
     return subtree(zmq, "asyncio")
 
 

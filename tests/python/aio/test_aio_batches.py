@@ -133,7 +133,7 @@ def test_async_with(run, zmq, aio):
 # ---- what is there costs no turn ----------------------------------------------------
 
 
-def test_what_is_there_costs_no_turn(run, zmq, pipe):
+def test_a_message_that_has_arrived_costs_no_turn(run, zmq, pipe):
     pull, push = pipe
 
     async def main():
@@ -163,7 +163,7 @@ def test_a_burst_wakes_the_loop_once(zmq, pipe):
         blocking = push._shadow_sock
         for number in range(200):
             blocking.send(b"%d" % number)
-        # Until all of it has arrived the loop stands still.
+        # Blocks the loop until the whole burst has arrived.
         while pull.stats()["queued_in"] < 200:
             pass
         assert await asyncio.gather(*futures) == [b"%d" % number for number in range(200)]
@@ -173,8 +173,8 @@ def test_a_burst_wakes_the_loop_once(zmq, pipe):
         runner.run(main())
 
 
-def test_nobody_waits_nobody_wakes(zmq, pipe):
-    """Messages that nobody waits for leave the loop alone, before and after somebody did."""
+def test_messages_that_no_call_waits_for_do_not_wake_the_loop(zmq, pipe):
+    """Both before and after a call has waited."""
     pull, push = pipe
     selector = CountingSelector()
 
@@ -191,7 +191,7 @@ def test_nobody_waits_nobody_wakes(zmq, pipe):
         await turns(10)
         before = selector.wakes
         await turns(50)
-        # But for one at the most, that was on its way already.
+        # Except for at most one, which was already in transit.
         assert selector.wakes <= before + 1
         assert await pull.recv() == b"y"
 
@@ -271,7 +271,7 @@ def test_a_cancelled_send_batch_loses_no_item(run, zmq, full):
     run(main())
 
 
-def test_an_endless_iterable_is_sent_as_it_goes_and_lets_others_run(run, zmq, sockets):
+def test_an_endless_iterable_is_sent_item_by_item_and_lets_other_tasks_run(run, zmq, sockets):
     pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=0)
     push = sockets.connected(zmq.PUSH, pull, sndhwm=0)
 
@@ -288,7 +288,7 @@ def test_an_endless_iterable_is_sent_as_it_goes_and_lets_others_run(run, zmq, so
         while len(received) < len(taken):
             received += await pull.recv_batch(len(taken))
         assert received[-1] == b"%d" % taken[-1]
-        # Who does not wait gets what was sent when others have to run.
+        # A call that does not wait returns the number sent when other tasks have to run.
         before = len(taken)
         assert await push.send_batch(numbers(taken), zmq.DONTWAIT) == len(taken) - before > 0
 

@@ -186,8 +186,8 @@ def test_a_call_is_a_future(run, pipe):
     run(main())
 
 
-def test_a_call_takes_what_a_future_takes(run, pipe):
-    """Attributes, weak references, and circles that the garbage collector finds."""
+def test_a_call_supports_what_a_future_supports(run, pipe):
+    """Attributes, weak references, and cycles that the garbage collector finds."""
     pull, push = pipe
 
     async def main():
@@ -209,7 +209,7 @@ def test_a_call_takes_what_a_future_takes(run, pipe):
 
 
 @pytest.mark.parametrize("value", [None, b"body", [1], (), (1, 2), ValueError("a value")])
-def test_who_drives_a_call_by_hand_gets_its_result(run, pipe, value):
+def test_driving_a_call_by_hand_gets_its_result(run, pipe, value):
     pull, push = pipe
 
     async def main():
@@ -275,7 +275,7 @@ def test_the_first_part_waits_for_room(run, zmq, sockets, context):
     run(main())
 
 
-def test_the_first_part_says_what_is_wrong(run, zmq, context):
+def test_the_first_part_raises_the_error(run, zmq, context):
     async def main():
         router = context.socket(zmq.ROUTER)
         router.router_mandatory = 1

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.zeroxide_only
 # ---- descriptors --------------------------------------------------------------------
 
 
-def test_the_descriptor_in_a_loop_of_ones_own(run, zmq, pipe):
-    """Level-true: one message per event, however many are there, is enough."""
+def test_the_descriptor_in_another_loop(run, zmq, pipe):
+    """Level-triggered: receiving one message per event is enough, whatever their number."""
     pull, push = (socket._shadow_sock for socket in pipe)
     count = 100
 
@@ -40,7 +40,7 @@ def test_the_descriptor_in_a_loop_of_ones_own(run, zmq, pipe):
 
 
 def test_the_descriptor_beside_calls_that_wait(run, zmq, pipe):
-    """Somebody else watches the socket's own descriptor, and asks for events."""
+    """Other code watches the socket's own descriptor and asks for events."""
     pull, push = pipe
 
     async def main():
@@ -56,7 +56,7 @@ def test_the_descriptor_beside_calls_that_wait(run, zmq, pipe):
     run(main())
 
 
-def test_descriptors_are_given_back(run, zmq, aio):
+def test_descriptors_are_released(run, zmq, aio):
 
     def descriptors():
         return len(os.listdir("/proc/self/fd"))
@@ -84,7 +84,7 @@ def test_descriptors_are_given_back(run, zmq, aio):
 
 
 def test_no_noise_at_the_end(zmq):
-    """A program that ends with calls under way ends quietly, and soon."""
+    """A program that ends while calls are waiting ends quietly and soon."""
     _, errors = run_script(
         zmq.__name__,
         """
@@ -105,7 +105,7 @@ def test_no_noise_at_the_end(zmq):
 
 
 def test_a_fork_in_a_loop(zmq):
-    """A child lets go of the sockets it was born with, and of its parent's loop."""
+    """A child releases the sockets that it inherited, and its parent's loop."""
     output, _ = run_script(
         zmq.__name__,
         """
@@ -134,7 +134,7 @@ def test_a_fork_in_a_loop(zmq):
 
 
 def test_a_fork_beside_a_watcher(zmq):
-    """What its child does with a watcher, or has to drop, is nothing to its parent."""
+    """A child that uses or drops a watcher does not affect its parent."""
     output, _ = run_script(
         zmq.__name__,
         """
@@ -163,7 +163,7 @@ def test_a_fork_beside_a_watcher(zmq):
 
 
 def test_a_burst_between_processes(run, zmq, sockets):
-    """Nothing is missed when the sender is not of this loop."""
+    """No message is missed if the sender runs outside this loop."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     count = 20_000
 

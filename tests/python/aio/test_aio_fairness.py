@@ -18,14 +18,14 @@ def aio(request, zmq):
 
 @pytest.fixture
 def pipe(zmq, sockets):
-    """A PULL socket, and a PUSH socket that blocks: both ends without limits, so that what is sent is there at once."""
+    """A PULL socket and a blocking PUSH socket without limits, so that messages arrive as soon as they are sent."""
     pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=0)
     push = sockets.connected(zmq.PUSH, pull, sndhwm=0)
     return pull, push
 
 
 def cancellations(aio, *others):
-    """What a task that was cancelled at a call raises: tornado's futures have their own."""
+    """The exception of a task that was cancelled in a call; tornado's futures have their own."""
     return (asyncio.CancelledError, getattr(aio, "CancelledError", asyncio.CancelledError), *others)
 
 
@@ -59,7 +59,7 @@ def test_a_poll_that_may_wait_lets_the_loop_turn(run, zmq, aio, pipe, timeout):
 
 
 def test_a_broker_without_workers_lets_others_run(run, zmq, aio, pipe):
-    """What it polls for stays readable, since it does not read it."""
+    """The polled socket stays readable, because the broker does not read it."""
     pull, push = pipe
 
     async def broker():
@@ -82,7 +82,7 @@ def test_a_broker_without_workers_lets_others_run(run, zmq, aio, pipe):
 
 
 @pytest.mark.zeroxide_only
-def test_what_was_taken_meanwhile_is_waited_for(run, zmq, aio, pipe):
+def test_a_message_taken_by_another_call_is_waited_for(run, zmq, aio, pipe):
     pull, push = pipe
 
     async def main():
@@ -133,7 +133,7 @@ SENDING = {
 
 
 async def others_run_beside(call):
-    """Makes calls until another task has run; whether it did."""
+    """Makes calls until another task has run; returns whether it has."""
     loop = asyncio.get_running_loop()
     over = []
     loop.call_later(0.002, over.append, True)
@@ -145,7 +145,7 @@ async def others_run_beside(call):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("form", RECEIVING)
-def test_receiving_what_is_there_lets_others_run(run, zmq, pipe, form):
+def test_receiving_waiting_messages_lets_other_tasks_run(run, zmq, pipe, form):
     pull, push = pipe
 
     async def main():
@@ -174,7 +174,7 @@ def test_sending_without_waiting_lets_others_run(run, zmq, context, form):
 
 
 @pytest.mark.zeroxide_only
-def test_receiving_what_is_not_there_lets_others_run(run, zmq, pipe):
+def test_receiving_without_messages_lets_other_tasks_run(run, zmq, pipe):
     pull, _push = pipe
 
     async def call():
@@ -255,7 +255,7 @@ def test_generators_of_tornado_let_others_run(zmq, sockets):
     "form", ["recv", "string", "frame", "recv at once", "string at once", "frame at once"]
 )
 def test_a_cancelled_task_loses_no_message(run, zmq, aio, pipe, form):
-    """Also where it is cancelled while it lets others run."""
+    """Even if the task is cancelled while it lets other tasks run."""
     pull, push = pipe
     receive = RECEIVING[form]
     count = 200_000
@@ -287,8 +287,8 @@ def test_a_cancelled_task_loses_no_message(run, zmq, aio, pipe, form):
 
 
 @pytest.mark.zeroxide_only
-def test_what_was_sent_is_out_before_others_run(run, zmq, pipe):
-    """Whoever sends without awaiting, and closes, has sent."""
+def test_a_message_is_sent_before_other_tasks_run(run, zmq, pipe):
+    """A program that sends without awaiting, and closes the socket, has sent the message."""
     pull, push = pipe
 
     async def main():

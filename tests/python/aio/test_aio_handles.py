@@ -103,7 +103,7 @@ def test_closed_in_another_thread(run, pipe):
 
 
 def test_another_thread_receives_too(run, pipe):
-    """One message each, whoever is faster."""
+    """Each thread gets one message, whichever is faster."""
     pull, push = pipe
     count = 400
 
@@ -156,7 +156,7 @@ def test_two_loops_at_once(zmq, pipe):
     assert sorted(received) == list(range(count))
 
 
-def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
+def test_calls_do_not_wait_behind_those_of_a_closed_loop(zmq, pipe):
     pull, push = pipe
     left = []
 
@@ -172,7 +172,7 @@ def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
         return await pull.recv(zmq.DONTWAIT)
 
     loop = asyncio.new_event_loop()
-    # This loop has waited before, so that it is known already.
+    # This loop has waited before, so the socket already knows it.
     with asyncio.Runner() as runner:
         runner.run(wait())
         loop.run_until_complete(leave())
@@ -181,7 +181,7 @@ def test_nobody_waits_behind_a_loop_that_was_closed(zmq, pipe):
 
 
 def test_a_loop_that_is_asked_may_use_the_socket(zmq, pipe):
-    """Whether a loop is closed may be a question to Python code."""
+    """A loop's `is_closed` may be Python code."""
     pull, _ = pipe
     seen = []
 
@@ -235,7 +235,7 @@ def test_a_forgotten_socket_is_closed(run, zmq, context):
 
 
 def test_sockets_and_loops_are_collected(zmq, aio):
-    """A loop that was never closed, with calls that wait, is garbage like anything else."""
+    """A loop that was never closed, with waiting calls, is collected like any other object."""
     context = aio.Context()
     sockets = [context.socket(zmq.PULL)]
 
@@ -274,7 +274,7 @@ def test_outside_of_a_loop(zmq, pipe):
 
 
 def test_loops_without_readers(zmq, pipe):
-    """A loop that cannot watch descriptors says so, and nothing is left behind."""
+    """A loop that cannot watch descriptors raises, and leaves nothing behind."""
     pull, push = pipe
 
     class Loop(asyncio.SelectorEventLoop):

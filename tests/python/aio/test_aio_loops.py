@@ -64,7 +64,7 @@ def test_a_socket_outlives_loops(zmq, pipe):
 
 
 @pytest.mark.zeroxide_only
-def test_what_waited_in_a_closed_loop_takes_nothing(zmq, pipe):
+def test_a_call_that_waited_in_a_closed_loop_takes_no_message(zmq, pipe):
     pull, push = pipe
 
     async def leave():
@@ -172,7 +172,7 @@ def test_dealers_and_a_router(run, zmq, sockets):
     run(main())
 
 
-def test_asking_for_events_disturbs_nobody(run, zmq, pipe):
+def test_asking_for_events_does_not_disturb_waiting_calls(run, zmq, pipe):
     pull, push = pipe
 
     async def main():

@@ -1,4 +1,4 @@
-"""Sockets of asyncio: no message is lost, whatever is cancelled."""
+"""Sockets of asyncio: cancelling loses no message."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_cancelled_between_result_and_wakeup(run, pipe, form):
-    """A task is cancelled when its call is done already, but before it goes on."""
+    """A task is cancelled after its call is done, but before the task continues."""
     pull, push = pipe
 
     async def main():
@@ -32,7 +32,7 @@ def test_cancelled_between_result_and_wakeup(run, pipe, form):
         push._shadow_sock.send(b"0")
         while not pull.stats()["queued_in"]:
             pass
-        # Serves those that wait, here and now.
+        # Serves the waiting calls immediately.
         late = pull.recv()
         assert pull.stats()["queued_in"] == 0
         task.cancel()
@@ -47,7 +47,7 @@ def test_cancelled_between_result_and_wakeup(run, pipe, form):
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_done_and_cancelled_in_one_turn(zmq, pipe, parts):
-    """The same, made to happen, with several tasks: what they got is received in order."""
+    """The same, forced, with several tasks: their messages are received again in order."""
     pull, push = pipe
 
     async def main():
@@ -59,7 +59,7 @@ def test_done_and_cancelled_in_one_turn(zmq, pipe, parts):
             push._shadow_sock.send_multipart(message)
         while pull.stats()["queued_in"] < 2:
             pass
-        # Serves those that wait, here and now.
+        # Serves the waiting calls immediately.
         late = pull.recv()
         assert all(future.done() for future in futures)
         for task in tasks:
@@ -78,7 +78,7 @@ async def _await(future):
     return await future
 
 
-def test_what_is_given_back_is_seen_by_all(zmq, pipe):
+def test_a_returned_message_wakes_every_kind_of_call(zmq, pipe):
     pull, push = pipe
     blocking = pull._shadow_sock
 
@@ -104,7 +104,7 @@ def test_what_is_given_back_is_seen_by_all(zmq, pipe):
 
 
 @pytest.mark.parametrize("removed", [False, True])
-def test_what_a_callback_got_is_not_given_back(run, pipe, removed):
+def test_a_message_that_a_callback_got_is_not_returned(run, pipe, removed):
     pull, push = pipe
 
     async def main():
@@ -122,7 +122,7 @@ def test_what_a_callback_got_is_not_given_back(run, pipe, removed):
         push._shadow_sock.send(b"once")
         while not pull.stats()["queued_in"]:
             pass
-        # Serves those that wait, here and now.
+        # Serves the waiting calls immediately.
         pull.recv().cancel()
         task.cancel()
         await asyncio.wait([task])
@@ -196,8 +196,8 @@ def test_cancelled_calls_are_forgotten(run, pipe):
     run(main())
 
 
-def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
-    """Those that wait come first, and what is left is there for a call that does not."""
+def test_calls_that_do_not_wait_come_after_those_that_wait(run, zmq, pipe):
+    """Waiting calls come first, and a call that does not wait gets the remaining messages."""
     pull, push = pipe
 
     async def main():
@@ -213,7 +213,7 @@ def test_not_waiting_behind_those_that_wait(run, zmq, pipe):
     run(main())
 
 
-def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
+def test_parts_do_not_overtake_waiting_calls(zmq, sockets):
     pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=1)
     push = sockets.connected(zmq.PUSH, pull, sndhwm=1)
 
@@ -221,7 +221,7 @@ def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
         blocking, room = pull._shadow_sock, 0
         while (waiting := push.send(b"fill")).done():
             room += 1
-        # With those that wait there is no room for one that does not.
+        # While calls wait, there is no room for one that does not.
         push.send(b"0", zmq.SNDMORE)
         with pytest.raises(zmq.Again):
             await push.send(b"1", zmq.DONTWAIT)
@@ -236,7 +236,7 @@ def test_parts_do_not_overtake_those_that_wait(zmq, sockets):
     run_in("asyncio", main())
 
 
-def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
+def test_a_returned_reply_does_not_answer_a_later_request(zmq, sockets):
     req = sockets.bound(zmq.REQ, req_relaxed=1, req_correlate=1)
     rep = sockets.connected(zmq.REP, req)
 
@@ -247,7 +247,7 @@ def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
         await rep.send(await rep.recv())
         while not req.stats()["queued_in"]:
             pass
-        # Serves those that wait, here and now.
+        # Serves the waiting calls immediately.
         req.recv().cancel()
         task.cancel()
         await asyncio.wait([task])
@@ -259,8 +259,8 @@ def test_a_reply_that_was_given_back_answers_no_later_request(zmq, sockets):
     run_in("asyncio", main())
 
 
-def test_the_others_are_served_when_one_ends_it_all(zmq, pipe):
-    """What is no Exception goes to whoever runs the loop."""
+def test_other_calls_are_served_when_one_raises_a_base_exception(zmq, pipe):
+    """A BaseException that is not an Exception propagates out of the loop."""
     pull, push = pipe
 
     class End(SystemExit):
@@ -288,8 +288,8 @@ def test_the_others_are_served_when_one_ends_it_all(zmq, pipe):
         assert runner.run(other()) == b"1"
 
 
-def test_what_is_given_back_is_still_from_whom_it_was(zmq, sockets):
-    """A batch that reached nobody, received again one by one."""
+def test_a_returned_message_keeps_its_sender(zmq, sockets):
+    """The messages of an undelivered batch are received again one by one."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
 
     async def main():
@@ -298,7 +298,7 @@ def test_what_is_given_back_is_still_from_whom_it_was(zmq, sockets):
         await push.send_batch([b"1", b"2"])
         while pull.stats()["queued_in"] < 2:
             pass
-        # Serves those that wait, here and now.
+        # Serves the waiting calls immediately.
         with pytest.raises(zmq.Again):
             await pull.recv(zmq.DONTWAIT)
         task.cancel()
@@ -313,7 +313,7 @@ def test_what_is_given_back_is_still_from_whom_it_was(zmq, sockets):
 
 
 def test_parts_come_back_to_the_thread_that_received_them(run, pipe):
-    """Whichever thread lets go of them."""
+    """Whichever thread releases them."""
     pull, push = pipe
 
     async def main():
@@ -329,8 +329,8 @@ def test_parts_come_back_to_the_thread_that_received_them(run, pipe):
     run(main())
 
 
-def test_an_error_of_one_call_is_not_that_of_another(zmq, aio, sockets, context):
-    """What goes wrong while a call joins those that wait is the loop's business."""
+def test_an_error_of_one_call_does_not_reach_another(zmq, aio, sockets, context):
+    """An error that occurs while a call joins the waiting ones goes to the loop."""
 
     class Own(asyncio.Future):
         def set_result(self, result):
@@ -351,19 +351,19 @@ def test_an_error_of_one_call_is_not_that_of_another(zmq, aio, sockets, context)
         push._shadow_sock.send(b"x")
         while not pull.stats()["queued_in"]:
             pass
-        # Joins those that wait, and so serves them.
+        # Joins the waiting calls, and thereby serves them.
         second = pull.recv()
         assert not first.done() and not second.done()
         await turns()
         assert set(told) == {"full"}
-        # Nor is the message lost.
+        # The message is not lost either.
         assert pull._shadow_sock.recv(zmq.DONTWAIT) == b"x"
         pull.close()
 
     run_in("asyncio", main())
 
 
-def test_what_does_not_fit_any_more_is_for_the_next(run, pipe):
+def test_a_message_that_no_longer_fits_goes_to_the_next_call(run, pipe):
     pull, push = pipe
 
     async def main():

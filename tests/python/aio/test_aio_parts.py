@@ -1,4 +1,4 @@
-"""Messages sent part by part: a last part that is given up ends the message."""
+"""Messages sent part by part: a last part that fails ends the message."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 def begin(zmq, sockets):
-    """A socket whose only peer goes once the first part is sent."""
+    """A socket whose only peer leaves when the first part has been sent."""
     push = sockets.bound(zmq.PUSH)
     pull = sockets.connected(zmq.PULL, push)
 
@@ -59,7 +59,7 @@ def test_a_failed_last_part_ends_the_message(run, zmq, sockets, give_up):
     run(main())
 
 
-def test_a_last_part_that_waits_brings_the_whole_message(run, zmq, sockets):
+def test_a_last_part_that_waits_sends_the_whole_message(run, zmq, sockets):
     push, head = begin(zmq, sockets)
 
     async def main():

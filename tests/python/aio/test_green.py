@@ -193,7 +193,7 @@ def test_gevents_own_timeouts(zmq, pipe):
 
 
 @pytest.mark.zeroxide_only
-def test_timeouts_hold(zmq, pipe, context):
+def test_timeouts_work(zmq, pipe, context):
     pull, _ = pipe
     pull.rcvtimeo = 5
     for call in (pull.recv, pull.recv_multipart, lambda: pull.recv_into(bytearray(1))):
@@ -253,7 +253,7 @@ def test_threads_that_waited_and_destroyed_their_hubs(zmq, pipe):
         gc.collect()
         return len(os.listdir("/proc/self/fd"))
 
-    # A connection that is still being made would have descriptors of its own.
+    # A connection that is not yet established would have its own descriptors.
     push.send(b"connected")
     assert pull.recv() == b"connected"
     before = descriptors()
@@ -318,7 +318,7 @@ def test_batches(zmq, pipe):
     push.flush(PATIENCE * 1000)
 
 
-def test_in_a_program_that_is_patched(zmq):
+def test_in_a_monkey_patched_program(zmq):
     """A server and its clients as greenlets of one thread."""
     program = start_script(
         zmq.__name__,
@@ -397,7 +397,7 @@ def test_a_failed_last_part_ends_the_message(zmq, sockets, wait):
 
 
 @pytest.mark.zeroxide_only
-def test_a_last_part_that_waits_brings_the_whole_message(zmq, sockets):
+def test_a_last_part_that_waits_sends_the_whole_message(zmq, sockets):
     push = sockets.bound(zmq.PUSH)
     pull = sockets.connected(zmq.PULL, push)
     push.send(b"head", zmq.SNDMORE)
@@ -416,7 +416,7 @@ def test_a_last_part_that_waits_brings_the_whole_message(zmq, sockets):
 
 @pytest.fixture
 def wide(zmq, sockets):
-    """A PULL and a PUSH socket without limits: what is sent is there at once."""
+    """A PULL and a PUSH socket without limits: messages arrive as soon as they are sent."""
     pull = sockets.bound(zmq.PULL, "inproc", rcvhwm=0)
     return pull, sockets.connected(zmq.PUSH, pull, sndhwm=0)
 

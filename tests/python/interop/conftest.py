@@ -10,7 +10,7 @@ from support import lasting_endpoint
 
 @pytest.fixture(scope="session")
 def lasting_peer() -> Iterator[Peer]:
-    """One process for all tests that do not harm it."""
+    """One process for all tests that do not kill it."""
     peer = Peer()
     yield peer
     peer.close()

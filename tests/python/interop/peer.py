@@ -16,7 +16,7 @@ from typing import Any
 
 
 class RemoteError(Exception):
-    """What the call raised over there; `errno` is that of a ZMQError."""
+    """The exception of the remote call; `errno` is that of a ZMQError."""
 
     def __init__(self, text: str, errno: int | None) -> None:
         super().__init__(text, errno)
@@ -28,7 +28,7 @@ class Peer:
 
     def __init__(self, module: str = "zmq") -> None:
         self._connection, theirs = Pipe()
-        # What the process writes, if anything, belongs to the output of the test.
+        # Output of the process, if any, is part of the test's output.
         self._process = subprocess.Popen(
             [sys.executable, __file__, module, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
@@ -41,7 +41,7 @@ class Peer:
         return self._process.pid
 
     def socket(self, kind: int, **options: Any) -> "RemoteSocket":
-        """A socket over there, with options by name."""
+        """Creates a socket in the other process, with options by name."""
         number = next(self._numbers)
         self.call(None, "socket", number, int(kind), options)
         return RemoteSocket(self, number, kind)
@@ -52,7 +52,7 @@ class Peer:
         return self.result()
 
     def start(self, number: int | None, method: str, *arguments: Any, **named: Any) -> None:
-        """Begins a call; `result` is to follow before the next."""
+        """Begins a call; call `result` before the next one."""
         self._connection.send((number, method, arguments, named))
 
     def result(self) -> Any:
@@ -65,22 +65,22 @@ class Peer:
         return value
 
     def freeze(self) -> None:
-        """Stops the process as it is; its connections stay."""
+        """Stops the process; its connections stay."""
         os.kill(self.pid, signal.SIGSTOP)
-        # The signal has been sent, not yet obeyed: the parent is told of the stop.
+        # The signal was sent but may not have taken effect: the parent is notified of the stop.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """Ends the process with no chance to say goodbye."""
+        """Kills the process, so that it cannot close its connections."""
         self._process.kill()
         self._process.wait()
         self._connection.close()
 
     def close(self) -> None:
-        """Ends the process in an orderly way."""
+        """Ends the process normally."""
         if self._process.poll() is None:
             with contextlib.suppress(OSError):
                 self._connection.send(None)
@@ -92,7 +92,7 @@ class Peer:
 
 
 class RemoteSocket:
-    """Stands for a socket of another process; calls wait for their results there."""
+    """Represents a socket of another process; calls wait for their results."""
 
     of_libzmq = True
 
@@ -113,7 +113,7 @@ class RemoteSocket:
 
 
 def serve(module: str, descriptor: int) -> None:
-    """Obeys until told to end, or until the test is gone."""
+    """Runs commands until the command to end, or until the test is gone."""
     zmq = importlib.import_module(module)
     connection = Connection(descriptor)
     context = zmq.Context()
@@ -129,14 +129,14 @@ def serve(module: str, descriptor: int) -> None:
     guards: list[Any] = []
 
     def authenticate(passwords: dict[str, str] | None) -> None:
-        """A ZAP handler that knows these users and takes any key, instead of the last."""
+        """A ZAP handler that knows these users and accepts any key; replaces the previous one."""
         while guards:
             guards.pop().stop()
         if passwords is not None:
             auth = importlib.import_module(f"{module}.auth.thread")
 
             class Nameless(auth.ThreadAuthenticator):  # type: ignore[name-defined, misc]
-                """Names nobody: libzmq's REQ takes no message of a peer with a User-Id."""
+                """Names no user: libzmq's REQ accepts no message from a peer with a User-Id."""
 
                 def _send_zap_reply(self, number: Any, code: Any, text: Any, *_: Any) -> None:
                     super()._send_zap_reply(number, code, text, "")
@@ -146,7 +146,7 @@ def serve(module: str, descriptor: int) -> None:
             guards[-1].configure_plain(passwords=passwords)
             guards[-1].configure_curve(location="*")
 
-    # What is no socket's method.
+    # Commands that are not methods of a socket.
     own = {"socket": make, "authenticate": authenticate}
 
     def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""libzmq peers that die, come back, come late, or freeze."""
+"""libzmq peers that die, return, start late, or freeze."""
 
 import os
 
@@ -20,7 +20,7 @@ def wait_for(zmq, monitor, event):
 
 
 def bind_again(socket, endpoint):
-    """Binds where a killed process was bound: the system may need a moment."""
+    """Binds the address of a killed process, for which the system may need a moment."""
 
     def bound():
         try:
@@ -77,8 +77,10 @@ def test_killed_server_comes_back(zmq, sockets, new_peer, transport, fixed_endpo
         wait_for(zmq, monitor, zmq.EVENT_DISCONNECTED)
 
 
-def test_queued_meanwhile(zmq, sockets, new_peer, transport, fixed_endpoint):
-    """What is sent while the server is away reaches it when it is back."""
+def test_messages_queued_while_the_server_is_away(
+    zmq, sockets, new_peer, transport, fixed_endpoint
+):
+    """They reach the server when it is back."""
     endpoint = fixed_endpoint(transport)
     push = sockets.context.socket(zmq.PUSH)
     monitor = push.get_monitor_socket(zmq.EVENT_DISCONNECTED)
@@ -154,8 +156,8 @@ def test_killed_client_comes_back(zmq, sockets, new_peer, transport):
         peer.kill()
 
 
-def test_killed_in_the_middle_of_much(zmq, sockets, new_peer, transport):
-    """Whatever arrived is whole, in order, and the next client is served."""
+def test_killed_in_the_middle_of_many_messages(zmq, sockets, new_peer, transport):
+    """The messages that arrived are complete and in order, and the next client is served."""
     pull = sockets.bound(zmq.PULL, transport)
     peer = new_peer()
     push = peer.socket(zmq.PUSH, sndhwm=0)
@@ -248,7 +250,7 @@ def test_they_unsubscribe(zmq, sockets, lasting_peer, transport, publisher):
             assert pub.recv() == b"\x00a"
         pub.send(b"a gone")
         pub.send(b"b stays")
-        # Without news of the unsubscription the first may have been in time for it,
+        # The first message may have been sent before the unsubscription arrived,
         # but the subscriber filters too.
         assert sub.recv() == b"b stays"
     finally:
@@ -319,7 +321,7 @@ def test_without_handover_the_first_stays(zmq, sockets, lasting_peer):
 
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
 def test_heartbeats_find_the_frozen(zmq, sockets, new_peer, transport, binds):
-    """The connection to a stopped process is given up, and made again when it goes on."""
+    """The connection to a stopped process ends, and is made again when the process continues."""
     peer = new_peer()
     ours = sockets.context.socket(zmq.DEALER)
     # Soon, but not because a busy machine took its time.
@@ -346,11 +348,11 @@ def test_heartbeats_find_the_frozen(zmq, sockets, new_peer, transport, binds):
 
 
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
-def test_they_hear_our_heart(zmq, sockets, lasting_peer, transport, binds):
-    """libzmq asks; we answer without a call of the application, and stay connected."""
+def test_libzmq_gets_answers_to_its_heartbeats(zmq, sockets, lasting_peer, transport, binds):
+    """zeroxide answers without a call of the application, and stays connected."""
     theirs = lasting_peer.socket(zmq.DEALER, heartbeat_ivl=20, heartbeat_timeout=900)
     ours = sockets.context.socket(zmq.DEALER)
-    # Left to itself the timeout would be the interval: too short for a busy machine.
+    # By default, the timeout would be the interval: too short for a busy machine.
     ours.heartbeat_ivl, ours.heartbeat_timeout = 20, 900
     monitor = ours.get_monitor_socket(zmq.EVENT_DISCONNECTED)
     try:
@@ -370,7 +372,7 @@ def test_they_hear_our_heart(zmq, sockets, lasting_peer, transport, binds):
         theirs.close()
 
 
-def test_a_frozen_subscriber_holds_up_nobody(zmq, sockets, new_peer, transport):
+def test_a_frozen_subscriber_does_not_delay_others(zmq, sockets, new_peer, transport):
     pub = sockets.bound(zmq.PUB, transport, sndhwm=10)
     frozen, awake = new_peer(), new_peer()
     subs = [peer.socket(zmq.SUB, rcvhwm=0) for peer in (frozen, awake)]
@@ -387,8 +389,8 @@ def test_a_frozen_subscriber_holds_up_nobody(zmq, sockets, new_peer, transport):
             pass
 
 
-def test_a_frozen_worker_fills_up_and_goes_on(zmq, sockets, new_peer, transport):
-    """Sending stops when the worker takes nothing, and nothing is lost or doubled."""
+def test_a_frozen_worker_fills_up_and_continues(zmq, sockets, new_peer, transport):
+    """Sending stops when the worker takes no messages, and none is lost or duplicated."""
     push = sockets.bound(zmq.PUSH, transport, sndhwm=5)
     peer = new_peer()
     pull = peer.socket(zmq.PULL, rcvhwm=5)

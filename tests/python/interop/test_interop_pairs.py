@@ -21,7 +21,7 @@ def test_pair(zmq, sockets, lasting_peer, transport, ours, theirs, binds):
 
 @pytest.mark.parametrize("binds", ["we bind", "they bind"])
 def test_streams(zmq, sockets, lasting_peer, transport, binds):
-    """Raw bytes between two STREAM sockets: the coming, the talk in any pieces, the going."""
+    """Raw bytes between two STREAM sockets: connecting, bytes in chunks of any size, disconnecting."""
     one = sockets.context.socket(zmq.STREAM)
     other = lasting_peer.socket(zmq.STREAM)
     try:
@@ -48,8 +48,8 @@ def test_streams(zmq, sockets, lasting_peer, transport, binds):
 
 
 @pytest.mark.parametrize("ours", ["PUSH", "REQ", "SUB", "PAIR"])
-def test_types_that_do_not_fit(zmq, sockets, lasting_peer, ours):
-    """libzmq is refused when it does not fit, and the one that fits is served."""
+def test_incompatible_types(zmq, sockets, lasting_peer, ours):
+    """An incompatible libzmq peer is refused, and a compatible one is served."""
     fitting = {"PUSH": "PULL", "REQ": "REP", "SUB": "PUB", "PAIR": "PAIR"}[ours]
     one = sockets.bound(getattr(zmq, ours))
     unfit = lasting_peer.socket(zmq.DEALER if ours != "REQ" else zmq.PUSH)

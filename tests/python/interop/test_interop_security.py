@@ -12,7 +12,7 @@ USER, PASSWORD = "user", "password"
 
 @pytest.fixture(scope="module")
 def guarded_peer(lasting_peer):
-    """The other process, with a ZAP handler that knows one user and takes any key."""
+    """The other process, with a ZAP handler that knows one user and accepts any key."""
     lasting_peer.call(None, "authenticate", {USER: PASSWORD})
     yield lasting_peer
     lasting_peer.call(None, "authenticate", None)
@@ -66,7 +66,7 @@ def test_pair(zmq, sockets, guard, guarded_peer, transport, mechanism, ours, the
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "CURVE"])
 @pytest.mark.parametrize("serves", ["we serve", "they serve"])
-def test_who_does_not_belong_is_refused(
+def test_peers_with_wrong_credentials_are_refused(
     zmq, sockets, guard, guarded_peer, transport, mechanism, serves
 ):
     """The wrong password, a key on no list, and no mechanism at all; then the right one."""
@@ -97,7 +97,7 @@ def test_who_does_not_belong_is_refused(
             if settings is client:
                 push.send(b"right")
             else:
-                # libzmq gives a connect up whose handshake breaks the protocol.
+                # libzmq abandons a connection whose handshake violates the protocol.
                 with contextlib.suppress(zmq.ZMQError, RemoteError):
                     push.send(b"wrong", zmq.DONTWAIT)
         assert pull.recv() == b"right"

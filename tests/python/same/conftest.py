@@ -1,7 +1,7 @@
 """The same program on both libraries.
 
-Each test here runs on zeroxide and, as a stage of its own, on pyzmq, with the same result. Where zeroxide does
-better on purpose, the test says so: `differs` names the improvement, and on pyzmq the test has to fail.
+Each test here runs on zeroxide and, in a separate stage, on pyzmq, with the same result. Where zeroxide is better on
+purpose, the test is marked: `differs` names the improvement, and on pyzmq the test must fail.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     for item in items:
         if better := item.get_closest_marker("differs"):
-            # Strict: a difference that is none any more must not stay documented.
+            # Strict: a difference that no longer exists must not stay documented.
             item.add_marker(pytest.mark.xfail(reason=better.args[0], strict=True))
 
 
@@ -38,7 +38,7 @@ def part() -> Callable[[str], ModuleType]:
 
 @pytest.fixture
 def context(zmq):
-    """As everywhere, but without looking for garbage: there are many tests here."""
+    """The usual context, but without a garbage check, because there are many tests here."""
     context = zmq.Context()
     context.linger = 0
     context.rcvtimeo = context.sndtimeo = 20_000
@@ -48,7 +48,7 @@ def context(zmq):
 
 @pytest.fixture
 def run() -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Runs a coroutine to its end in a loop of its own, but not for ever."""
+    """Runs a coroutine to its end in a new loop, with a time limit."""
 
     def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run(asyncio.wait_for(coroutine, PATIENCE))

@@ -48,7 +48,7 @@ def test_made_without_a_loop(zmq, aio):
         assert socket.context is context
 
 
-def test_there_and_back(pair):
+def test_round_trip(pair):
     async def body(push, pull):
         await push.send(b"x")
         return await pull.recv()
@@ -119,7 +119,7 @@ def test_texts_and_objects(pair):
     assert pair(body) == ("grüße", {"a": 1}, (1, 2), 1)
 
 
-def test_objects_that_come_later(pair):
+def test_objects_that_arrive_later(pair):
     async def body(push, pull):
         waiting = [pull.recv_json(), pull.recv_string(), pull.recv_pyobj()]
         await push.send_json(1)
@@ -179,7 +179,7 @@ def test_many_at_once(pair):
             await push.send(b"%d" % number)
         return [await future for future in waiting]
 
-    # Served in the order in which they asked.
+    # Served in the order of the calls.
     assert pair(body) == [b"%d" % number for number in range(20)]
 
 
@@ -193,7 +193,7 @@ def test_gather(pair):
     assert pair(body) == [b"0", b"1", b"2", b"3", b"4", None, None, None, None, None]
 
 
-def test_cancelled_receive_loses_nothing(pair):
+def test_cancelled_receive_loses_no_message(pair):
     async def body(push, pull):
         first = pull.recv()
         first.cancel()
@@ -205,7 +205,7 @@ def test_cancelled_receive_loses_nothing(pair):
     assert pair(body) == b"x"
 
 
-def test_timed_out_receive_loses_nothing(pair):
+def test_timed_out_receive_loses_no_message(pair):
     async def body(push, pull):
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(pull.recv(), 0.01)

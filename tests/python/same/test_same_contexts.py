@@ -1,4 +1,4 @@
-"""Contexts: making, sharing, options, their end."""
+"""Contexts: creation, sharing, options, termination."""
 
 import copy
 import errno
@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 
-def test_equal_ways_of_making(zmq):
+def test_equivalent_ways_to_create_a_context(zmq):
     for context in (zmq.Context(), zmq.Context(1), zmq.Context(io_threads=2)):
         assert not context.closed
         context.term()
@@ -24,12 +24,12 @@ def test_io_threads(zmq):
 
 
 @pytest.mark.parametrize("argument", ["1", None])
-def test_io_threads_that_are_no_number(zmq, argument):
+def test_io_threads_must_be_a_number(zmq, argument):
     with pytest.raises(TypeError):
         zmq.Context(io_threads=argument).term()
 
 
-def test_end_again(zmq):
+def test_term_again(zmq):
     context = zmq.Context()
     context.term()
     context.term()
@@ -37,13 +37,13 @@ def test_end_again(zmq):
     assert context.closed
 
 
-def test_with_block_ends_it(zmq):
+def test_with_block_terminates(zmq):
     with zmq.Context() as context:
         assert not context.closed
     assert context.closed
 
 
-def test_socket_after_the_end(zmq):
+def test_socket_after_term(zmq):
     context = zmq.Context()
     context.term()
     with pytest.raises(zmq.ZMQError) as caught:
@@ -54,7 +54,7 @@ def test_socket_after_the_end(zmq):
 @pytest.mark.parametrize(
     "call", [lambda c: c.get(1), lambda c: c.set(1, 1), lambda c: c.io_threads]
 )
-def test_options_after_the_end(zmq, call):
+def test_options_after_term(zmq, call):
     context = zmq.Context()
     context.term()
     with pytest.raises(RuntimeError):
@@ -62,12 +62,12 @@ def test_options_after_the_end(zmq, call):
 
 
 @pytest.mark.parametrize("kind", [99, -1, "PUSH", None])
-def test_no_such_kind(zmq, context, kind):
+def test_no_such_socket_type(zmq, context, kind):
     with pytest.raises((zmq.ZMQError, TypeError)):
         context.socket(kind)
 
 
-def test_kind_by_number(zmq, context):
+def test_socket_type_by_number(zmq, context):
     socket = context.socket(8)
     assert socket.type is zmq.PUSH
 
@@ -210,14 +210,14 @@ def test_defaults_of_sockets(zmq):
         assert context.sockopts == {zmq.LINGER: 5, zmq.RCVTIMEO: 6, zmq.SNDHWM: 7}
 
 
-def test_defaults_change_no_socket_that_is_there(zmq, context):
+def test_defaults_change_no_existing_socket(zmq, context):
     with context.socket(zmq.PUSH) as socket:
         before = socket.sndhwm
         context.sndhwm = before + 1
         assert socket.sndhwm == before
 
 
-def test_defaults_that_do_not_fit_are_left_out(zmq, context):
+def test_defaults_of_other_socket_types_are_skipped(zmq, context):
     context.subscribe = b"topic"
     context.router_mandatory = 1
     context.socket(zmq.PUSH).close()
@@ -225,7 +225,7 @@ def test_defaults_that_do_not_fit_are_left_out(zmq, context):
     context.socket(zmq.ROUTER).close()
 
 
-def test_defaults_can_be_forgotten(zmq):
+def test_defaults_can_be_deleted(zmq):
     with zmq.Context() as context:
         context.linger = 5
         del context.linger
@@ -242,7 +242,7 @@ def test_unknown_default(zmq, context):
         context.getsockopt(zmq.MAXMSGSIZE)
 
 
-def test_shadows_have_defaults_of_their_own(zmq, context):
+def test_shadows_have_their_own_defaults(zmq, context):
     context.sndhwm = 9
     shadow = zmq.Context(shadow=context)
     with pytest.raises(AttributeError):
@@ -318,7 +318,7 @@ def test_repr_of_a_subclass(zmq):
         assert repr(context).startswith(f"<{__name__}.Own(")
 
 
-def test_forgotten(zmq):
+def test_not_terminated(zmq):
     with pytest.warns(ResourceWarning, match="Unclosed context"):
         zmq.Context()
         gc.collect()
@@ -330,7 +330,7 @@ def test_left_with_open_sockets(zmq):
     assert socket.closed
 
 
-def test_closed_ones_are_forgotten_quietly(zmq):
+def test_terminated_contexts_are_collected_without_a_warning(zmq):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         context = zmq.Context()
@@ -377,7 +377,7 @@ def test_subclass_with_attributes(zmq):
 
 @pytest.mark.parametrize("name", ["THREAD_PRIORITY", "THREAD_SCHED_POLICY", "SOCKET_LIMIT"])
 @pytest.mark.parametrize("value", [-1, -2])
-def test_threads_are_not_set_to_less_than_nothing(zmq, name, value):
+def test_a_negative_number_of_threads_is_refused(zmq, name, value):
     context = zmq.Context()
     with pytest.raises(zmq.ZMQError) as caught:
         context.set(getattr(zmq, name), value)

@@ -1,4 +1,4 @@
-"""Taking binds and connects back, and inproc names."""
+"""Undoing binds and connects, and inproc names."""
 
 import errno
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def endpoint(sockets, zmq, transport):
-    """An endpoint that is free now."""
+    """An endpoint that is currently free."""
     with sockets.bound(zmq.DEALER, transport) as socket:
         endpoint = socket.last_endpoint.decode()
         socket.unbind(endpoint)
@@ -20,7 +20,7 @@ def gone(zmq, call, endpoint):
     assert caught.value.errno == errno.ENOENT
 
 
-def test_unbind_takes_a_connect_back(zmq, context, endpoint):
+def test_unbind_undoes_a_connect(zmq, context, endpoint):
     socket = context.socket(zmq.DEALER)
     socket.connect(endpoint)
     socket.unbind(endpoint)
@@ -28,7 +28,7 @@ def test_unbind_takes_a_connect_back(zmq, context, endpoint):
     gone(zmq, socket.disconnect, endpoint)
 
 
-def test_disconnect_takes_a_bind_back(zmq, sockets, transport):
+def test_disconnect_undoes_a_bind(zmq, sockets, transport):
     one = sockets.bound(zmq.DEALER, transport)
     endpoint = one.last_endpoint.decode()
     one.disconnect(endpoint)
@@ -44,7 +44,7 @@ def test_disconnect_of_a_bind_ends_its_connections(zmq, sockets, transport):
     assert pull.poll(0) == 0
 
 
-def test_every_connect_to_an_endpoint_is_taken_back_at_once(zmq, context, endpoint):
+def test_every_connect_to_an_endpoint_is_undone_at_once(zmq, context, endpoint):
     socket = context.socket(zmq.PUSH)
     socket.connect(endpoint)
     socket.connect(endpoint)
@@ -63,7 +63,7 @@ def test_unbind_at_the_connecting_end_over_inproc(zmq, context):
 
 
 @pytest.mark.parametrize("host", ["*", "127.0.0.1"])
-def test_a_wildcard_is_no_name_for_what_it_came_to(zmq, context, host):
+def test_a_wildcard_does_not_name_the_endpoint_it_resolved_to(zmq, context, host):
     socket = context.socket(zmq.PULL)
     wildcard = f"tcp://{host}:*"
     socket.bind(wildcard)
@@ -75,7 +75,9 @@ def test_a_wildcard_is_no_name_for_what_it_came_to(zmq, context, host):
     socket.unbind(socket.last_endpoint)
 
 
-def test_an_ipc_wildcard_is_no_name_for_what_it_came_to(zmq, context, directory, monkeypatch):
+def test_an_ipc_wildcard_does_not_name_the_endpoint_it_resolved_to(
+    zmq, context, directory, monkeypatch
+):
     monkeypatch.chdir(directory)
     socket = context.socket(zmq.PULL)
     socket.bind("ipc://*")
@@ -83,14 +85,14 @@ def test_an_ipc_wildcard_is_no_name_for_what_it_came_to(zmq, context, directory,
     socket.unbind(socket.last_endpoint)
 
 
-def test_a_name_stands_for_its_address(zmq, sockets):
+def test_an_interface_name_means_its_address(zmq, sockets):
     socket = sockets.bound(zmq.PULL)
     port = socket.last_endpoint.decode().rpartition(":")[2]
     socket.unbind(f"tcp://localhost:{port}")
     gone(zmq, socket.unbind, socket.last_endpoint)
 
 
-def test_who_connected_first_can_send_although_what_binds_does_not_fit(zmq, context):
+def test_a_socket_that_connected_first_can_send_despite_an_incompatible_bind(zmq, context):
     push, pub = context.socket(zmq.PUSH), context.socket(zmq.PUB)
     push.connect("inproc://misfit")
     push.send(b"before", zmq.DONTWAIT)
@@ -100,7 +102,7 @@ def test_who_connected_first_can_send_although_what_binds_does_not_fit(zmq, cont
 
 
 @pytest.mark.differs("who connected before waits for a peer that fits")
-def test_who_connected_first_waits_for_a_peer_that_fits(zmq, context):
+def test_a_socket_that_connected_first_waits_for_a_compatible_peer(zmq, context):
     push, pub, pull = (context.socket(kind) for kind in (zmq.PUSH, zmq.PUB, zmq.PULL))
     push.connect("inproc://fits-later")
     push.send(b"lost?")
@@ -122,7 +124,7 @@ def test_connecting_under_a_name_in_use_over_inproc(zmq, context, handover):
         dealer.connect(f"inproc://in-use-{handover}")
     dealers[handover].send(b"from the holder")
     assert router.recv_multipart() == [b"name", b"from the holder"]
-    # The other one stays connected: its messages wait.
+    # The other peer stays connected: its messages wait.
     if not handover:
         dealers[1].send(b"unread", zmq.DONTWAIT)
     router.send_multipart([b"name", b"for the holder"])

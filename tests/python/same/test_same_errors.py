@@ -122,7 +122,7 @@ def test_out_of_turn(zmq, sockets):
     assert caught.value.errno == zmq.EFSM
 
 
-def test_nobody_of_that_name(zmq, context):
+def test_no_peer_of_that_name(zmq, context):
     with context.socket(zmq.ROUTER) as router:
         router.router_mandatory = 1
         with pytest.raises(zmq.ZMQError) as caught:
@@ -130,7 +130,7 @@ def test_nobody_of_that_name(zmq, context):
         assert caught.value.errno == zmq.EHOSTUNREACH
 
 
-def test_nobody_of_that_name_is_no_matter_by_default(zmq, context):
+def test_an_unknown_name_is_ignored_by_default(zmq, context):
     with context.socket(zmq.ROUTER) as router:
         router.send_multipart([b"nobody", b"x"])
 
@@ -150,20 +150,20 @@ def test_terminated(zmq):
 
 
 @pytest.mark.parametrize("protocol", ["udp", "pgm", "norm", "ws", "vmci", "nonsense"])
-def test_protocols_that_are_not_there(zmq, context, protocol):
+def test_missing_protocols(zmq, context, protocol):
     with context.socket(zmq.PULL) as socket, pytest.raises(zmq.ZMQError) as caught:
         socket.connect(f"{protocol}://127.0.0.1:5555")
     expected = (zmq.EPROTONOSUPPORT, zmq.ENOCOMPATPROTO, zmq.EINVAL)
     assert caught.value.errno in expected
 
 
-def test_curve_public_of_nonsense(zmq):
+def test_curve_public_of_an_invalid_key(zmq):
     with pytest.raises((ValueError, zmq.ZMQError)):
         zmq.curve_public(b"short")
 
 
 @pytest.mark.parametrize("key", [5, None])
-def test_curve_public_of_no_key(zmq, key):
+def test_curve_public_of_a_value_that_is_not_a_key(zmq, key):
     with pytest.raises(TypeError):
         zmq.curve_public(key)
 
@@ -176,5 +176,5 @@ def test_curve_keys(zmq):
     assert zmq.curve_keypair() != (public, secret)
 
 
-def test_strerror_of_the_unknown(zmq):
+def test_strerror_of_an_unknown_number(zmq):
     assert "9999" in zmq.strerror(9999)

@@ -30,12 +30,12 @@ def test_no_data(zmq, data):
         zmq.Frame(data)
 
 
-def test_arguments_by_place(zmq):
+def test_positional_arguments(zmq):
     frame = zmq.Frame(b"abc", True, False, 0)
     assert isinstance(frame.tracker, zmq.MessageTracker)
 
 
-def test_bytes_are_made_once(zmq):
+def test_bytes_are_created_once(zmq):
     frame = zmq.Frame(b"abc" * 100)
     assert frame.bytes is frame.bytes
     assert type(frame.bytes) is bytes
@@ -73,7 +73,7 @@ def test_repr(zmq, size, text):
     assert repr(frame) == str(frame) == f"<zmq.Frame({text})>"
 
 
-def test_repr_of_what_is_no_text(zmq):
+def test_repr_of_bytes_that_are_not_text(zmq):
     assert repr(zmq.Frame(b"\x00\xff'")) == '<zmq.Frame(b"\\x00\\xff\'")>'
 
 
@@ -147,7 +147,7 @@ def test_send_keeps_the_frame(zmq, sockets):
     assert frame.bytes == b"x" * BIG
 
 
-def test_passed_on(zmq, sockets):
+def test_forwarded(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     there, here = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send_multipart([b"a", b"b" * BIG])
@@ -177,7 +177,7 @@ def test_numpy(zmq, sockets):
 # ---- trackers -----------------------------------------------------------------------
 
 
-def test_no_tracker_without_asking(zmq, sockets):
+def test_no_tracker_unless_requested(zmq, sockets):
     _pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     assert push.send(b"x" * BIG, copy=False) is None
     assert push.send(b"x" * BIG, copy=True, track=True) is None
@@ -239,7 +239,7 @@ def test_tracker_of_nothing(zmq):
 
 
 @pytest.mark.parametrize("thing", [5, "x", None])
-def test_tracker_of_nonsense(zmq, thing):
+def test_tracker_of_invalid_objects(zmq, thing):
     with pytest.raises(TypeError):
         zmq.MessageTracker(thing)
 

@@ -87,7 +87,7 @@ def test_decorated_function_keeps_its_name(zmq, decorators):
     assert (work.__name__, work.__doc__) == ("work", "What it does.")
 
 
-def test_socket_decorator_wants_a_kind(decorators):
+def test_socket_decorator_requires_a_type(decorators):
     with pytest.raises(TypeError):
 
         @decorators.socket()
@@ -155,7 +155,7 @@ def test_monitored_queue(zmq, part, context, sockets):
         queue.result()
     for socket in (one, other, watch):
         socket.close()
-    end.result()  # pyzmq does not bear two threads in term()
+    end.result()  # pyzmq does not support two threads in term()
 
 
 def test_proxy_ends_with_its_context(zmq):
@@ -240,7 +240,7 @@ def test_monitor_at_an_address(zmq, part, context):
 
 
 @pytest.mark.parametrize("parts", [[b"short", b"x"], [b"123456"], [b"123456", b"x", b"y"], []])
-def test_no_monitor_message(part, parts):
+def test_not_a_monitor_message(part, parts):
     with pytest.raises(RuntimeError):
         part("utils.monitor").parse_monitor_message(parts)
 
@@ -256,7 +256,7 @@ def test_monitors_are_inproc(zmq, context, address):
 
 @pytest.fixture
 def logged(zmq, part, sockets):
-    """A logger, its handler, and what it publishes."""
+    """A logger, its handler, and a subscriber to it."""
     handlers = part("log.handlers")
     publisher = sockets.bound(zmq.PUB, "inproc")
     subscriber = sockets.connected(zmq.SUB, publisher, subscribe=b"")

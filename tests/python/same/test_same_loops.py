@@ -50,7 +50,7 @@ def test_stream_receives_frames(zmq, stream):
     assert isinstance(frame, zmq.Frame)
 
 
-def test_stream_says_which(stream):
+def test_stream_names_itself(stream):
     async def body(stream, far):
         came = asyncio.get_running_loop().create_future()
         stream.on_recv_stream(lambda which, parts: came.set_result((which is stream, parts)))
@@ -110,7 +110,7 @@ def test_stream_closes(zmq, stream):
     assert stream(body) in ([True], [])
 
 
-def test_stream_wants_callables(stream):
+def test_stream_requires_callables(stream):
     async def body(stream, far):
         with pytest.raises((AssertionError, TypeError)):
             stream.on_recv(5)

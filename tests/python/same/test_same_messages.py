@@ -47,7 +47,7 @@ def test_send_takes_its_arguments_by_name(zmq, pipe):
     assert pull.recv_multipart(flags=0, copy=True, track=False) == [b"a", b"b"]
 
 
-def test_send_takes_its_arguments_by_place(zmq, pipe):
+def test_send_takes_positional_arguments(zmq, pipe):
     push, pull = pipe
     push.send(b"a", zmq.SNDMORE, True, False)
     push.send(b"b", 0, False, False)
@@ -70,7 +70,7 @@ def test_flags_may_be_any_integer(zmq, pipe, kind):
 
 
 @pytest.mark.parametrize("flags", [None, "1"])
-def test_flags_that_are_no_integers(pipe, flags):
+def test_flags_that_are_not_integers(pipe, flags):
     with pytest.raises(TypeError):
         pipe[0].send(b"x", flags)
 
@@ -106,7 +106,7 @@ def test_mapped_memory(pipe):
 
 @pytest.mark.parametrize("body", ["text", 5, None, 1.5, object(), [b"list"], {}], ids=repr)
 @pytest.mark.parametrize("copy", [True, False])
-def test_no_bodies(pipe, body, copy):
+def test_objects_that_are_not_buffers(pipe, body, copy):
     push, pull = pipe
     with pytest.raises(TypeError):
         push.send(body, copy=copy)
@@ -114,7 +114,7 @@ def test_no_bodies(pipe, body, copy):
     assert pull.recv() == b"goes on"
 
 
-def test_text_is_told_what_to_use(pipe):
+def test_text_raises_an_error_that_names_send_string(pipe):
     with pytest.raises(TypeError, match="send_string"):
         pipe[0].send("text")
 
@@ -144,7 +144,7 @@ def test_frames_among_the_parts(zmq, pipe):
     assert [len(part) for part in pull.recv_multipart()] == [1, 1, 100_000]
 
 
-def test_a_bad_part_stops_all(pipe):
+def test_a_bad_part_stops_the_message(pipe):
     push, pull = pipe
     with pytest.raises(TypeError, match=r"Frame 1 .* does not support the buffer interface"):
         push.send_multipart([b"a", "b", b"c"])
@@ -152,7 +152,7 @@ def test_a_bad_part_stops_all(pipe):
     assert pull.recv_multipart() == [b"nothing of it was sent"]
 
 
-def test_a_bad_part_is_shown_shortened(pipe):
+def test_a_bad_part_is_shortened_in_the_error(pipe):
     with pytest.raises(TypeError) as caught:
         pipe[0].send_multipart([["x" * 1000]])
     assert len(str(caught.value)) < 120
@@ -203,7 +203,7 @@ def test_more_of_a_message(zmq, pipe):
     assert pull.get(zmq.RCVMORE) == 0
 
 
-def test_rest_as_multipart(pipe):
+def test_remaining_parts_as_multipart(pipe):
     push, pull = pipe
     push.send_multipart([b"a", b"b", b"c"])
     assert pull.recv() == b"a"
@@ -258,7 +258,7 @@ def test_received_frame_with_tracker(zmq, pipe):
 
 
 @pytest.mark.parametrize("method", ["recv", "recv_multipart", "recv_string", "recv_json"])
-def test_nothing_there(zmq, pipe, method):
+def test_no_message(zmq, pipe, method):
     with pytest.raises(zmq.Again) as caught:
         getattr(pipe[1], method)(zmq.DONTWAIT)
     assert caught.value.errno == zmq.EAGAIN
@@ -341,11 +341,11 @@ def test_into(pipe):
     assert target == b"abc....."
 
 
-def test_into_less(pipe):
+def test_into_a_smaller_length(pipe):
     push, pull = pipe
     target = bytearray(b"." * 8)
     push.send(b"abcdef")
-    # The size of the message, not of what was written.
+    # The size of the message, not the number of bytes written.
     assert pull.recv_into(target, nbytes=2) == 6
     assert target == b"ab......"
 
@@ -374,7 +374,7 @@ def test_into_an_array(pipe):
     assert target.tolist() == [1, 2]
 
 
-def test_into_nothing(pipe):
+def test_into_an_empty_buffer(pipe):
     push, pull = pipe
     push.send(b"abc")
     assert pull.recv_into(bytearray()) == 3
@@ -405,7 +405,7 @@ def test_into_wrong_sizes(pipe, nbytes):
 
 
 @pytest.mark.parametrize("target", [None, "text", 5])
-def test_into_what_is_no_buffer(pipe, target):
+def test_into_an_object_that_is_not_a_buffer(pipe, target):
     with pytest.raises(TypeError):
         pipe[1].recv_into(target)
 
@@ -415,7 +415,7 @@ def test_into_without_waiting(zmq, pipe):
         pipe[1].recv_into(bytearray(1), flags=zmq.DONTWAIT)
 
 
-def test_into_takes_names_only(pipe):
+def test_into_takes_keyword_arguments_only(pipe):
     with pytest.raises(TypeError):
         pipe[1].recv_into(bytearray(1), 1)
 
@@ -448,7 +448,7 @@ def test_text_must_be_text(pipe):
         pipe[0].send_string(b"bytes")
 
 
-def test_text_that_is_none(pipe):
+def test_bytes_that_are_not_text(pipe):
     push, pull = pipe
     push.send(b"\xff")
     with pytest.raises(UnicodeDecodeError):
@@ -490,7 +490,7 @@ def test_json_flags(zmq, pipe):
     assert (pull.recv_json(flags=0), pull.recv_json()) == (1, 2)
 
 
-def test_no_json(pipe):
+def test_bytes_that_are_not_json(pipe):
     push, pull = pipe
     with pytest.raises(TypeError):
         push.send_json(object())
@@ -509,7 +509,7 @@ def test_pyobj(pair, protocol):
     assert pickle.loads(other.recv()) == obj
 
 
-def test_pyobj_that_is_none(pair):
+def test_bytes_that_are_not_a_pickle(pair):
     one, other = pair
     with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
         one.send_pyobj(lambda: None)
@@ -555,8 +555,8 @@ def test_unknown_arguments(pipe, method):
         getattr(pipe[0], method)(nonsense=1)
 
 
-def test_no_room_is_said_at_the_first_part(zmq, context):
-    """Who gets `Again` begins the message anew: nothing of the attempt may stay."""
+def test_missing_room_is_reported_at_the_first_part(zmq, context):
+    """After `Again`, the program starts the message again, so nothing of the attempt may remain."""
     with context.socket(zmq.DEALER) as dealer, context.socket(zmq.DEALER) as peer:
         for _ in range(3):
             with pytest.raises(zmq.Again):
@@ -590,7 +590,7 @@ def test_the_first_part_is_out_of_turn(zmq, sockets, context):
     assert errno_of_first_part(zmq, req) == zmq.EFSM
 
 
-def test_the_first_part_names_nobody(zmq, context):
+def test_the_first_part_names_no_peer(zmq, context):
     router = context.socket(zmq.ROUTER)
     router.router_mandatory = 1
     assert errno_of_first_part(zmq, router, b"nobody") == zmq.EHOSTUNREACH
@@ -599,5 +599,5 @@ def test_the_first_part_names_nobody(zmq, context):
 
 
 @pytest.mark.parametrize("kind", ["SUB", "PULL"])
-def test_the_first_part_of_what_cannot_be_sent(zmq, context, kind):
+def test_the_first_part_of_a_message_that_cannot_be_sent(zmq, context, kind):
     assert errno_of_first_part(zmq, context.socket(getattr(zmq, kind))) == zmq.ENOTSUP

@@ -1,4 +1,4 @@
-"""What is there: names, numbers, texts and versions."""
+"""The public interface: names, numbers, texts and versions."""
 
 import errno
 import inspect
@@ -78,7 +78,7 @@ def test_functions_take_these_arguments(zmq, name, parameters):
 def test_methods_of_a_socket_take_these_arguments(zmq, method, parameters):
     found = list(inspect.signature(getattr(zmq.Socket, method)).parameters)
     assert [name for name in parameters if name not in found] == []
-    # The order is what positional callers rely on.
+    # Positional callers rely on the order.
     assert [name for name in found if name in parameters] == parameters
 
 
@@ -113,7 +113,7 @@ def test_methods_of_a_poller_take_these_arguments(zmq, method, parameters):
     assert list(inspect.signature(getattr(zmq.Poller, method)).parameters) == parameters
 
 
-def test_names_of_one_thing(zmq):
+def test_aliases(zmq):
     assert zmq.Message is zmq.Frame
     assert zmq.XREQ == zmq.DEALER
     assert zmq.XREP == zmq.ROUTER
@@ -211,7 +211,7 @@ def test_has_not(zmq, capability):
     assert zmq.has(capability) is False
 
 
-def test_has_wants_text(zmq):
+def test_has_requires_text(zmq):
     with pytest.raises((TypeError, AttributeError)):
         zmq.has(5)
 
@@ -232,7 +232,7 @@ def test_includes_are_lists(zmq):
 
 
 @pytest.mark.parametrize("name", ["nonsense", "POLLNONSENSE", "zmq_ctx_new"])
-def test_what_is_not_there(zmq, name):
+def test_missing_names(zmq, name):
     with pytest.raises(AttributeError):
         getattr(zmq, name)
 
@@ -299,7 +299,7 @@ def test_modules(part, name):
         "ssh": "tunnel_connection",
         "ssh.tunnel": "openssh_tunnel paramiko_tunnel try_passwordless_ssh ssh_tunnel"
         " MaxRetryExceeded tunnel_connection open_tunnel",
-        # Not _FutureEvent: what pyzmq's sockets keep in queues that are native here.
+        # Except for _FutureEvent: pyzmq's sockets keep it in queues, which are native here.
         "_future": "_AsyncPoller _AsyncSocket _Async",
         "asyncio": "Context Socket Poller ZMQEventLoop install",
         "eventloop": "IOLoop",
@@ -318,7 +318,7 @@ def test_names_of_modules(part, name, wanted):
 
 
 @pytest.mark.parametrize("name", ["utils.monitor", "auth.thread"])
-def test_modules_that_bring_asyncio_with_them(zmq, name):
+def test_modules_that_import_asyncio(zmq, name):
     program = f"import {zmq.__name__} as zmq, {zmq.__name__}.{name}; print(zmq.asyncio.__name__)"
     shown = subprocess.check_output([sys.executable, "-W", "ignore", "-c", program], text=True)
     assert shown == f"{zmq.__name__}.asyncio\n"
@@ -330,7 +330,7 @@ def test_the_version_of_the_names(zmq):
 
 
 @pytest.mark.parametrize("name", ["utils.jsonapi", "utils.interop", "backend.select"])
-def test_modules_that_are_there_from_the_beginning(zmq, name):
+def test_modules_that_need_no_import(zmq, name):
     program = f"import {zmq.__name__} as zmq; print(zmq.{name}.__name__)"
     shown = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert shown == f"{zmq.__name__}.{name}\n"

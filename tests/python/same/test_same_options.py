@@ -52,13 +52,13 @@ BYTES = {
 
 @pytest.fixture
 def dealer(zmq, context):
-    """Made directly, so that no default of the context is set on it."""
+    """Created directly, so that no default of the context applies to it."""
     with zmq.Socket(context, zmq.DEALER) as socket:
         yield socket
 
 
 def outcome(call, *arguments):
-    """What a call returns, or the class and number of what it raises."""
+    """Returns the result of a call, or the class and number of its exception."""
     try:
         return call(*arguments)
     except Exception as error:
@@ -122,7 +122,7 @@ def test_wrong_types_for_bytes(zmq, dealer, value):
         dealer.set(zmq.ROUTING_ID, value)
 
 
-def test_text_needs_text(zmq, dealer):
+def test_text_options_require_text(zmq, dealer):
     with pytest.raises(TypeError):
         dealer.set_string(zmq.ROUTING_ID, b"bytes")
 
@@ -233,7 +233,7 @@ def test_options_of_other_sockets(zmq, context, kind, option, value):
         ("SUB", "SUBSCRIBE", b""),
         ("STREAM", "STREAM_NOTIFY", 0),
         ("ROUTER", "CONNECT_ROUTING_ID", b"peer"),
-        # A REP is a ROUTER there, and takes its options here.
+        # In libzmq, a REP is a ROUTER; here it accepts ROUTER's options.
         ("REP", "ROUTER_MANDATORY", 1),
         ("REP", "ROUTER_HANDOVER", 1),
         ("REP", "PROBE_ROUTER", 1),
@@ -249,7 +249,7 @@ def test_options_of_this_socket(zmq, context, kind, option, value):
 @pytest.mark.differs("what cannot do what it says is refused")
 @pytest.mark.parametrize(("kind", "option"), [("REP", "ROUTER_RAW"), ("PUB", "XPUB_MANUAL")])
 def test_options_that_would_silence_a_socket(zmq, context, kind, option):
-    """A REP has no envelope in raw bytes; a PUB's program is never asked about subscriptions."""
+    """A REP finds no envelope in raw bytes, and a PUB's program never receives subscriptions."""
     with pytest.raises(zmq.ZMQError) as caught:
         context.socket(getattr(zmq, kind)).set(getattr(zmq, option), 1)
     assert caught.value.errno == zmq.EINVAL
@@ -369,7 +369,7 @@ def test_initial_state(zmq, context, kind):
     assert socket.type == getattr(zmq, kind)
     assert socket.get(zmq.TYPE) == int(getattr(zmq, kind))
     assert socket.type.name == kind
-    # Publishers drop what nobody takes and so can always send; a reply or an address is waited for otherwise.
+    # Publishers drop messages without a receiver, so they can always send; other types wait for a peer.
     writable = kind in ("PUB", "XPUB", "ROUTER", "STREAM", "XSUB")
     assert socket.events == (zmq.POLLOUT if writable else 0)
     assert socket.fd == socket.fileno() > 0
@@ -394,7 +394,7 @@ def test_high_water_mark_by_its_old_number(zmq, dealer):
         dealer.get(zmq.HWM)
 
 
-def test_options_count_from_the_next_bind(zmq, context, sockets):
+def test_options_apply_from_the_next_bind(zmq, context, sockets):
     pull = sockets.bound(zmq.PULL)
     pull.rcvhwm = 1
     assert pull.rcvhwm == 1
@@ -409,7 +409,7 @@ def test_ipv4only_is_the_opposite(zmq, dealer):
 
 @pytest.mark.parametrize("value", [b"\0", b"\0abc"])
 def test_routing_ids_that_begin_with_zero(zmq, dealer, value):
-    # Reserved for names that ROUTER makes up.
+    # Reserved for names that ROUTER generates.
     assert outcome(dealer.set, zmq.ROUTING_ID, value) is None
     assert dealer.routing_id == value
 
@@ -446,7 +446,7 @@ def test_subscribing(zmq, context, topic):
     sub.unsubscribe = topic
 
 
-def test_subscribing_elsewhere(zmq, context):
+def test_subscribing_on_other_socket_types(zmq, context):
     push = context.socket(zmq.PUSH)
     with pytest.raises(zmq.ZMQError):
         push.subscribe("x")
@@ -459,7 +459,7 @@ def test_subscribing_to_a_number(zmq, context):
         context.socket(zmq.SUB).subscribe(5)
 
 
-def test_mechanism_follows_what_is_set(zmq, context):
+def test_mechanism_follows_the_options(zmq, context):
     socket = context.socket(zmq.DEALER)
     socket.plain_server = True
     assert socket.mechanism == zmq.PLAIN
@@ -544,7 +544,7 @@ def test_option_by_plain_number(dealer):
 
 
 @pytest.mark.parametrize("option", ["17", None, b"LINGER"])
-def test_option_that_is_no_number(dealer, option):
+def test_option_that_is_not_a_number(dealer, option):
     with pytest.raises(TypeError):
         dealer.get(option)
     with pytest.raises(TypeError):
@@ -585,7 +585,7 @@ def test_topics_count(zmq, context, kind):
         assert socket.get(zmq.TOPICS_COUNT) == 2
 
 
-def test_topics_count_elsewhere(zmq, dealer):
+def test_topics_count_of_other_socket_types(zmq, dealer):
     with pytest.raises(zmq.ZMQError) as caught:
         dealer.get(zmq.TOPICS_COUNT)
     assert caught.value.errno == zmq.EINVAL
@@ -630,13 +630,13 @@ def test_a_message_that_does_not_begin_with_a_subscription_has_none(zmq, sockets
 
 
 @pytest.mark.parametrize("name", ["ONLY_FIRST_SUBSCRIBE", "XPUB_MANUAL_LAST_VALUE"])
-def test_options_of_publishers_elsewhere(zmq, dealer, name):
+def test_options_of_publishers_on_other_socket_types(zmq, dealer, name):
     with pytest.raises(zmq.ZMQError) as caught:
         dealer.set(getattr(zmq, name), 1)
     assert caught.value.errno == zmq.EINVAL
 
 
-def test_a_last_value_goes_to_the_one_that_just_subscribed(zmq, context):
+def test_a_last_value_goes_to_the_peer_that_just_subscribed(zmq, context):
     xpub = context.socket(zmq.XPUB)
     xpub.set(zmq.XPUB_MANUAL_LAST_VALUE, 1)
     xpub.bind("inproc://last-value")
@@ -651,7 +651,7 @@ def test_a_last_value_goes_to_the_one_that_just_subscribed(zmq, context):
     assert subs[1].recv_multipart() == [b"A", b"last"]
     for sub in subs:
         assert sub.recv_multipart() == [b"A", b"next"]
-    # Whom it is for does not want it, so nobody gets it.
+    # The peer it is for has not subscribed to it, so no peer gets it.
     subs[0].subscribe(b"B")
     assert xpub.recv() == b"\x01B"
     xpub.send(b"B for one")

@@ -72,7 +72,7 @@ def test_register_for_nothing_unregisters(zmq, pipe):
     poller.register(push, 0)
 
 
-def test_unregister_the_unknown(zmq, pipe):
+def test_unregister_an_unknown_object(zmq, pipe):
     with pytest.raises(KeyError):
         zmq.Poller().unregister(pipe[0])
 
@@ -97,7 +97,7 @@ def test_timeouts(zmq, pipe, timeout):
 
 
 @pytest.mark.parametrize("timeout", [-1, None, -5])
-def test_for_ever(zmq, pipe, timeout):
+def test_without_a_timeout(zmq, pipe, timeout):
     push, pull = pipe
     poller = zmq.Poller()
     poller.register(pull, zmq.POLLIN)
@@ -120,7 +120,7 @@ def test_descriptors(zmq):
     os.close(reading)
 
 
-def test_things_with_descriptors(zmq, pipe):
+def test_objects_with_descriptors(zmq, pipe):
     one, other = system.socketpair()
     with one, other:
         poller = zmq.Poller()
@@ -134,7 +134,7 @@ def test_things_with_descriptors(zmq, pipe):
 
 
 @pytest.mark.parametrize("thing", ["text", None, 1.5, object()], ids=repr)
-def test_things_without(zmq, thing):
+def test_objects_without_descriptors(zmq, thing):
     poller = zmq.Poller()
     with pytest.raises((TypeError, zmq.ZMQError)):
         poller.register(thing, zmq.POLLIN)
@@ -198,18 +198,18 @@ def test_direct(zmq, pipe):
 
 
 @pytest.mark.parametrize("items", [[5.5], [("x", 1)], 5])
-def test_direct_nonsense(zmq, items):
+def test_direct_with_invalid_arguments(zmq, items):
     with pytest.raises((TypeError, ValueError)):
         zmq.zmq_poll(items, 0)
 
 
-def test_descriptor_of_a_socket_tells(zmq, pipe):
+def test_descriptor_of_a_socket(zmq, pipe):
     push, pull = pipe
     poller = zmq.Poller()
     poller.register(pull.fileno(), zmq.POLLIN)
     pull.get(zmq.EVENTS)
     push.send(b"x")
-    # libzmq's descriptor also tells of what is no message.
+    # libzmq's descriptor is also ready for events other than messages.
     while not pull.get(zmq.EVENTS) & zmq.POLLIN:
         assert poller.poll(5000)
 
@@ -218,7 +218,7 @@ def test_descriptor_of_a_socket_tells(zmq, pipe):
 
 
 def test_a_closed_socket_does_not_keep_others_from_being_polled(zmq, context, sockets):
-    # As it remains in a Poller where a client gave its socket up and made another.
+    # This happens in a Poller when a client closes its socket and creates another.
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     given_up = context.socket(zmq.PULL)
     poller = zmq.Poller()
@@ -245,7 +245,7 @@ def test_a_closed_socket_is_never_ready(zmq, context):
     assert poller.poll(0) == poller.poll(1) == []
     assert zmq.zmq_poll([(socket, zmq.POLLIN)], 0) == []
     assert zmq.select([socket], [socket], [socket], 0) == ([], [], [])
-    # Nothing could end this.
+    # Nothing could end this call.
     with pytest.raises(zmq.ZMQError) as caught:
         poller.poll()
     assert caught.value.errno == zmq.ENOTSOCK

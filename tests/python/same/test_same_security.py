@@ -45,7 +45,7 @@ def test_authenticator_runs(zmq, authenticator):
     assert eventually(restarted)
 
 
-def test_null_is_let_in(zmq, part, context, authenticator):
+def test_null_is_accepted(zmq, part, context, authenticator):
     with context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.zap_domain = b"global"
         assert arrives(zmq, part, pull, push)
@@ -55,7 +55,7 @@ def test_null_is_let_in(zmq, part, context, authenticator):
     ("allowed", "denied", "expected"),
     [(["127.0.0.1"], [], True), ([], ["127.0.0.1"], False), (["10.0.0.1"], [], False)],
 )
-def test_addresses_let_in(zmq, part, context, authenticator, allowed, denied, expected):
+def test_addresses_that_are_accepted(zmq, part, context, authenticator, allowed, denied, expected):
     if allowed:
         authenticator.allow(*allowed)
     if denied:
@@ -128,7 +128,7 @@ def test_certificates(part, directory):
     assert auth.load_certificates(directory) == {public: True}
 
 
-def test_no_certificates(part, directory):
+def test_not_certificates(part, directory):
     auth = part("auth")
     with pytest.raises(OSError):
         auth.load_certificate(directory / "nothing.key")
@@ -140,8 +140,8 @@ def test_no_certificates(part, directory):
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "CURVE"])
-def test_within_a_context_nobody_is_asked(zmq, sockets, context, mechanism):
-    """Over inproc there is no handshake that a mechanism could be for."""
+def test_within_a_context_the_handler_is_not_asked(zmq, sockets, context, mechanism):
+    """Over inproc there is no handshake, so mechanisms do not apply."""
     pull = context.socket(zmq.PULL)
     if mechanism == "PLAIN":
         pull.plain_server = 1

@@ -1,4 +1,4 @@
-"""Sockets: life, endpoints, looks, subclasses, copies."""
+"""Sockets: lifetime, endpoints, repr, subclasses, copies."""
 
 import copy
 import errno
@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 
-def test_made_of_its_context(zmq, context):
+def test_created_from_its_context(zmq, context):
     with zmq.Socket(context, zmq.PUSH) as socket:
         assert socket.context is context
         assert socket.type is zmq.PUSH
@@ -18,7 +18,7 @@ def test_made_of_its_context(zmq, context):
 
 
 @pytest.mark.parametrize("arguments", [(), (None,), (None, 8)])
-def test_made_of_nothing(zmq, arguments):
+def test_created_without_a_context(zmq, arguments):
     with pytest.raises(TypeError):
         zmq.Socket(*arguments)
 
@@ -52,13 +52,13 @@ def test_with_block_and_error(zmq, context):
     assert socket.closed
 
 
-def test_forgotten(zmq, context):
+def test_not_closed(zmq, context):
     with pytest.warns(ResourceWarning, match="Unclosed socket"):
         context.socket(zmq.PUSH)
         gc.collect()
 
 
-def test_closed_ones_are_forgotten_quietly(zmq, context):
+def test_closed_sockets_are_collected_without_a_warning(zmq, context):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         context.socket(zmq.PUSH).close()
@@ -81,7 +81,7 @@ def test_addresses_as(zmq, context, kind):
 
 @pytest.mark.parametrize("address", [5, None, ["inproc://x"]])
 @pytest.mark.parametrize("method", ["bind", "connect", "unbind", "disconnect"])
-def test_addresses_that_are_none(zmq, context, method, address):
+def test_objects_that_are_not_addresses(zmq, context, method, address):
     with context.socket(zmq.PULL) as socket, pytest.raises(TypeError):
         getattr(socket, method)(address)
 
@@ -145,7 +145,7 @@ def test_path_too_long(zmq, context):
 
 
 @pytest.mark.parametrize("method", ["unbind", "disconnect"])
-def test_leaving_what_was_not_joined(zmq, context, method):
+def test_unbind_and_disconnect_of_other_endpoints(zmq, context, method):
     with context.socket(zmq.PULL) as socket, pytest.raises(zmq.ZMQError) as caught:
         getattr(socket, method)("tcp://127.0.0.1:12345")
     assert caught.value.errno == errno.ENOENT
@@ -214,13 +214,13 @@ def test_no_random_port_left(zmq, context):
             other.bind_to_random_port("tcp://127.0.0.1", port, port + 1, 3)
 
 
-def test_random_port_of_nothing(zmq, context):
+def test_random_port_without_an_address(zmq, context):
     with context.socket(zmq.PULL) as pull, pytest.raises(zmq.ZMQError):
         pull.bind_to_random_port("tcp://nonsense.invalid")
 
 
 def test_same_endpoint_again(zmq, context, sockets):
-    """Two connections to one peer are two."""
+    """Two connections to one peer count twice."""
     pull = sockets.bound(zmq.PULL)
     with context.socket(zmq.PUSH) as push:
         push.connect(pull.last_endpoint)
@@ -456,7 +456,7 @@ def test_native_base_is_hidden(zmq):
     assert isinstance(zmq.Socket.__doc__, str)
 
 
-def test_what_is_sent_before_a_name_is_bound_by_a_type_that_does_not_fit(zmq, context):
+def test_messages_sent_before_an_incompatible_type_binds_the_name(zmq, context):
     push, publisher = context.socket(zmq.PUSH), context.socket(zmq.PUB)
     push.connect("inproc://name")
     push.send(b"before", zmq.DONTWAIT)

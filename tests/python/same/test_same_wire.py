@@ -1,4 +1,4 @@
-"""What peers, monitors and messages tell of a connection."""
+"""The properties of a connection that peers, monitors and messages show."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ PATIENCE = 20
 
 @pytest.fixture
 def peer(zmq, sockets):
-    """A DEALER, and the bytes of a peer of it, after their handshake."""
+    """A DEALER and a raw peer, after their handshake."""
     dealer = sockets.bound(zmq.DEALER)
     port = int(dealer.last_endpoint.decode().rpartition(":")[2])
     with tcp.create_connection(("127.0.0.1", port), timeout=PATIENCE) as stream:
@@ -110,7 +110,7 @@ def test_metadata_cannot_be_read(zmq, context):
     assert caught.value.errno == zmq.EINVAL
 
 
-def test_curve_keys_that_do_not_fit_fail_in_the_handshake(zmq, context, part):
+def test_mismatched_curve_keys_fail_in_the_handshake(zmq, context, part):
     public, secret = zmq.curve_keypair()
     server = context.socket(zmq.PULL)
     server.curve_server = 1

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of security."""
+"""Fixtures of the security tests."""
 
 import importlib
 
@@ -29,7 +29,7 @@ def middle():
 
 @pytest.fixture
 def curve(zmq):
-    """What a CURVE server sets, and what its client."""
+    """The options of a CURVE server and of its client."""
     public, secret = zmq.curve_keypair()
     mine, my_secret = zmq.curve_keypair()
     return (

@@ -1,5 +1,5 @@
-"""Peers of the tests of security: servers and clients with what happened to their handshakes, handlers of every kind,
-and somebody in the middle."""
+"""Peers of the security tests: servers and clients with the events of their handshakes, handlers of every kind,
+and a man in the middle."""
 
 import contextlib
 import itertools
@@ -14,12 +14,12 @@ _kept = []
 
 
 def inproc(name):
-    """An endpoint that nobody else uses."""
+    """An endpoint that no other test uses."""
     return f"inproc://{name}-{next(_numbers)}"
 
 
 def keep(socket):
-    """Keeps a socket that a test does not name open to the end of the test."""
+    """Keeps a socket open until the end of the test, even if the test does not keep it."""
     _kept.append(socket)
     return socket
 
@@ -74,7 +74,7 @@ PLAIN_CLIENT = {"plain_username": b"user", "plain_password": b"password"}
 
 @contextlib.contextmanager
 def handler(zmq, context, answer, kind="REP"):
-    """A ZAP handler that answers a request with what `answer` makes of it."""
+    """A ZAP handler that replies to each request with the result of `answer`."""
     socket = context.socket(getattr(zmq, kind))
     socket.linger = 0
     socket.bind(HANDLER)
@@ -104,7 +104,7 @@ def verdict(status, user=b"", metadata=b""):
 
 
 class Middle:
-    """Forwards a tcp connection, and does to its bytes what `spoil` says.
+    """Forwards a tcp connection, and changes its bytes with `spoil`.
 
     `spoil` gets the direction ("up" to the server, "down" from it), how many bytes have
     gone that way, and the next ones; it returns those to be sent instead.

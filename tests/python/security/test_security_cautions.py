@@ -1,4 +1,4 @@
-"""Security settings that are hardly meant: passwords in clear on a network, keys of two pairs."""
+"""Security settings that are probably mistakes: plain-text passwords on a network, keys of two pairs."""
 
 import warnings
 
@@ -51,11 +51,11 @@ context.destroy(linger=0)
 
 
 @pytest.mark.parametrize("how", ["server", "client", "asyncio"])
-def test_passwords_in_clear_off_this_machine_are_told_once(how):
+def test_plain_text_passwords_to_another_machine_warn_once(how):
     run_script("zeroxide", SCRIPT, how)
 
 
-def test_keys_of_two_pairs_are_told(zmq, context):
+def test_keys_of_two_pairs_warn(zmq, context):
     (public, secret), (other, _) = zmq.curve_keypair(), zmq.curve_keypair()
     with context.socket(zmq.REQ) as socket:
         socket.curve_serverkey, socket.curve_secretkey = other, secret

@@ -1,4 +1,4 @@
-"""ZAP handlers of every kind: what they say, and what they do not."""
+"""ZAP handlers of every kind: their replies, and missing replies."""
 
 import struct
 
@@ -7,7 +7,7 @@ from peers import HANDLER, PLAIN_CLIENT, Handshakes, bound, connected, handler, 
 
 
 @pytest.mark.parametrize("kind", ["REP", "ROUTER"])
-def test_a_handler_lets_a_peer_in(zmq, context, kind):
+def test_a_handler_accepts_a_peer(zmq, context, kind):
     asked = []
 
     def answer(request):
@@ -41,7 +41,7 @@ def test_a_handler_refuses(zmq, context, status):
 
 
 @pytest.mark.zeroxide_only
-def test_the_client_is_told(zmq, context):
+def test_the_client_gets_an_event(zmq, context):
     with handler(zmq, context, verdict(b"400")):
         pull, _ = bound(zmq, context, zmq.PULL, plain_server=1)
         push = context.socket(zmq.PUSH)
@@ -83,7 +83,7 @@ def test_a_handler_answers_garbage(zmq, context, mechanism, wrong):
 
 
 def test_without_a_handler(zmq, context):
-    """NULL and CURVE let everybody in, unless a handler is insisted on; PLAIN nobody."""
+    """NULL and CURVE accept every peer, unless a handler is required; PLAIN accepts none."""
     public, secret = zmq.curve_keypair()
     keys = {"curve_publickey": public, "curve_secretkey": secret}
     curve = {"curve_server": 1, **keys}
@@ -108,8 +108,8 @@ def test_without_a_handler(zmq, context):
 
 
 @pytest.mark.zeroxide_only
-def test_a_handler_that_dies_lets_nobody_in(zmq, context):
-    """Whoever waits for its answer is refused at once, and the next handler is asked."""
+def test_a_handler_that_dies_accepts_no_peer(zmq, context):
+    """Peers that wait for its reply are refused at once, and the next handler is asked."""
     with handler(zmq, context, lambda request: None):
         pull, handshakes = bound(zmq, context, zmq.PULL, plain_server=1)
         push = connected(zmq, context, zmq.PUSH, pull.last_endpoint, **PLAIN_CLIENT)
@@ -119,7 +119,7 @@ def test_a_handler_that_dies_lets_nobody_in(zmq, context):
         assert pull.recv() == b"hello"
 
 
-def test_a_handler_that_sleeps_lets_nobody_in(zmq, context):
+def test_a_handler_that_sleeps_accepts_no_peer(zmq, context):
     with context.socket(zmq.REP) as sleeper:
         sleeper.linger = 0
         sleeper.bind(HANDLER)
@@ -132,7 +132,7 @@ def test_a_handler_that_sleeps_lets_nobody_in(zmq, context):
 
 @pytest.mark.zeroxide_only
 def test_a_named_peer_of_req(zmq, context):
-    """A User-Id does no harm to the pattern, whichever side asks."""
+    """A User-Id does not affect the pattern, whichever side sends the request."""
     public, secret = zmq.curve_keypair()
     keys = {"curve_publickey": public, "curve_secretkey": secret}
     with handler(zmq, context, verdict(b"200", b"alice")):

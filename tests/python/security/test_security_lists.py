@@ -1,4 +1,4 @@
-"""One call that makes a socket safe: keys and who may come in."""
+"""One call that secures a socket: keys and allow-lists."""
 
 import pytest
 from peers import Handshakes, handler, keep, verdict
@@ -28,7 +28,7 @@ def until(handshakes, event):
 
 
 def test_a_list_can_change(zmq, context, auth):
-    """Nobody at first; added, removed, and sent away, while the server runs."""
+    """The list starts empty; a key is added, removed and disconnected while the server runs."""
     public, secret = zmq.curve_keypair()
     mine, my_secret = zmq.curve_keypair()
     server, handshakes, allowed = secured(zmq, context, secret)
@@ -40,7 +40,7 @@ def test_a_list_can_change(zmq, context, auth):
     frame = server.recv(copy=False)
     assert frame["User-Id"] == "alice"
     assert (frame["Mechanism"], frame["Authenticated"]) == ("CURVE", "yes")
-    # Taken off the list, a peer stays until it is sent away.
+    # A peer that is removed from the list stays until it is disconnected.
     assert allowed.remove(mine)
     client.send(b"still here")
     assert server.recv() == b"still here"
@@ -85,14 +85,14 @@ def test_a_folder_of_certificates(zmq, context, auth, directory):
     assert allowed.reload(disconnect=True) == 1
     bob.send(b"me too")
     assert server.recv(copy=False)["User-Id"] == "Bob"
-    # A file that is none leaves the list as it is.
+    # A file that is not a certificate does not change the list.
     (directory / "broken.key").write_text("curve\n")
     with pytest.raises(zmq.ZMQError, match=r"broken\.key"):
         allowed.reload()
     assert len(allowed) == 1
 
 
-def test_anybody_who_knows_the_server(zmq, context, auth):
+def test_any_client_that_knows_the_server_key(zmq, context, auth):
     public, secret = zmq.curve_keypair()
     server, _, allowed = secured(zmq, context, secret, auth.CURVE_ALLOW_ANY)
     assert allowed
@@ -143,15 +143,15 @@ def test_only_before_it_is_bound(zmq, context, auth):
 
 
 def test_not_without_zmtp(zmq, context, auth):
-    """What carries no mechanism cannot be secured."""
+    """A connection without a mechanism cannot be secured."""
     with context.socket(zmq.STREAM) as stream:
         stream.secure_server(zmq.curve_keypair()[1], "*")
         with pytest.raises(zmq.ZMQError, match="anybody could connect"):
             stream.bind("tcp://127.0.0.1:*")
 
 
-def test_mechanism_changed_behind_the_back(zmq, context, auth):
-    """A secured socket never lets in by other means."""
+def test_mechanism_changed_afterwards(zmq, context, auth):
+    """A secured socket never accepts peers with other mechanisms."""
     server = context.socket(zmq.PULL)
     server.secure_server(zmq.curve_keypair()[1], "*")
     server.curve_server = 0
@@ -159,7 +159,7 @@ def test_mechanism_changed_behind_the_back(zmq, context, auth):
         server.bind("tcp://127.0.0.1:*")
 
 
-def test_what_is_no_list(zmq, context, auth):
+def test_values_that_are_not_a_list(zmq, context, auth):
     key, _ = zmq.curve_keypair()
     for wrong, error in [
         (key, TypeError),

@@ -1,4 +1,4 @@
-"""Somebody in the middle: listens, changes, repeats, talks out of security."""
+"""A man in the middle: listens, changes, repeats, downgrades."""
 
 import itertools
 import threading
@@ -12,7 +12,7 @@ def untouched(direction, gone, chunk):
     return chunk
 
 
-def test_whoever_only_listens_learns_nothing(zmq, context, curve, middle):
+def test_a_listener_learns_nothing(zmq, context, curve, middle):
     heard = []
 
     def listen(direction, gone, chunk):
@@ -33,8 +33,8 @@ MECHANISM, VERSION = slice(12, 32), 10
 
 
 @pytest.mark.parametrize("forged", ["NULL", "PLAIN", "ZMTP 2"])
-def test_nobody_is_talked_out_of_security(zmq, context, curve, middle, forged):
-    """Greetings forged on their way to either side."""
+def test_security_cannot_be_downgraded(zmq, context, curve, middle, forged):
+    """Greetings are forged in transit to either side."""
 
     def forge(direction, gone, chunk):
         chunk = bytearray(chunk)
@@ -56,7 +56,7 @@ def test_nobody_is_talked_out_of_security(zmq, context, curve, middle, forged):
 
 
 def frames_of(stream):
-    """The whole ZMTP frames at the beginning of some bytes: where each begins and ends."""
+    """The positions of the complete ZMTP frames at the start of some bytes: where each begins and ends."""
     at = 64
     while at + 2 <= len(stream):
         if stream[at] & 2:
@@ -72,7 +72,7 @@ def frames_of(stream):
 
 
 def test_a_message_counts_once(zmq, context, curve, middle):
-    """What was recorded and is sent once more ends the connection."""
+    """Repeating a recorded message ends the connection."""
     stream = bytearray()
     repeated = threading.Event()
 
@@ -102,7 +102,7 @@ def test_a_message_counts_once(zmq, context, curve, middle):
 def test_no_byte_of_a_handshake_can_be_changed(zmq, context, curve, middle, direction):
     """One bit in each byte after the greeting, one connection for each."""
     server, client = curve
-    # A greeting, HELLO and INITIATE one way; a greeting, WELCOME and READY the other.
+    # A greeting, HELLO and INITIATE in one direction; a greeting, WELCOME and READY in the other.
     sent = {"up": bytearray(), "down": bytearray()}
 
     def record(way, gone, chunk):
@@ -138,7 +138,7 @@ def test_no_byte_of_a_handshake_can_be_changed(zmq, context, curve, middle, dire
         mine = Handshakes(zmq, push)
         push.connect(endpoint)
         event, _ = mine.next()
-        # A byte that says how long a frame is makes the other side wait for more.
+        # A changed length of a frame makes the other side wait for more bytes.
         assert event != zmq.EVENT_HANDSHAKE_SUCCEEDED, place[0]
         push.close()
     assert not pull.poll(0)
@@ -157,7 +157,7 @@ def test_no_byte_of_a_message_can_be_changed(zmq, context, curve, middle):
         stream.extend(chunk)
         whole = list(frames_of(stream))
         chunk = bytearray(chunk)
-        # Behind HELLO and INITIATE, be it there as a whole or not.
+        # After HELLO and INITIATE, whether complete or not.
         if len(whole) >= 2:
             at = whole[1][1] + place[0] - begin
             if 0 <= at < len(chunk):
@@ -168,7 +168,7 @@ def test_no_byte_of_a_message_can_be_changed(zmq, context, curve, middle):
     endpoint = middle(pull.last_endpoint, flip)
     # Two bytes of header, 8 of name, 8 of nonce, 16 of tag, flags, 5 of body.
     for place[0] in range(2 + 8 + 8 + 16 + 1 + 5):
-        # The connection before has ended: nothing more of it comes.
+        # The previous connection has ended, so no more of its bytes arrive.
         stream.clear()
         push = context.socket(zmq.PUSH)
         push.linger = 0
@@ -179,7 +179,7 @@ def test_no_byte_of_a_message_can_be_changed(zmq, context, curve, middle):
         push.connect(endpoint)
         push.send(b"hello")
         if place[0] == 1:
-            # The length: it waits for a byte that does not come.
+            # The length: the receiver waits for a byte that does not arrive.
             eventually(lambda: len(list(frames_of(stream))) >= 3)
         else:
             assert monitor.poll(PATIENCE * 1000), place[0]

@@ -1,4 +1,4 @@
-"""Options of sockets that let only some in."""
+"""Options of sockets that restrict their peers."""
 
 import pytest
 
@@ -9,7 +9,7 @@ def dealer(zmq, context):
         yield socket
 
 
-def test_the_last_word_counts(zmq, dealer):
+def test_the_last_setting_counts(zmq, dealer):
     public, secret = zmq.curve_keypair()
 
     def now():
@@ -62,7 +62,7 @@ def test_keys_can_be_read(zmq, dealer):
 
 
 @pytest.mark.zeroxide_only
-def test_what_is_missing_is_said_in_time(zmq, dealer):
+def test_missing_keys_are_reported_before_connecting(zmq, dealer):
     public, _ = zmq.curve_keypair()
     for name, value, text in [
         ("curve_server", 1, "CURVE_SECRETKEY"),

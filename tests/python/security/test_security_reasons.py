@@ -1,4 +1,4 @@
-"""Why a handshake failed, in words."""
+"""The written reasons of failed handshakes."""
 
 import pytest
 from peers import HANDLER, PLAIN_CLIENT, handler, verdict
@@ -6,8 +6,8 @@ from support import PATIENCE
 
 
 @pytest.mark.zeroxide_only
-def test_events_say_why(zmq, context, curve, middle, auth):
-    """Each kind of refusal, in words."""
+def test_events_have_reasons(zmq, context, curve, middle, auth):
+    """Each kind of refusal has its reason."""
     server, client = curve
     failed = (
         zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -16,7 +16,7 @@ def test_events_say_why(zmq, context, curve, middle, auth):
     )
 
     def reason(options, settings, ours=True):
-        """What the first failure of a handshake is about, as the server or the client sees it."""
+        """The reason of the first failed handshake, as the server or the client sees it."""
         pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
         for socket, values in ((pull, options), (push, settings)):
             socket.linger = 0
