@@ -80,6 +80,8 @@ def test_everything_names_the_same_addresses() -> None:
 def test_it_can_be_read_in_a_minute_or_two() -> None:
     assert len(README.split()) < 800
     assert README.count("![") <= 2
+    code = "".join(re.findall(r"^```\w+\n(.*?)^```", README, re.DOTALL | re.MULTILINE))
+    assert max(map(len, code.splitlines())) < 80, "PyPI's column is narrow"
 
 
 def test_make_has_the_commands() -> None:
