@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import _native, backend, constants, error, sugar, utils  # noqa: F401
+from . import _native, constants, error
 from ._both import watch_imports as _watch_imports
 from ._native import (
     ArrowTable,
@@ -19,6 +19,9 @@ from ._native import (
     strerror,
     zmq_errno,
 )
+from ._stopwatch import Stopwatch
+from ._tracker import FINISHED_TRACKER as _FINISHED_TRACKER
+from ._tracker import MessageTracker
 from .as_zmq import install_as_zmq
 from .constants import *  # noqa: F403
 from .context import Context, SyncContext
@@ -37,15 +40,11 @@ from .error import (
     ZMQError,
     ZMQVersionError,
 )
-from .events import SocketEvent, SocketEvents
 from .frame import Frame, Message
 from .monitor import parse_monitor_message, recv_monitor_message
 from .poll import Poller, select, zmq_poll
 from .proxy import device, proxy, proxy_steerable
 from .socket import IPC_PATH_MAX_LEN, Socket, SyncSocket
-from .stopwatch import Stopwatch
-from .tracker import FINISHED_TRACKER as _FINISHED_TRACKER
-from .tracker import MessageTracker
 from .version import (
     VERSION_EXTRA,
     VERSION_MAJOR,
@@ -59,8 +58,9 @@ from .version import (
 )
 
 if TYPE_CHECKING:
-    # Imports for type checkers only: annotations name them without importing them.
-    from . import asyncio  # noqa: F401
+    # For type checkers: at run time, `__getattr__` imports these when they are used.
+    from . import asyncio, auth, decorators, devices, log, pipeline, ssh, utils  # noqa: F401
+    from .events import SocketEvent, SocketEvents
     from .pipeline import Client as Client
     from .pipeline import Producer as Producer
 
@@ -120,8 +120,20 @@ __all__ = [
     "zmq_version",
     "zmq_version_info",
 ]
-if not TYPE_CHECKING:
-    __all__ += constants.__all__
+__all__ += constants.__all__
+
+# Where to find what `__getattr__` imports. `backend` and `sugar` are there for old programs.
+_MODULES = {"asyncio", "auth", "decorators", "devices", "log", "pipeline", "ssh", "utils"}
+_NAMES = {
+    "Client": "pipeline",
+    "Producer": "pipeline",
+    "SocketEvent": "events",
+    "SocketEvents": "events",
+}
+_OLD_MODULES = {"backend", "sugar"}
+
+# Modules for old programs only are found here, under the names that they have in pyzmq.
+__path__.append(os.path.join(os.path.dirname(__file__), "_compat"))  # noqa: F405
 
 # Sockets made from now on send bodies below this many bytes by copying even with
 # ``copy=False``; a program may assign to it.
@@ -135,11 +147,21 @@ PYZMQ_DRAFT_API = DRAFT_API
 if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
 
     def __getattr__(name: str) -> Any:
-        # A program that uses only sockets does not load the pipeline.
-        if name in ("Client", "Producer"):
-            globals()[name] = getattr(importlib.import_module(".pipeline", __name__), name)
-            return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # A program that needs sockets only does not wait for the rest to be imported.
+        if name in _MODULES or name in _OLD_MODULES:
+            return importlib.import_module(f".{name}", __name__)
+        if name in _NAMES:
+            found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+            globals()[name] = found
+            return found
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
+
+
+def __dir__() -> list[str]:
+    special = {name for name in globals() if name.startswith("__")}
+    return sorted({*__all__, *_NAMES, "constants", "error", *_MODULES, *special})
 
 
 def get_includes() -> list[str]:

@@ -13,20 +13,29 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack, cast, overload
 
 from . import _native
+from ._typing import PolledT
+from ._waiting import wait_for_peers
 from .constants import POLLIN, POLLOUT
 from .poll import Poller, zmq_poll
 from .socket import Socket
-from .waiting import wait_for_peers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._native import Frame
-    from ._typing import ArrowData, Part
-    from .tracker import MessageTracker
+    from ._tracker import MessageTracker
+    from ._typing import (
+        ArrowData,
+        DumpArguments,
+        LoadArguments,
+        Part,
+        SendArguments,
+        SendObjectArguments,
+        TrackArgument,
+    )
 
 __all__ = ["_Async", "_AsyncPoller", "_AsyncSocket"]
 
@@ -297,7 +306,7 @@ class _Async:
         return future
 
 
-class _AsyncPoller(_Async, Poller):
+class _AsyncPoller(_Async, Poller[PolledT]):
     """A poller whose `poll` returns a future."""
 
     _socket_class: Any
@@ -312,7 +321,7 @@ class _AsyncPoller(_Async, Poller):
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = -1
-    ) -> asyncio.Future[list[tuple[Any, int]]]:
+    ) -> asyncio.Future[list[tuple[PolledT, int]]]:
         """Waits up to `timeout` milliseconds, for ever if None or negative.
 
         The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
@@ -334,7 +343,7 @@ class _AsyncPoller(_Async, Poller):
 class _Watch:
     """One call of `_AsyncPoller.poll` that waits."""
 
-    def __init__(self, poller: _AsyncPoller, timeout: float | None, found: bool) -> None:
+    def __init__(self, poller: _AsyncPoller[Any], timeout: float | None, found: bool) -> None:
         self.future = poller._Future()
         self._poller = poller
         self._pairs = list(poller.sockets)
@@ -593,7 +602,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             serialize: Callable[[_T], Sequence[Part]],
             flags: int = 0,
             copy: bool = True,
-            **kwargs: Any,
+            **kwargs: Unpack[TrackArgument],
         ) -> asyncio.Future[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_serialized(
@@ -619,7 +628,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             copy: bool = True,
             encoding: str = "utf-8",
-            **kwargs: Any,
+            **kwargs: Unpack[SendArguments],
         ) -> asyncio.Future[MessageTracker | None]: ...
         def recv_string(  # type: ignore[override]
             self, flags: int = 0, encoding: str = "utf-8"
@@ -631,11 +640,17 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             routing_id: int | None = None,
             group: str | None = None,
-            **kwargs: Any,
+            **kwargs: Unpack[DumpArguments],
         ) -> asyncio.Future[MessageTracker | None]: ...
-        def recv_json(self, flags: int = 0, **kwargs: Any) -> asyncio.Future[Any]: ...
+        def recv_json(
+            self, flags: int = 0, **kwargs: Unpack[LoadArguments]
+        ) -> asyncio.Future[Any]: ...
         def send_pyobj(  # type: ignore[override]
-            self, obj: object, flags: int = 0, protocol: int = ..., **kwargs: Any
+            self,
+            obj: object,
+            flags: int = 0,
+            protocol: int | None = None,
+            **kwargs: Unpack[SendObjectArguments],
         ) -> asyncio.Future[MessageTracker | None]: ...
         def recv_pyobj(self, flags: int = 0) -> asyncio.Future[Any]: ...
         def send_typed(  # type: ignore[override]
@@ -644,7 +659,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             enc_hook: Callable[[Any], Any] | None = None,
-            **kwargs: Any,
+            **kwargs: Unpack[SendObjectArguments],
         ) -> asyncio.Future[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_typed(

@@ -10,13 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypedDict, final, overload
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    final,
+    overload,
+)
 
 from typing_extensions import Buffer
 
+from ._tracker import MessageTracker
 from ._typing import ArrowData, Batch, HasFileno, OptionValue, Part
 from .error import NotFlushed, ZMQError
-from .tracker import MessageTracker
 
 __version__: str
 
@@ -986,9 +997,10 @@ def curve_keypair() -> tuple[bytes, bytes]:
 def curve_public(secret_key: bytes | str) -> bytes:
     """The public key that belongs to a secret one, in Z85."""
 
-def zmq_poll(
-    sockets: Sequence[tuple[Socket | int | HasFileno, int]], timeout: int = -1
-) -> list[tuple[Any, int]]:
+# A socket, a descriptor, or what has a `fileno()`.
+_P = TypeVar("_P", bound=int | HasFileno)
+
+def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple[_P, int]]:
     """Waits up to `timeout` ms for events of sockets and file descriptors."""
 
 def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:

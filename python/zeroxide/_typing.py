@@ -4,6 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from json import JSONDecoder, JSONEncoder
+    from typing import TypedDict
+
     from typing_extensions import Buffer, TypeVar
 
     from ._native import Frame
@@ -13,16 +17,59 @@ if TYPE_CHECKING:
     # without parameters"; the standard library has defaults only from 3.13 on.
     ReturnT_co = TypeVar("ReturnT_co", covariant=True, default=bytes)
     SocketT_co = TypeVar("SocketT_co", bound=Socket[Any], covariant=True, default=Socket[bytes])
+    # What a poller waits for; `Poller[Socket]` gives sockets back.
+    PolledT = TypeVar("PolledT", bound="int | HasFileno", default=Any)
 
     Part: TypeAlias = Frame | Buffer
     # One message of a batch: a single part, or several.
     BatchItem: TypeAlias = Part | Sequence[Part]
     Batch: TypeAlias = Iterable[BatchItem]
+
+    class TrackArgument(TypedDict, total=False):
+        """A further argument of `Socket.send_serialized`."""
+
+        track: bool
+
+    class SendArguments(TrackArgument, total=False):
+        """Further arguments of `Socket.send_string`, which passes them to `send`."""
+
+        routing_id: int | None
+        group: str | None
+
+    class SendObjectArguments(SendArguments, total=False):
+        """Further arguments of `Socket.send_pyobj` and `send_typed`."""
+
+        copy: bool
+
+    class DumpArguments(TypedDict, total=False):
+        """Arguments of `json.dumps`."""
+
+        skipkeys: bool
+        ensure_ascii: bool
+        check_circular: bool
+        allow_nan: bool
+        cls: type[JSONEncoder] | None
+        indent: int | str | None
+        separators: tuple[str, str] | None
+        default: Callable[[Any], Any] | None
+        sort_keys: bool
+
+    class LoadArguments(TypedDict, total=False):
+        """Arguments of `json.loads`."""
+
+        cls: type[JSONDecoder] | None
+        object_hook: Callable[[dict[Any, Any]], Any] | None
+        parse_float: Callable[[str], Any] | None
+        parse_int: Callable[[str], Any] | None
+        parse_constant: Callable[[str], Any] | None
+        object_pairs_hook: Callable[[list[tuple[Any, Any]]], Any] | None
+
 else:
     from typing import TypeVar
 
     ReturnT_co = TypeVar("ReturnT_co", covariant=True)
     SocketT_co = TypeVar("SocketT_co", covariant=True)
+    PolledT = TypeVar("PolledT")
 
 OptionValue: TypeAlias = int | bytes
 
@@ -50,4 +97,4 @@ class HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 
-__all__ = ["ArrowData", "HasFileno", "OptionValue", "ReturnT_co", "SocketT_co"]
+__all__ = ["ArrowData", "HasFileno", "OptionValue", "PolledT", "ReturnT_co", "SocketT_co"]

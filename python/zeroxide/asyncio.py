@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from . import _future
+from ._typing import PolledT
 from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
 
@@ -50,7 +51,7 @@ class _AsyncIO:
         return asyncio.get_event_loop()
 
 
-class Poller(_AsyncIO, _future._AsyncPoller):
+class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
     """Waits for many sockets and descriptors; `poll` returns a future."""
 
     def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
@@ -102,7 +103,13 @@ def __getattr__(name: str) -> Any:
         producer = importlib.import_module(".pipeline", __package__).AsyncProducer
         globals()[name] = producer
         return producer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 class ZMQEventLoop(asyncio.SelectorEventLoop):

@@ -9,23 +9,63 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from . import _native
+from ._options import is_declared
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
 from .error import ZMQError
-from .options import is_declared
 from .socket import Socket
 
 __all__ = ["Context", "SyncContext"]
+
+_S = TypeVar("_S", bound="Socket[Any]")
+
+if TYPE_CHECKING:
+    from ._options import SocketOptions
+
+    class _Attributes(_native.Context, SocketOptions):
+        """The options of a context, and the defaults of its sockets' options."""
+
+        io_threads: int
+        max_sockets: int
+        thread_sched_policy: int
+        thread_priority: int
+        thread_affinity_cpu_add: int
+        thread_affinity_cpu_remove: int
+        thread_name_prefix: int | str | bytes
+        max_msgsz: int
+        zero_copy_recv: int
+        memory_budget: int
+        blocky: int
+        subscribe: bytes
+
+        @property
+        def socket_limit(self) -> int: ...
+        @property
+        def msg_t_size(self) -> int: ...
+
+else:
+    _Attributes = _native.Context
 
 # Implicit termination (garbage collection, interpreter exit) goes on while bytes move
 # and gives up after this long without.
 IDLE_MS = 2000
 
 
-class Context(_native.Context, Generic[SocketT_co]):
+class Context(_Attributes, Generic[SocketT_co]):
     """Owns the I/O threads that move messages, and the sockets made with it.
 
     ``Context(io_threads=1)`` is a new one; ``Context(other)`` and
@@ -107,12 +147,24 @@ class Context(_native.Context, Generic[SocketT_co]):
 
     # ---- sockets --------------------------------------------------------------------
 
+    @overload
     def socket(
         self,
         socket_type: int,
         socket_class: Callable[..., SocketT_co] | None = None,
+        *,
+        copy_threshold: int | None = None,
+    ) -> SocketT_co: ...
+    @overload
+    def socket(self, socket_type: int, socket_class: type[_S], **kwargs: Any) -> _S: ...
+    @overload
+    def socket(self, socket_type: int, socket_class: Callable[..., _S], **kwargs: Any) -> _S: ...
+    def socket(
+        self,
+        socket_type: int,
+        socket_class: Callable[..., Any] | None = None,
         **kwargs: Any,
-    ) -> SocketT_co:
+    ) -> Any:
         """A new socket with the context's default options.
 
         `socket_class` and the keyword arguments are for sockets of another class.
@@ -121,7 +173,7 @@ class Context(_native.Context, Generic[SocketT_co]):
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
             raise ZMQError(number, "the context is closed")
         # What a fork brought is refused by the native call, which says so.
-        make = socket_class or cast("Callable[..., SocketT_co]", type(self)._socket_class)
+        make = socket_class or type(self)._socket_class
         socket = make(self, socket_type, **kwargs)
         for option, value in self.sockopts.items():
             # Defaults are for whoever has a use for them: SUBSCRIBE means nothing to
@@ -223,43 +275,46 @@ class Context(_native.Context, Generic[SocketT_co]):
         """The default of new sockets; raises `KeyError` when there is none."""
         return self.sockopts[opt]
 
-    def __getattr__(self, key: str) -> OptionValue:
-        name = key.upper()
-        if name in ContextOption.__members__:
-            try:
-                return self.get(ContextOption[name])
-            except ZMQError as error:
-                raise AttributeError(f"{key} cannot be read: {error}") from None
-        try:
-            return self.sockopts[SocketOption[name]]
-        except KeyError:
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {key!r}"
-            ) from None
+    # To type checkers, an attribute that is not declared is a mistake.
+    if not TYPE_CHECKING:
 
-    def __setattr__(self, key: str, value: Any) -> None:
-        name = key.upper()
-        if key in self.__dict__ or is_declared(type(self), key):
-            object.__setattr__(self, key, value)
-        elif name in ContextOption.__members__:
-            self.set(ContextOption[name], value)
-        elif name in SocketOption.__members__:
-            self.sockopts[SocketOption[name]] = value
-        else:
-            raise AttributeError(f"no such context or socket option: {key!r}")
-
-    def __delattr__(self, key: str) -> None:
-        name = key.upper()
-        if key not in self.__dict__ and name in SocketOption.__members__:
+        def __getattr__(self, key: str) -> OptionValue:
+            name = key.upper()
+            if name in ContextOption.__members__:
+                try:
+                    return self.get(ContextOption[name])
+                except ZMQError as error:
+                    raise AttributeError(f"{key} cannot be read: {error}") from None
             try:
-                del self.sockopts[SocketOption[name]]
+                return self.sockopts[SocketOption[name]]
             except KeyError:
-                raise AttributeError(key) from None
-        else:
-            object.__delattr__(self, key)
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {key!r}"
+                ) from None
+
+        def __setattr__(self, key: str, value: Any) -> None:
+            name = key.upper()
+            if key in self.__dict__ or is_declared(type(self), key):
+                object.__setattr__(self, key, value)
+            elif name in ContextOption.__members__:
+                self.set(ContextOption[name], value)
+            elif name in SocketOption.__members__:
+                self.sockopts[SocketOption[name]] = value
+            else:
+                raise AttributeError(f"no such context or socket option: {key!r}")
+
+        def __delattr__(self, key: str) -> None:
+            name = key.upper()
+            if key not in self.__dict__ and name in SocketOption.__members__:
+                try:
+                    del self.sockopts[SocketOption[name]]
+                except KeyError:
+                    raise AttributeError(key) from None
+            else:
+                object.__delattr__(self, key)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *ContextOption.__members__]
+        return sorted({*super().__dir__(), *map(str.lower, ContextOption.__members__)})
 
     def __repr__(self) -> str:
         name = type(self).__dict__.get("_repr_cls")

@@ -1,15 +1,13 @@
 """What happens to a socket's connections, as objects: `Socket.monitor_events`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from . import _native
 from ._closing import Closing
+from ._turns import others, readable
 from .constants import Event
 from .error import Again
-
-if TYPE_CHECKING:
-    from asyncio import Future
 
 __all__ = ["SocketEvent", "SocketEvents"]
 
@@ -112,31 +110,3 @@ class SocketEvents(Closing):
             if event is None:
                 raise StopAsyncIteration
             return event
-
-
-async def others() -> None:
-    """Lets other tasks have their turn, if they have waited for long."""
-    if _native.turn_is_over():
-        import asyncio
-
-        await asyncio.sleep(0)
-
-
-async def readable(source: Any) -> None:
-    """Waits in asyncio until the descriptor of `source` is readable."""
-    # Whoever has no loop need not wait for this import.
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    descriptor = source.fileno()
-    loop.add_reader(descriptor, _finish, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(descriptor)
-
-
-def _finish(future: "Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

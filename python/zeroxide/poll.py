@@ -2,15 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from ._native import zmq_poll
-from .constants import POLLERR, POLLIN, POLLOUT
+from ._typing import HasFileno, PolledT
+from .constants import POLLERR, POLLIN, POLLOUT, PollEvent
 
 __all__ = ["Poller", "select", "zmq_poll"]
 
 
-class Poller:
+# How many sockets the representation of a poller names.
+_SHOWN = 3
+
+_P = TypeVar("_P", bound="int | HasFileno")
+
+
+class Poller(Generic[PolledT]):
     """Remembers what to wait for, as `select.poll` does.
 
     Whatever has a ``fileno()``, and file descriptors themselves, can be registered
@@ -18,21 +25,28 @@ class Poller:
     """
 
     def __init__(self) -> None:
-        self._events: dict[Any, int] = {}
+        self._events: dict[PolledT, int] = {}
         # The same as pairs, in the form `zmq_poll` wants; made anew after a change.
-        self._pairs: list[tuple[Any, int]] | None = None
+        self._pairs: list[tuple[PolledT, int]] | None = None
 
     @property
-    def sockets(self) -> list[tuple[Any, int]]:
+    def sockets(self) -> list[tuple[PolledT, int]]:
         """What is registered, with the events waited for, in order."""
         if self._pairs is None:
             self._pairs = list(self._events.items())
         return self._pairs
 
-    def __contains__(self, socket: Any) -> bool:
+    def __contains__(self, socket: object) -> bool:
         return socket in self._events
 
-    def register(self, socket: Any, flags: int = POLLIN | POLLOUT) -> None:
+    def __repr__(self) -> str:
+        pairs = self.sockets
+        shown = [f"{item!r} for {_names(flags)}" for item, flags in pairs[:_SHOWN]]
+        if len(pairs) > _SHOWN:
+            shown.append(f"{len(pairs) - _SHOWN} more")
+        return f"<zmq.{type(self).__name__.lstrip('_')}({', '.join(shown)})>"
+
+    def register(self, socket: PolledT, flags: int = POLLIN | POLLOUT) -> None:
         """Waits for `flags` on `socket` from now on; no flags means no longer."""
         if flags:
             self._events[socket] = flags
@@ -40,16 +54,16 @@ class Poller:
             self._events.pop(socket, None)
         self._pairs = None
 
-    def modify(self, socket: Any, flags: int = POLLIN | POLLOUT) -> None:
+    def modify(self, socket: PolledT, flags: int = POLLIN | POLLOUT) -> None:
         """The same as `register`."""
         self.register(socket, flags)
 
-    def unregister(self, socket: Any) -> None:
+    def unregister(self, socket: PolledT) -> None:
         """Forgets `socket`; raises `KeyError` when it is not registered."""
         del self._events[socket]
         self._pairs = None
 
-    def poll(self, timeout: float | None = None) -> list[tuple[Any, int]]:
+    def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
         """Waits up to `timeout` milliseconds, None for ever, until something is ready.
 
         Returns pairs of socket (or file descriptor) and events; ``[]`` on time-out.
@@ -58,13 +72,13 @@ class Poller:
 
 
 def select(
-    rlist: Sequence[Any],
-    wlist: Sequence[Any],
-    xlist: Sequence[Any],
+    rlist: Sequence[_P],
+    wlist: Sequence[_P],
+    xlist: Sequence[_P],
     timeout: float | None = None,
-) -> tuple[list[Any], list[Any], list[Any]]:
+) -> tuple[list[_P], list[_P], list[_P]]:
     """`select.select` for sockets too; `timeout` is in seconds, None for ever."""
-    wanted: dict[Any, int] = {}
+    wanted: dict[_P, int] = {}
     for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
         for item in items:
             wanted[item] = wanted.get(item, 0) | event
@@ -77,6 +91,10 @@ def select(
         [item for item, events in ready if events & POLLOUT],
         [item for item, events in ready if events & POLLERR],
     )
+
+
+def _names(flags: int) -> str:
+    return "|".join(str(event.name) for event in PollEvent if flags & event) or str(flags)
 
 
 def _milliseconds(timeout: float | None) -> int:

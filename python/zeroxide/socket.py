@@ -6,9 +6,6 @@ conveniences over them, none of which a program calls a million times a second.
 
 import builtins
 import errno
-import json
-import pickle
-import random
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -23,12 +20,15 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    Unpack,
     cast,
     overload,
 )
 
-from . import _native, pickles, typed
+from . import _native, _pickles, _typed
 from ._cautions import warn_of_security
+from ._options import HIDDEN, OptionAttributes
+from ._tracker import MessageTracker
 from ._typing import ReturnT_co
 from .constants import (
     EVENT_ALL,
@@ -39,17 +39,22 @@ from .constants import (
     TYPE,
     UNSUBSCRIBE,
     Errno,
-    SocketOption,
     SocketType,
 )
 from .error import ZMQBindError, ZMQError
-from .events import SocketEvents
-from .options import OptionAttributes
-from .tracker import MessageTracker
 
 if TYPE_CHECKING:
-    from ._typing import ArrowData, Part
+    from ._typing import (
+        ArrowData,
+        DumpArguments,
+        LoadArguments,
+        Part,
+        SendArguments,
+        SendObjectArguments,
+        TrackArgument,
+    )
     from .context import Context
+    from .events import SocketEvents
 
 __all__ = ["IPC_PATH_MAX_LEN", "Socket", "SyncSocket"]
 
@@ -108,7 +113,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
     # Whether `recv_pyobj` opens pickles of just anybody, or of nobody; None is what the context says.
-    trust_pickles: "pickles.Trust | None" = None
+    trust_pickles: "_pickles.Trust | None" = None
 
     def __init__(
         self,
@@ -197,7 +202,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         return f"<{name}(zmq.{kind_name}) at {id(self):#x}{closed}>"
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *SocketOption.__members__]
+        return sorted(set(super().__dir__()) - HIDDEN - {"HWM"})
 
     @property
     def socket_type(self) -> int:
@@ -245,6 +250,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         if (min_port, max_port) == (49152, 65536):
             self.bind(f"{addr}:*")
             return int(self.last_endpoint.decode().rpartition(":")[2])
+        import random
+
         for _ in range(max_tries):
             port = random.randrange(min_port, max_port)
             try:
@@ -274,7 +281,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             raise TypeError(f"expected str, got: {optval!r}")
         self.set(option, optval.encode(encoding))
 
-    setsockopt_string = setsockopt_unicode = set_string
+    setsockopt_string = set_string
+    setsockopt_unicode = set_string
 
     def get_string(self, option: int, encoding: str = "utf-8") -> str:
         """Reads an option of bytes as text."""
@@ -283,7 +291,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             raise TypeError(f"option {option} is not text but a number")
         return value.decode(encoding)
 
-    getsockopt_string = getsockopt_unicode = get_string
+    getsockopt_string = get_string
+    getsockopt_unicode = get_string
 
     def get_hwm(self) -> int:
         """The high-water mark of what is sent, or of what is received."""
@@ -297,7 +306,17 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         self.set(SNDHWM, value)
         self.set(RCVHWM, value)
 
-    hwm = HWM = property(get_hwm, set_hwm, doc="Both high-water marks at once.")
+    @property
+    def hwm(self) -> int:
+        """Both high-water marks at once."""
+        return self.get_hwm()
+
+    @hwm.setter
+    def hwm(self, value: int) -> None:
+        self.set_hwm(value)
+
+    if not TYPE_CHECKING:
+        HWM = hwm
 
     def subscribe(self, topic: str | bytes) -> None:
         """Wants messages that begin with `topic` (SUB)."""
@@ -327,7 +346,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         serialize: "Callable[[_T], Sequence[Part]]",
         flags: int = 0,
         copy: bool = True,
-        **kwargs: Any,
+        **kwargs: "Unpack[TrackArgument]",
     ) -> MessageTracker | None:
         """Sends ``serialize(msg)``, the parts of a message."""
         return self.send_multipart(serialize(msg), flags, copy=copy, **kwargs)
@@ -348,7 +367,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         flags: int = 0,
         copy: bool = True,
         encoding: str = "utf-8",
-        **kwargs: Any,
+        **kwargs: "Unpack[SendArguments]",
     ) -> MessageTracker | None:
         """Sends text."""
         if not isinstance(u, str):
@@ -371,14 +390,18 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         *,
         routing_id: int | None = None,
         group: str | None = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[DumpArguments]",
     ) -> MessageTracker | None:
         """Sends an object as JSON; further arguments go to `json.dumps`."""
+        import json
+
         body = json.dumps(obj, **kwargs).encode()
         return self.send(body, flags, routing_id=routing_id, group=group)
 
-    def recv_json(self, flags: int = 0, **kwargs: Any) -> Any:
+    def recv_json(self, flags: int = 0, **kwargs: "Unpack[LoadArguments]") -> Any:
         """Receives an object as JSON; further arguments go to `json.loads`."""
+        import json
+
         data = self.recv(flags)
         return self._deserialize(data, lambda body: json.loads(body, **kwargs))
 
@@ -386,10 +409,12 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         self,
         obj: object,
         flags: int = 0,
-        protocol: int = pickle.DEFAULT_PROTOCOL,
-        **kwargs: Any,
+        protocol: int | None = None,
+        **kwargs: "Unpack[SendObjectArguments]",
     ) -> MessageTracker | None:
         """Sends a pickled object."""
+        import pickle
+
         body = pickle.dumps(obj, protocol)
         tracker: MessageTracker | None = self.send(body, flags, **kwargs)
         return tracker
@@ -410,7 +435,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         trusts = self.trust_pickles
         if trusts is None:
             trusts = self.context.trust_pickles
-        return pickles.load(frame, trusted=trusts)
+        return _pickles.load(frame, trusted=trusts)
 
     def send_typed(
         self,
@@ -418,14 +443,14 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         flags: int = 0,
         *,
         enc_hook: Callable[[Any], Any] | None = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[SendObjectArguments]",
     ) -> MessageTracker | None:
         """Sends an object as MessagePack: numbers, text, dates, lists, dataclasses, ...
 
         Needs msgspec (``pip install zeroxide[typed]``), and takes whatever that encodes;
         `enc_hook` replaces other objects by such. Further arguments go to `send`.
         """
-        tracker: MessageTracker | None = self.send(typed.encode(obj, enc_hook), flags, **kwargs)
+        tracker: MessageTracker | None = self.send(_typed.encode(obj, enc_hook), flags, **kwargs)
         return tracker
 
     @overload
@@ -458,7 +483,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         `InvalidMessage`, which says what is wrong and where, for anything else.
         """
         frame = self.recv(flags, copy=False)
-        return self._deserialize(frame, lambda frame: typed.decode(frame, kind, dec_hook))
+        return self._deserialize(frame, lambda frame: _typed.decode(frame, kind, dec_hook))
 
     # ---- Arrow ----------------------------------------------------------------------
 
@@ -524,7 +549,9 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             self._monitor_socket = monitor
         return cast(Self, monitor)
 
-    def monitor_events(self, events: int = EVENT_ALL, timeout: float | None = None) -> SocketEvents:
+    def monitor_events(
+        self, events: int = EVENT_ALL, timeout: float | None = None
+    ) -> "SocketEvents":
         """What happens to this socket's connections from now on, as `SocketEvent` objects.
 
             for event in socket.monitor_events():
@@ -533,6 +560,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         `events` is a sum of kinds. A ``for`` loop ends when nothing happens for `timeout`
         ms. There may be several readers, and `get_monitor_socket` beside them.
         """
+        from .events import SocketEvents
+
         return SocketEvents(self._event_stream(events), timeout)
 
     def disable_monitor(self) -> None:

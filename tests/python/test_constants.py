@@ -115,6 +115,14 @@ def test_numbers(zmq, name, value):
 
 
 @pytest.mark.zeroxide_only
+def test_every_public_name_is_exported(zmq):
+    """`__all__` is written out for type checkers and editors."""
+    names = [name for name in vars(zmq.constants) if not name.startswith("_")]
+    assert sorted(zmq.constants.__all__) == sorted(names)
+    assert set(names) <= set(zmq.__all__)
+
+
+@pytest.mark.zeroxide_only
 def test_options_agree_with_the_core(zmq):
     """A row of the core's table that Python does not know could not be set by name."""
     from zeroxide import _native

@@ -271,7 +271,6 @@ def test_unknown_attribute(zmq, context):
         context.no_such_option = 1
     with pytest.raises(AttributeError):
         del context.linger_
-    assert "IO_THREADS" in dir(context)
     # One that can only be set.
     assert not hasattr(context, "thread_affinity_cpu_add")
 

@@ -340,11 +340,6 @@ def test_copy_threshold(zmq, context, monkeypatch):
         assert socket.copy_threshold == 0
 
 
-def test_dir(zmq, dealer):
-    names = dir(dealer)
-    assert {"LINGER", "send", "bind_to_random_port"} <= set(names)
-
-
 @pytest.mark.zeroxide_only
 def test_options_of_our_own(zmq, context):
     with context.socket(zmq.PUB) as socket:

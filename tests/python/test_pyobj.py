@@ -147,7 +147,7 @@ def test_this_machine_by_its_own_address(zmq, context):
 def test_programs_meant_for_pyzmq_are_warned_once():
     code = """if True:
         import zmq, warnings
-        from zmq import pickles
+        from zmq import _pickles as pickles
         class Frame:
             buffer = b"\\x80\\x04K\\x05."
             def get(self, name):
@@ -332,7 +332,7 @@ def test_an_address_that_can_be_bound_to_is_not_yet_ones_own():
     """With ip_nonlocal_bind, which a network namespace of one's own allows to be set."""
     script = """
 import socket
-from zeroxide import pickles
+from zeroxide import _pickles as pickles
 open("/proc/sys/net/ipv4/ip_nonlocal_bind", "w").write("1")
 open("/proc/sys/net/ipv6/ip_nonlocal_bind", "w").write("1")
 socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("203.0.113.5", 0))

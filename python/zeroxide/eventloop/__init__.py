@@ -3,6 +3,11 @@
 Needs tornado. Programs on asyncio use `zeroxide.asyncio`.
 """
 
+import os
+
 from tornado.ioloop import IOLoop
 
 __all__ = ["IOLoop"]
+
+# Modules for old programs only are found here.
+__path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "eventloop"))

@@ -14,6 +14,7 @@ from tornado.concurrent import Future
 from tornado.ioloop import IOLoop
 
 from .. import _future, _native
+from .._typing import PolledT
 from ..context import Context as _Context
 from ..socket import Socket as _Socket
 
@@ -60,7 +61,7 @@ class _AsyncTornado(_future._Async):
         return cast(asyncio.AbstractEventLoop, self._get_loop().asyncio_loop)
 
 
-class Poller(_AsyncTornado, _future._AsyncPoller):
+class Poller(_AsyncTornado, _future._AsyncPoller[PolledT]):
     """Waits for many sockets and descriptors; `poll` returns a future."""
 
     def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:

@@ -20,11 +20,11 @@ from tornado.log import gen_log
 
 from .. import _native
 from .._future import _AsyncSocket
+from .._tracker import MessageTracker
 from ..constants import NOBLOCK, POLLIN, POLLOUT
 from ..error import Again, ContextTerminated, ZMQError
 from ..poll import Poller
 from ..socket import Socket
-from ..tracker import MessageTracker
 from ..utils import jsonapi
 from .future import _Registered
 

@@ -6,7 +6,7 @@ Everything else is as in `zeroxide`. ``RCVTIMEO`` and ``SNDTIMEO`` hold, any num
 greenlets may wait for one socket, and closing it wakes them.
 """
 
-from typing import TYPE_CHECKING
+import os as _os
 
 import zeroxide as _zeroxide
 from zeroxide import *  # noqa: F403
@@ -20,6 +20,11 @@ from .poll import select as select
 from .poll import zmq_poll as zmq_poll
 
 __all__ = ["Context", "Poller", "Socket", "device", "select", "zmq_poll"]
-if not TYPE_CHECKING:
-    # To type checkers what the star imports bring is there all the same.
-    __all__ = list({*_zeroxide.__all__, *__all__})
+__all__ += _zeroxide.__all__
+
+# Modules for old programs only are found here.
+__path__.append(_os.path.join(_os.path.dirname(__path__[0]), "_compat", "green"))  # noqa: F405
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

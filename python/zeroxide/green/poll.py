@@ -9,6 +9,7 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from .. import _native
+from .._typing import HasFileno, PolledT
 from ..constants import POLLERR, POLLIN, POLLOUT
 from ..poll import Poller
 from ..poll import zmq_poll as _zmq_poll
@@ -17,6 +18,7 @@ from .waiting import Waiting
 __all__ = ["_Poller", "patiently", "select", "zmq_poll"]
 
 _T = TypeVar("_T")
+_P = TypeVar("_P", bound="int | HasFileno")
 
 
 def patiently(look: Callable[[], _T], event: Event, timeout: float | None) -> _T | None:
@@ -78,7 +80,7 @@ class _Watch:
             waiting.close()
 
 
-def zmq_poll(sockets: Sequence[tuple[Any, int]], timeout: float = -1) -> list[tuple[Any, int]]:
+def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tuple[_P, int]]:
     """As `zeroxide.zmq_poll`, for greenlets."""
     found = _zmq_poll(sockets, 0)
     if timeout == 0 or not sockets:
@@ -102,13 +104,13 @@ def _is_closed(item: Any) -> bool:
 
 
 def select(
-    rlist: Sequence[Any],
-    wlist: Sequence[Any],
-    xlist: Sequence[Any],
+    rlist: Sequence[_P],
+    wlist: Sequence[_P],
+    xlist: Sequence[_P],
     timeout: float | None = None,
-) -> tuple[list[Any], list[Any], list[Any]]:
+) -> tuple[list[_P], list[_P], list[_P]]:
     """As `zeroxide.select`, for greenlets."""
-    wanted: dict[Any, int] = {}
+    wanted: dict[_P, int] = {}
     for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
         for item in items:
             wanted[item] = wanted.get(item, 0) | event
@@ -120,9 +122,9 @@ def select(
     )
 
 
-class _Poller(Poller):
+class _Poller(Poller[PolledT]):
     """Remembers what to wait for; waits in the greenlet only."""
 
-    def poll(self, timeout: float | None = None) -> list[tuple[Any, int]]:
+    def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
         """Waits up to `timeout` milliseconds, None for ever, until something is ready."""
         return zmq_poll(self.sockets, -1 if timeout is None or timeout < 0 else timeout)

@@ -1,7 +1,11 @@
 """Modules under the paths that programs written for pyzmq import."""
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+# Modules for old programs only are found here.
+__path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "utils"))
 
 # What `import zmq` brings along in pyzmq. Here it is loaded when it is asked for.
 _BROUGHT_ALONG = {"interop", "jsonapi"}

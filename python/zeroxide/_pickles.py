@@ -1,8 +1,6 @@
 """Whose pickles are opened: unpickling runs code of the sender's choice."""
 
 import errno
-import pickle
-import re
 import warnings
 from typing import Any, Literal, TypeAlias
 
@@ -18,9 +16,6 @@ _REFUSED = (
     "the connection with CURVE; or, if whoever can reach this socket may run code here, set "
     "trust_pickles = True on the socket or its context"
 )
-
-# Over ipc: user, group and process. No address of tcp begins with a single colon.
-_IPC = re.compile(r":\d+:\d+:-?\d+")
 
 NOBODY = "nobody"
 
@@ -46,6 +41,8 @@ def load(frame: Frame, *, trusted: Trust) -> Any:
         raise UntrustedPickle(peer, _NOBODY.format(peer=peer))
     if not trusted and not is_trustworthy(frame):
         _refuse(_property(frame, "Peer-Address") or "a peer without an address")
+    import pickle
+
     return pickle.loads(frame.buffer)
 
 
@@ -69,10 +66,13 @@ def _property(frame: Frame, name: str) -> str | None:
 
 def _is_local(address: str) -> bool:
     """Whether an address is one of this machine's."""
-    if _IPC.fullmatch(address):
-        return True
     # Most programs never get here.
     import ipaddress
+    import re
+
+    # Over ipc: user, group and process. No address of tcp begins with a single colon.
+    if re.fullmatch(r":\d+:\d+:-?\d+", address):
+        return True
 
     try:
         ip = ipaddress.ip_address(address)

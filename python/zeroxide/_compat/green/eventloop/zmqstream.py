@@ -1,5 +1,5 @@
 """`zeroxide.eventloop.zmqstream` under the path it has in pyzmq."""
 
-from ...eventloop.zmqstream import ZMQStream
+from zeroxide.eventloop.zmqstream import ZMQStream
 
 __all__ = ["ZMQStream"]

@@ -4,30 +4,21 @@ They are this package's own: ``zeroxide.sugar.socket`` is ``zeroxide.socket``.
 """
 
 import sys
-from typing import TYPE_CHECKING
 
-from .. import (
-    constants,
-    context,
-    error,
-    frame,
-    options,
-    poll,
-    socket,
-    stopwatch,
-    tracker,
-    version,
-)
-from ..constants import *  # noqa: F403
-from ..context import Context, SyncContext
-from ..error import *  # noqa: F403
-from ..frame import Frame, Message
-from ..poll import Poller, select, zmq_poll
-from ..proxy import device, proxy, proxy_steerable
-from ..socket import Socket, SyncSocket
-from ..stopwatch import Stopwatch
-from ..tracker import MessageTracker
-from ..version import pyzmq_version, pyzmq_version_info, zmq_version, zmq_version_info
+from zeroxide import _options as options
+from zeroxide import _stopwatch as stopwatch
+from zeroxide import _tracker as tracker
+from zeroxide import constants, context, error, frame, poll, socket, version
+from zeroxide._stopwatch import Stopwatch
+from zeroxide._tracker import MessageTracker
+from zeroxide.constants import *  # noqa: F403
+from zeroxide.context import Context, SyncContext
+from zeroxide.error import *  # noqa: F403
+from zeroxide.frame import Frame, Message
+from zeroxide.poll import Poller, select, zmq_poll
+from zeroxide.proxy import device, proxy, proxy_steerable
+from zeroxide.socket import Socket, SyncSocket
+from zeroxide.version import pyzmq_version, pyzmq_version_info, zmq_version, zmq_version_info
 
 attrsettr = options
 
@@ -60,8 +51,7 @@ __all__ = [
     "zmq_version_info",
     *error.__all__,
 ]
-if not TYPE_CHECKING:
-    __all__ += constants.__all__
+__all__ += constants.__all__
 
 for _name in (
     "attrsettr",

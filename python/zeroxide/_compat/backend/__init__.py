@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .._native import (
+from zeroxide._native import (
     Context,
     Frame,
     Socket,
@@ -17,9 +17,9 @@ from .._native import (
     zmq_errno,
     zmq_poll,
 )
-from ..frame import Message
-from ..socket import IPC_PATH_MAX_LEN
-from ..version import zmq_version_info
+from zeroxide.frame import Message
+from zeroxide.socket import IPC_PATH_MAX_LEN
+from zeroxide.version import zmq_version_info
 
 __all__ = [
     "IPC_PATH_MAX_LEN",

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from threading import Event, Thread
 from typing import Any
 
-from .. import _native
-from ..context import Context
+from zeroxide import _native
+from zeroxide.context import Context
 
 __all__ = ["GarbageCollector", "gc"]
 

@@ -1,5 +1,5 @@
 """`zeroxide.eventloop` under the path it has in pyzmq."""
 
-from ...eventloop import IOLoop
+from zeroxide.eventloop import IOLoop
 
 __all__ = ["IOLoop"]

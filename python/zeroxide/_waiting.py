@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
+from ._turns import others, readable
 from .error import Again
-from .events import others, readable
 from .socket import Socket
 
 __all__ = ["wait_for_peers"]

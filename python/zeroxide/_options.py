@@ -1,0 +1,214 @@
+"""Socket options as attributes.
+
+Each option is a descriptor of the class rather than the work of ``__getattr__``: a
+class with ``__getattr__`` makes every ``sock.send`` a slow attribute access, since the
+interpreter's fast path for methods is then off.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .constants import Errno, SocketOption
+from .error import ZMQError
+
+__all__ = ["HIDDEN", "OptionAttributes", "SocketOptions", "is_declared"]
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format, get_annotations
+
+    def _annotations(cls: type) -> dict[str, Any]:
+        # Names that only type checkers import must not be looked up.
+        return get_annotations(cls, format=Format.FORWARDREF)
+
+else:
+
+    def _annotations(cls: type) -> dict[str, Any]:
+        # `inspect` would do the same, and takes a third of the package's import time.
+        annotations: dict[str, Any] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
+        return annotations
+
+
+class _Option:
+    """``sock.linger`` is ``sock.get(LINGER)``, ``sock.linger = 0`` is ``sock.set``."""
+
+    __slots__ = ("option",)
+
+    def __init__(self, option: SocketOption) -> None:
+        self.option = option
+
+    def __get__(self, socket: "OptionAttributes | None", owner: type) -> Any:
+        if socket is None:
+            return self
+        try:
+            return socket.get(self.option)
+        except ZMQError as error:
+            if error.errno in (Errno.EINVAL, Errno.EFAULT):
+                raise AttributeError(
+                    f"{self.option.name.lower()} cannot be read: {error}"
+                ) from None
+            raise
+
+    def __set__(self, socket: "OptionAttributes", value: Any) -> None:
+        socket.set(self.option, value)
+
+
+class SocketOptions:
+    """The options that can be set, and most of them read, as type checkers and editors know them.
+
+    Options of transports and mechanisms that are not built in are not among them, nor are
+    the names in upper case: programs may use both, but completion need not offer them.
+    """
+
+    affinity: int
+    routing_id: bytes
+    sndbuf: int
+    rcvbuf: int
+    linger: int
+    reconnect_ivl: int
+    backlog: int
+    reconnect_ivl_max: int
+    maxmsgsize: int
+    sndhwm: int
+    rcvhwm: int
+    rcvtimeo: int
+    sndtimeo: int
+    ipv4only: int
+    router_mandatory: int
+    tcp_keepalive: int
+    tcp_keepalive_cnt: int
+    tcp_keepalive_idle: int
+    tcp_keepalive_intvl: int
+    tcp_accept_filter: bytes
+    immediate: int
+    xpub_verbose: int
+    router_raw: int
+    ipv6: int
+    plain_server: int
+    plain_username: bytes
+    plain_password: bytes
+    curve_server: int
+    curve_publickey: bytes
+    curve_secretkey: bytes
+    curve_serverkey: bytes
+    probe_router: int
+    req_correlate: int
+    req_relaxed: int
+    conflate: int
+    zap_domain: bytes
+    router_handover: int
+    tos: int
+    ipc_filter_pid: int
+    ipc_filter_uid: int
+    ipc_filter_gid: int
+    connect_routing_id: bytes
+    handshake_ivl: int
+    socks_proxy: bytes
+    xpub_nodrop: int
+    xpub_manual: int
+    xpub_welcome_msg: bytes
+    stream_notify: int
+    invert_matching: int
+    heartbeat_ivl: int
+    heartbeat_ttl: int
+    heartbeat_timeout: int
+    xpub_verboser: int
+    connect_timeout: int
+    tcp_maxrt: int
+    use_fd: int
+    bindtodevice: bytes
+    identity: bytes
+    connect_rid: bytes
+    delay_attach_on_connect: int
+    fail_unroutable: int
+    router_behavior: int
+    zap_enforce_domain: int
+    metadata: bytes
+    xpub_manual_last_value: int
+    socks_username: bytes
+    socks_password: bytes
+    only_first_subscribe: int
+    reconnect_stop: int
+    max_subscriptions: int
+    sndhwm_bytes: int
+    rcvhwm_bytes: int
+    stall_ivl: int
+    max_subscription_bytes: int
+
+
+class OptionAttributes(_native.Socket, SocketOptions):
+    """The native socket with its options as attributes, in lower and upper case."""
+
+    if TYPE_CHECKING:
+        # Those that can only be read.
+
+        @property
+        def rcvmore(self) -> int: ...
+        @property
+        def fd(self) -> int: ...
+        @property
+        def events(self) -> int: ...
+        @property
+        def last_endpoint(self) -> bytes: ...
+        @property
+        def mechanism(self) -> int: ...
+        @property
+        def thread_safe(self) -> int: ...
+        @property
+        def topics_count(self) -> int: ...
+
+    else:
+        # To type checkers, an attribute that is not declared is a mistake.
+
+        def __setattr__(self, key: str, value: Any) -> None:
+            if key.lower() in ("subscribe", "unsubscribe"):
+                # Methods by these names exist, and assigning to them is customary too.
+                if isinstance(value, str):
+                    value = value.encode()
+                self.set(SocketOption[key.upper()], value)
+            elif key in self.__dict__ or is_declared(type(self), key):
+                object.__setattr__(self, key, value)
+            elif key.upper() in SocketOption.__members__:
+                self.set(SocketOption[key.upper()], value)
+            else:
+                # A misspelt option must not become an attribute that does nothing.
+                raise AttributeError(f"{type(self).__name__} has no such option: {key!r}")
+
+
+# As properties in `OptionAttributes`, for type checkers.
+_READ_ONLY = [
+    "rcvmore",
+    "fd",
+    "events",
+    "last_endpoint",
+    "mechanism",
+    "thread_safe",
+    "topics_count",
+]
+
+
+def _install_options() -> frozenset[str]:
+    """Makes every option an attribute; returns the names that completion need not offer."""
+    offered = {*_annotations(SocketOptions), *_READ_ONLY}
+    names: set[str] = set()
+    for name, option in SocketOption.__members__.items():
+        # Methods and properties of `Socket` go by the names of these four.
+        if name not in ("HWM", "SUBSCRIBE", "UNSUBSCRIBE", "TYPE"):
+            attribute = _Option(option)
+            setattr(OptionAttributes, name, attribute)
+            setattr(OptionAttributes, name.lower(), attribute)
+            names |= {name, name.lower()}
+    return frozenset(names - offered)
+
+
+# What `dir` leaves out of a socket's attributes.
+HIDDEN = _install_options()
+
+
+def is_declared(cls: type, key: str) -> bool:
+    """Whether the class has `key`, so that setting it is not setting an option."""
+    # In a loop, and annotations last: every assignment to a socket's attribute passes here.
+    for base in cls.__mro__:
+        if key in base.__dict__:
+            return True
+    return any(key in _annotations(base) for base in cls.__mro__)
