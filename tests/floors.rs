@@ -78,10 +78,17 @@ const PIPELINE: &[&[&str]] = &[
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; what stands above it uses
 /// the package as anybody would.
 const PYTHON: &[&[&str]] = &[
-    &["_native", "_typing", "_closing"],
+    &["_arguments", "_native", "_typing", "_closing"],
     &["constants", "version"],
     &["error"],
-    &["frame", "_options", "_stopwatch", "_turns", "_typed", "_cautions"],
+    &[
+        "frame",
+        "_options",
+        "_stopwatch",
+        "_turns",
+        "_typed",
+        "_cautions",
+    ],
     &["_tracker", "events", "as_zmq"],
     &["_pickles", "_both"],
     &["socket"],

@@ -151,6 +151,11 @@ def mypy(runner: Runner) -> None:
     runner.sh(PYTHON, "-m", "mypy")
 
 
+def types(runner: Runner) -> None:
+    """Programs of users under mypy and pyright, both strict, and a type for every public name."""
+    runner.sh(PYTHON, "tools/public_types.py")
+
+
 def stubs(runner: Runner) -> None:
     """Does the written type stub say what the built extension module has?"""
     # From another folder, so that the installed package is looked at; PEP 800 is too new for the stub.
@@ -256,6 +261,7 @@ PROSE = Stage("prose", prose, skip=without_path(".git", "git"))
 WORKFLOWS = Stage("workflows", workflows, ("environment",), without_tool("zizmor"))
 LINT_ACTIONS = Stage("actionlint", actionlint, skip=without("go"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
+TYPES = Stage("types", types, ("environment",), without_tool("pyright"))
 
 QUICK = [
     Stage(
@@ -296,6 +302,7 @@ TEST = [
     *QUICK,
     WHEEL_ALONE,
     MYPY,
+    TYPES,
     Stage("stubs", stubs, ("install",), without_path("python/zeroxide/_native.pyi")),
     Stage("bench harness", bench_smoke, ("install",), without_path("benches/python/bench.py")),
     INTEROP,
@@ -312,20 +319,7 @@ TEST = [
 
 TARGETS = {
     "environment": [ENVIRONMENT],
-    "lint": [
-        ENVIRONMENT,
-        RUSTFMT,
-        RUFF,
-        SPELLING,
-        PROSE,
-        WORKFLOWS,
-        LINT_ACTIONS,
-        CLIPPY,
-        RUSTDOC,
-        DENY,
-        MYPY,
-        TYPES,
-    ],
+    "lint": [ENVIRONMENT, RUSTFMT, RUFF, SPELLING, PROSE, CLIPPY, RUSTDOC, DENY, MYPY, TYPES],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],

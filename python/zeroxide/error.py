@@ -62,7 +62,7 @@ class Again(ZMQError):
 
     # Of the class, too: polling loops are raised so many that these are made without `__init__`.
     errno: int | None = EAGAIN
-    strerror = strerror(EAGAIN)
+    strerror: str = strerror(EAGAIN)
 
     def __init__(self, errno: object = EAGAIN, msg: str | None = None) -> None:
         super().__init__(EAGAIN, msg)
@@ -78,7 +78,7 @@ class ContextTerminated(ZMQError):
 class InterruptedSystemCall(ZMQError, InterruptedError):
     """A signal came in. Calls are taken up again by themselves, so this is rare."""
 
-    errno = EINTR
+    errno: int | None = EINTR
     strerror: str
 
     def __init__(self, errno: object = EINTR, msg: str | None = None) -> None:

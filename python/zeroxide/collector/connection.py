@@ -56,7 +56,7 @@ class Connection:
         #: Since when the client is to do something.
         self.waits_since: float | None = None
         #: How many bytes of a body are here.
-        self.held = 0
+        self.held: int = 0
 
     def abort(self) -> None:
         self._writer.transport.abort()

@@ -18,11 +18,11 @@ _PIECE = 1 << 20
 class Whole:
     """One message."""
 
-    is_ripe = False
+    is_ripe: bool = False
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
-        self.size = 0
+        self.size: int = 0
 
     def add(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
@@ -39,6 +39,8 @@ class Whole:
 
 class Lines(Whole):
     """A message per line that is not empty."""
+
+    is_ripe: bool
 
     def add(self, chunk: bytes) -> None:
         super().add(chunk)

@@ -192,7 +192,7 @@ class ProcessDevice(BackgroundDevice):
     """A device in a process, with a context of its own."""
 
     _launch_class = Process
-    context_factory = Context
+    context_factory: Callable[[], Context[Any]] = Context
 
     def __getstate__(self) -> dict[str, Any]:
         # For processes that are not forked: neither can be sent there nor is needed.

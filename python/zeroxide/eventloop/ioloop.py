@@ -1,9 +1,14 @@
 """tornado's loop under the name it had in pyzmq. Deprecated: import tornado's own."""
 
 import warnings
+from typing import TYPE_CHECKING
 
-from tornado.ioloop import *  # noqa: F403
-from tornado.ioloop import IOLoop
+from tornado.ioloop import IOLoop as IOLoop
+from tornado.ioloop import PeriodicCallback as PeriodicCallback
+
+if not TYPE_CHECKING:
+    # Other names that tornado's module holds, some of which are not its own.
+    from tornado.ioloop import *  # noqa: F403
 
 
 def _deprecated() -> None:

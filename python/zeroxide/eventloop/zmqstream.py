@@ -73,15 +73,15 @@ class ZMQStream:
         self._state = 0
         self.io_loop.add_handler(self._registered, self._handle_events, IOLoop.READ)
 
-        self.bind = socket.bind
-        self.bind_to_random_port = socket.bind_to_random_port
-        self.connect = socket.connect
-        self.setsockopt = socket.setsockopt
-        self.getsockopt = socket.getsockopt
-        self.setsockopt_string = socket.setsockopt_string
-        self.getsockopt_string = socket.getsockopt_string
-        self.setsockopt_unicode = socket.setsockopt_unicode
-        self.getsockopt_unicode = socket.getsockopt_unicode
+        self.bind: Callable[[str | bytes], Any] = socket.bind
+        self.bind_to_random_port: Callable[..., int] = socket.bind_to_random_port
+        self.connect: Callable[[str | bytes], Any] = socket.connect
+        self.setsockopt: Callable[[int, int | bytes], None] = socket.setsockopt
+        self.getsockopt: Callable[[int], Any] = socket.getsockopt
+        self.setsockopt_string: Callable[..., None] = socket.setsockopt_string
+        self.getsockopt_string: Callable[..., str] = socket.getsockopt_string
+        self.setsockopt_unicode: Callable[..., None] = socket.setsockopt_unicode
+        self.getsockopt_unicode: Callable[..., str] = socket.getsockopt_unicode
 
     # ---- callbacks ------------------------------------------------------------------
 

@@ -232,7 +232,7 @@ class Archiver:
         self.directory = directory
         self.address = address
         self.every = every
-        self.archived = 0
+        self.archived: int = 0
         self.failure: Exception | None = None
         self._on_progress = on_progress
         self._opened: tuple[FileSystem, str] | None = None

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
+from .._turns import others
 from .._typing import ArrowData
-from ..events import others
 from ._errors import CollectorError, NotAcknowledged
 from ._producer import SPOOLED, Delivery, Headers, ProducerBase, Row, Timestamp, Value
 

@@ -101,7 +101,7 @@ class Segment:
         self.path = path
         self.size = size
         self.first = first
-        self.is_local = filesystem.type_name == "local"
+        self.is_local: bool = filesystem.type_name == "local"
         self._inode = self._stat()
         self._ahead = AHEAD_LOCAL if self.is_local else AHEAD_REMOTE
         self._file: Any = None
@@ -214,7 +214,7 @@ class FilesLog(Closing):
     def __init__(
         self, address: str | os.PathLike[str], filesystem: "FileSystem | None" = None
     ) -> None:
-        self.address = os.fspath(address)
+        self.address: str = os.fspath(address)
         if filesystem is None:
             self._filesystem, self._path = open_address(address)
         else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Collectors", "Info", "Log", "Opener", "is_away", "open_log", "opened"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # The driver's patience with one answer, and its pause before asking somebody again who is away.
 DRIVER_TIMEOUT_S = 2.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EndpointPartition", "LiveReader"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # A record batch is handed to Spark when it has this much, or this long after its first
 # message: rows wait for company, because each batch costs the JVM something.

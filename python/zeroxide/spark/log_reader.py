@@ -42,7 +42,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
     ) -> None:
         self.options = options
         self.columns = schema
-        self.topics = options.topics
+        self.topics: tuple[str, ...] = options.topics
         self.opener = opener
         self._collectors: Collectors | None = None
         self._seen: dict[str, Info] = {}
@@ -294,7 +294,7 @@ class LogBatchReader(RangeReader, DataSourceReader):
     ) -> None:
         self.options = options
         self.columns = schema
-        self.topics = options.topics
+        self.topics: tuple[str, ...] = options.topics
         self.opener = opener
 
     def partitions(self) -> list[InputPartition]:
@@ -346,6 +346,8 @@ class PushdownReader(LogBatchReader):
 
     All filters stay with Spark, which applies them to what is read.
     """
+
+    topics: tuple[str, ...]
 
     def __init__(
         self, options: LogReadOptions, schema: StructType, opener: Opener = open_log

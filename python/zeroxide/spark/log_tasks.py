@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogPartition", "RangeReader"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # A record batch costs the JVM something, whatever is in it. Small ones are put together up to
 # this; from a quarter of it on they go as they are, because putting together is copying.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOPIC", "CollectorMetrics", "MetricsListener", "QueryMetrics", "measure"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # In front of what is published, one message of two frames per batch.
 TOPIC = b"zeroxide.spark"

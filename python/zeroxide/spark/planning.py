@@ -18,7 +18,7 @@ from .offsets import Offsets, Position, Range, split
 
 __all__ = ["mean_size", "narrow", "newest", "pieces", "present", "resolve"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # Without `minPartitions`, no task is started for fewer rows than this.
 TASK_ROWS = 50_000

@@ -23,7 +23,7 @@ from .sockets import apply_options
 
 __all__ = ["ERROR", "UNITS", "Body", "Service", "Unit", "serve"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # The first frame of a reply that is no result.
 ERROR = b"error"
@@ -98,7 +98,7 @@ class Service(Closing):
             self._context.destroy(linger=0)
             raise
         #: Where the service is, with the port that a wildcard stands for.
-        self.endpoint = self._router.last_endpoint.decode()
+        self.endpoint: str = self._router.last_endpoint.decode()
         self._closing = threading.Event()
         self._threads = [
             threading.Thread(target=self._work, name=f"zeroxide-service-{number}", daemon=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sent", "SocketStreamWriter", "SocketWriter"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # How often to look whether the peers are there.
 LOOK_S = 0.005
@@ -54,9 +54,9 @@ class _Sender(Writer):
         super().__init__(schema)
         self.options = options
         # Stands for the query where Spark has no name for it: in a batch.
-        self.job = uuid.uuid4().hex
+        self.job: str = uuid.uuid4().hex
         if options.frame == "arrow":
-            self.columns = []
+            self.columns: list[str] = []
             self.framing = SINGLE if options.topic is None else TOPIC_FIRST
             return
         self.columns = check_writable(schema)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogStreamWriter", "LogWriter", "Staged", "connect"]
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # Spark hands over small batches of wide rows, and each part costs a round trip.
 PART_BYTES = 4 << 20
@@ -71,7 +71,7 @@ class _Stager(Writer):
     def __init__(self, options: LogWriteOptions, schema: StructType) -> None:
         super().__init__(schema)
         self.options = options
-        self.columns = [] if options.frame == "arrow" else check_loggable(schema)
+        self.columns: list[str] = [] if options.frame == "arrow" else check_loggable(schema)
 
     @abstractmethod
     def transaction(self, task: Task) -> tuple[str, int]:
@@ -205,7 +205,7 @@ class LogWriter(_Stager, BatchWriter):
                 " write repeatable. Set it, or leave out both"
             )
         # A write without a number is one of its kind.
-        self.job = f"write-{uuid.uuid4().hex}"
+        self.job: str = f"write-{uuid.uuid4().hex}"
 
     def transaction(self, task: Task) -> tuple[str, int]:
         """What the options name, or this write alone.
