@@ -261,15 +261,15 @@ def markdown(everything: dict[str, Any]) -> str:
     kafka = f" {KAFKA}skipped, {everything['skipped']}." if everything["skipped"] else ""
     if any(row["name"].startswith(KAFKA) for row in everything["rows"]):
         kafka = (
-            f" {KAFKA}one broker, one topic with two partitions; `acks=all`, which it says out of the page cache, as by"
-            " default, where a collector has synced its disk; Kafka's own load generator, `batch.size` 128 KiB."
+            f" {KAFKA}one broker, one topic with two partitions; `acks=all`, which Kafka sends by default when rows are in"
+            " the page cache, whereas a collector has synced its disk; Kafka's own load generator, `batch.size` 128 KiB."
         )
     return "\n".join(
         [
-            f"{where['date']}: {versions}; {runs}{short}. All of a case runs on the same cores, into a sink that writes"
-            f" nothing. With Spark, a first run is not counted.{kafka}",
+            f"{where['date']}: {versions}; {runs}{short}. All programs of a case run on the same cores, and the sink writes"
+            f" nothing. Cases with Spark have a warm-up run that is not counted.{kafka}",
             "",
-            table_line(["case", "measured", "wanted"]),
+            table_line(["case", "measured", "target"]),
             table_line(["---"] * 3),
             *(table_line([row["name"], *cells(row)]) for row in everything["rows"]),
             "",

@@ -33,9 +33,9 @@ LIMIT_S = 180
 SLOW = 120.0  # seconds that a count may be expected to take before it is left out
 
 ABSENT = {
-    "nanomsg": "NNG, its successor, stands for it (pynng)",
-    "Kestrel": "given up by its authors in 2015; no registry offers it",
-    "ruby-nats": "NATS' former server in Ruby; nats-server took its place",
+    "nanomsg": "its successor NNG (pynng) is in the table",
+    "Kestrel": "its authors gave it up in 2015, and no registry has it",
+    "ruby-nats": "it is a former NATS server in Ruby; nats-server replaced it",
 }
 
 Results = dict[str, Any]
@@ -312,9 +312,9 @@ def markdown(
 ) -> str:
     what = ", ".join(f"{name} {version}" for name, version in machine.items() if name != "date")
     lines = [
-        f"{machine['date']}: {what}. One publisher and one subscriber over tcp, 1 KiB, as fast as they can; libraries: the "
-        f"middle one of {settings.repetitions} runs; servers: one run. CPU: user and system time of both sides, and of the "
-        "server, per message that arrived.",
+        f"{machine['date']}: {what}. One publisher and one subscriber over tcp send and receive 1 KiB messages at full speed. "
+        f"Libraries: the median of {settings.repetitions} runs; servers: one run. CPU is user and system time of both sides, "
+        "and of the server, per message that arrived.",
         "",
         "| system | messages | sent/s | received/s | lost | mean us | CPU us | p50 us at 1000/s | p99 us at 1000/s |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
