@@ -1,12 +1,14 @@
 """Starts the processes, shows their progress, kills one of them, checks the result, and ends."""
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import webbrowser
 from collections import Counter
@@ -21,13 +23,13 @@ from zeroxide.spark import JavaNotFound, ensure_java
 
 from . import flights, picture
 from .flights import Answer, Delays, Group
-from .state import State
+from .state import Phase, State
 from .view import View, tables
-from .web import WebView
+from .web import WebView, finished_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The demo takes a minute on an idle machine; this limit ends it in any case.
+# It takes a minute where nothing else runs; this ends it in any case.
 LIMIT_S = 600.0
 
 # The query is killed when this share of the year is final.
@@ -47,15 +49,25 @@ class Failed(Exception):
 def main() -> int:
     """Runs the demo; the exit code is 0 if the result was exact."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "demo", help="for all files")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "demo", help="folder for all files"
+    )
     parser.add_argument(
         "--seconds",
         type=float,
         default=20.0,
-        help="to spread the year over, so that there is something to see; 0: as fast as it goes",
+        help="time to spread the year over; 0 sends without pause (default: 20)",
     )
-    parser.add_argument("--port", type=int, default=0, help="of the page; some free one")
-    parser.add_argument("--no-browser", action="store_true", help="only say where the page is")
+    parser.add_argument(
+        "--port", type=int, default=0, help="port of the page (default: a free one)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the page's URL only")
+    parser.add_argument(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        default=sys.stdout.isatty(),
+        help="serve the page after the end, until Ctrl-C (default: in a terminal)",
+    )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     # When `kill` ends the demo, it ends its processes too.
@@ -66,7 +78,12 @@ def main() -> int:
             print(f"live view  {demo.web.url}", flush=True)
             if sys.stdout.isatty() and not arguments.no_browser:
                 webbrowser.open(demo.web.url)
-            return demo.run()
+            code = demo.run()
+            if arguments.keep:
+                print(f"the page stays at {demo.web.url} until Ctrl-C", flush=True)
+                with contextlib.suppress(KeyboardInterrupt):
+                    threading.Event().wait()
+            return code
     except (Failed, JavaNotFound) as error:
         print(error, file=sys.stderr)
         return 1
@@ -116,23 +133,26 @@ class Demo:
     def run(self) -> int:
         """From the first flight to the check."""
         state = self.state
-        self._start("publisher", "--collector", self.flights.endpoint, "--seconds", self.seconds)
+        state.text = "starting Spark, which takes some seconds"
         self._start_query()
+        self._start("publisher", "--collector", self.flights.endpoint, "--seconds", self.seconds)
         self._until("the publisher", lambda: state.total > 0)
+        self._until("the first flights", lambda: state.acked > 0)
+        state.phase = Phase.REPLAY
         self._until("the first windows", lambda: state.final >= state.total * KILL_AT)
 
         self._kill("pipeline")
         state.kills.append(state.elapsed)
-        state.down, state.text = True, "killed with SIGKILL, starting again"
+        state.phase, state.text = Phase.KILLED, "killed with SIGKILL, starting again"
         killed_at = state.batches
         self._start_query()
         self._until("the next batch", lambda: state.batches > killed_at)
-        state.down = False
+        state.phase = Phase.RECOVERED
         self._until("the last window", lambda: state.final >= state.total)
         self._until("the end of the publisher", lambda: "seconds" in self.published)
 
         self._kill("pipeline")
-        state.text = "done"
+        state.phase, state.text = Phase.CHECKED, "finished"
         return self._conclude()
 
     def _start_query(self) -> None:
@@ -195,15 +215,26 @@ class Demo:
                 self.web.show(self.state)
 
     def _hear(self, report: dict[str, Any]) -> None:
-        if "batch" in report:
+        if "ready" in report:
+            self._pace(self.state.read)
+        elif "batch" in report:
             self.state.batches = report["batch"]
             self.state.read = min(report["read"], self.state.sent)
-            if not self.state.down:
-                self.state.text = f"has done batch {report['batch']}"
+            self._pace(self.state.read)
+            if self.state.phase is not Phase.KILLED:
+                self.state.text = f"finished batch {report['batch']}"
         else:
             self.published = report
             self.state.date, self.state.sent = report["date"], report["sent"]
             self.state.total = report["total"]
+
+    def _pace(self, read: int) -> None:
+        """Tells the publisher how far the query is."""
+        publisher = self.processes["publisher"].stdin
+        assert publisher is not None
+        with contextlib.suppress(BrokenPipeError):  # it has sent everything and ended
+            publisher.write(b"%d\n" % read)
+            publisher.flush()
 
     def _look(self) -> None:
         """Reads the current ends of both logs."""
@@ -247,10 +278,13 @@ class Demo:
         state = self.state
         state.exact = not problems and sent == received == state.total
         state.verdict = (
-            f"{'exact' if state.exact else 'NOT exact'}: {sent} flights in, {received} flights out"
+            f"{'exact' if state.exact else 'NOT exact'}:"
+            f" {sent:,} flights in, {received:,} flights out"
         )
         self.terminal.show(state, last=True)
         self.web.show(state)
+        page = self.out / "flights.html"
+        page.write_text(finished_page(state), encoding="utf-8")
 
         names = flights.airlines()
         print("\n" + tables(answer, names) + "\n")
@@ -260,6 +294,7 @@ class Demo:
         paced = f", paced to {self.seconds:g} s" if self.seconds else ""
         print(
             f"picture   {drawing}\n"
+            f"page      {page}\n"
             f"sent      {sent:,} flights, {size / 1e6:.1f} MB, by {len(flights.AIRPORTS)} producers"
             f" in {seconds:.1f} s: {sent / seconds:,.0f}/s{paced}\n"
             f"killed    the query, after {state.kills[0]:.1f} s, with SIGKILL\n"

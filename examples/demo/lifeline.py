@@ -1,16 +1,23 @@
-"""Ends a process when the one that started it is gone, however that came about."""
+"""Ends a process when the one that started it is gone, and passes on what that one writes."""
 
 import os
 import threading
+from collections.abc import Callable
 
 
-def hold_on() -> None:
-    """Watches standard input, of which the parent holds the other end, from now on."""
+def hold_on(heard: Callable[[str], None] = lambda line: None) -> None:
+    """Watches standard input, whose other end the parent holds, in a thread.
+
+    Calls `heard` with each line. The end of the input ends the process.
+    """
 
     def watch() -> None:
         # Not through sys.stdin, whose lock this thread would hold at the interpreter's exit.
-        while os.read(0, 1024):
-            pass
+        rest = b""
+        while chunk := os.read(0, 1024):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                heard(line.decode())
         os._exit(1)
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()

@@ -17,12 +17,12 @@ REPORT_S = 0.2
 
 
 def main() -> None:
-    """Starts both queries, and tells how they get on until somebody ends them."""
+    """Starts both queries and reports their progress until the process is ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flights", required=True, help="the collector to read")
     parser.add_argument("--answer", required=True, help="the collector to write to")
     parser.add_argument("--view", required=True, help="where the view subscribes")
-    parser.add_argument("--report", required=True, help="where to tell how it goes")
+    parser.add_argument("--report", required=True, help="endpoint for progress reports")
     parser.add_argument("--checkpoint", required=True, help="a folder")
     parser.add_argument("--limit", type=float, required=True, help="ignored: ended from outside")
     arguments = parser.parse_args()
@@ -111,11 +111,20 @@ def publish(windows: DataFrame, endpoint: str) -> None:
     )
 
 
+def waits_for_data(query: StreamingQuery) -> bool:
+    """Whether the query has opened its source."""
+    return query.lastProgress is not None or query.status["message"].startswith("Waiting")
+
+
 def report(queries: list[StreamingQuery], endpoint: str) -> None:
-    """Reports the progress of the queries until one of them fails."""
+    """Reports how far the queries are, until one of them fails."""
     with zmq.Context() as context, context.socket(zmq.PUSH) as log:
         log.connect(endpoint)
+        ready = False
         while all(query.isActive for query in queries):
+            if not ready and all(map(waits_for_data, queries)):
+                ready = True
+                log.send_json({"ready": True})
             progress = queries[0].lastProgress
             metrics = measure(progress) if progress is not None else None
             if metrics is not None:

@@ -1,6 +1,7 @@
 """The three airports: replays the year in order, over producers that neither lose nor repeat rows."""
 
 import argparse
+import threading
 import time
 from collections import defaultdict
 from datetime import datetime
@@ -11,19 +12,52 @@ import zeroxide as zmq
 
 from . import flights, lifeline
 
-# The interval between progress reports: no shorter than the views can draw.
+# Reports progress this often, which is as often as a view can draw it.
 REPORT_S = 0.1
+
+# The replay may be this many flights ahead of the query: enough to see a lag grow, and little
+# enough to have flights left to send when the query is killed.
+AHEAD = 60_000
+
+
+class Pace:
+    """Holds the replay back until the query is ready, and while it is too far behind."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.read: int | None = None
+
+    def heard(self, line: str) -> None:
+        """Takes the number of flights that the query has read."""
+        with self.changed:
+            self.read = int(line)
+            self.changed.notify_all()
+
+    def allows(self, sent: int) -> bool:
+        """Whether more flights may follow `sent` ones."""
+        return self.read is not None and sent - self.read < AHEAD
+
+    def wait(self, sent: int) -> None:
+        """Returns when more flights may follow `sent` ones."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.allows(sent))
 
 
 def main() -> None:
     """Sends the flights of all airports to the collector, each airport as a producer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collector", required=True, help="its endpoint")
-    parser.add_argument("--report", required=True, help="where to tell how it goes")
-    parser.add_argument("--seconds", type=float, required=True, help="for the whole year")
+    parser.add_argument("--report", required=True, help="endpoint for progress reports")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        required=True,
+        help="time to spread the year over; 0 sends without pause and does not wait for the query",
+    )
     parser.add_argument("--limit", type=float, required=True, help="seconds to give up after")
     arguments = parser.parse_args()
-    lifeline.hold_on()
+    pace = Pace()
+    lifeline.hold_on(pace.heard)
 
     days = by_day()
     total = sum(batch.num_rows for day in days.values() for batch in day.values())
@@ -34,18 +68,24 @@ def main() -> None:
         log.connect(arguments.report)
         # If the reader is gone, the demo is over: do not wait.
         log.linger = 1000
+        log.send_json({"date": "", "sent": 0, "total": total})
+        if arguments.seconds:
+            pace.wait(0)
         sent = size = 0
-        began = reported = time.monotonic()
+        began = reported = due = time.monotonic()
         for number, (day, batches) in enumerate(days.items()):
-            until = began + arguments.seconds * number / len(days)
-            time.sleep(max(until - time.monotonic(), 0))
+            if arguments.seconds:
+                pace.wait(sent)
+                # Time spent waiting for the query is not made up for by a burst.
+                due = max(due + arguments.seconds / len(days), time.monotonic())
+                time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
             for airport, batch in batches.items():
                 producers[airport].send_arrow(batch)
                 sent += batch.num_rows
                 size += batch.nbytes
             if (number + 1) % flights.AHEAD.days == 0:
-                # The query would drop rows that are later than the watermark allows. So no
-                # airport begins a week before the last week of the others is on the log.
+                # The query drops what is later than the watermark. So no producer begins a
+                # week before the others' last week is on the log.
                 for producer in producers.values():
                     producer.flush(arguments.limit)
             if time.monotonic() - reported > REPORT_S:

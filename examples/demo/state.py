@@ -1,5 +1,6 @@
-"""The current state of the run, which both views show."""
+"""The state of the run, which both views show."""
 
+import enum
 import time
 from dataclasses import dataclass, field
 from datetime import date
@@ -31,15 +32,25 @@ class Rate:
         return max(last - first, 0) / (now - began) if now > began else 0.0
 
 
+class Phase(enum.IntEnum):
+    """The steps of the run."""
+
+    START = 0
+    REPLAY = 1
+    KILLED = 2
+    RECOVERED = 3
+    CHECKED = 4
+
+
 @dataclass
 class State:
     """The state of the run."""
 
     began: float = field(default_factory=time.monotonic)
     phase: Phase = Phase.START
-    # A description of what the query is doing.
+    # What the query does, for people.
     text: str = "starting"
-    # The publisher's day of the year, and the rows that the collector has acknowledged.
+    # Of the publisher: how far it is in the year, and what the collector has acknowledged.
     date: str = ""
     sent: int = 0
     acked: int = 0
@@ -57,7 +68,7 @@ class State:
     out_of_log: Rate = field(default_factory=Rate)
     # Time, lag and both rates, for the page of the finished run.
     samples: list[tuple[float, int, int, int]] = field(default_factory=list)
-    # Days in the order in which the live query reported them; a page knows how many it has.
+    # Days in the order in which the live query told of them; a page knows how many it has.
     days: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     @property
@@ -74,6 +85,8 @@ class State:
         """Updates the rates; called often."""
         self.into_log.update(self.elapsed, self.acked)
         self.out_of_log.update(self.elapsed, self.read)
+        into, out = (round(rate.per_second()) for rate in (self.into_log, self.out_of_log))
+        self.samples.append((round(self.elapsed, 2), self.lag, into, out))
 
     def add_day(self, day: str, airport: str, delays: Delays) -> None:
         """Records the current contents of a window."""
@@ -86,13 +99,17 @@ class State:
         event = {
             "t": round(self.elapsed, 2),
             "text": self.text,
-            "down": self.down,
+            "phase": self.phase,
             "date": self.date,
+            "total": self.total,
+            "sent": self.sent,
             "acked": self.acked,
+            "read": self.read,
             "in": round(self.into_log.per_second()),
             "out": round(self.out_of_log.per_second()),
             "lag": self.lag,
             "final": self.final,
+            "windows": self.windows,
             "kills": self.kills,
             "days": self.days[known:total],
             "verdict": self.verdict,

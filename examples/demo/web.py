@@ -14,8 +14,21 @@ PAGE = Path(__file__).with_name("page.html")
 GOODBYE_S = 2.0
 
 
+# Where the page has room for the last event of a finished run.
+SLOT = "/* finished */ null"
+
+
+def finished_page(state: State) -> str:
+    """Returns the page of a finished run, which needs no server."""
+    event, _ = state.event(0)
+    event["samples"] = state.samples
+    # A closing tag inside of the script would end it.
+    text = json.dumps(event).replace("</", "<\\/")
+    return PAGE.read_text(encoding="utf-8").replace(SLOT, text)
+
+
 class WebView:
-    """Serves the page on this machine, until it is closed."""
+    """Serves the page on the loopback address until it is closed."""
 
     def __init__(self, port: int = 0) -> None:
         self.changed = threading.Condition()

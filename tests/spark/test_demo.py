@@ -92,9 +92,10 @@ def test_the_demo_is_exact(java, tmp_path, watched):
         watch(first.split()[-1])
         output = run.stdout.read()
     assert run.returncode == 0, output[-3000:]
-    assert output.splitlines()[-1] == "exact: 336776 flights in, 336776 flights out"
+    assert output.splitlines()[-1] == "exact: 336,776 flights in, 336,776 flights out"
     assert "with SIGKILL" in output
     ElementTree.parse(tmp_path / "flights.svg")
+    assert "exact: 336,776 flights in" in (tmp_path / "flights.html").read_text()
     seen = finish()
     if seen is None:
         pytest.skip(f"exact; but the page was not looked at: {headless.missing()}")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,9 +18,9 @@ SCREENSHOT = ROOT / "build" / "demo" / "page.png"
 def demo():
     sys.path.insert(0, str(ROOT))
     try:
-        from examples.demo import flights, state, web
+        from examples.demo import flights, publisher, state, web
 
-        yield {"flights": flights, "state": state, "web": web}
+        yield {"flights": flights, "publisher": publisher, "state": state, "web": web}
     finally:
         sys.path.remove(str(ROOT))
 
@@ -81,6 +82,34 @@ def test_there_is_one_page(view):
         urllib.request.urlopen(view.url + "favicon.ico", timeout=60)
 
 
+def test_the_page_of_a_finished_run_needs_no_server(demo, browser, tmp_path):
+    state = demo["state"].State(sent=5, acked=5, read=5, final=5, phase=demo["state"].Phase.CHECKED)
+    fill(demo, state, range(9))
+    state.tick()
+    state.kills.append(0.0)
+    state.exact, state.verdict = True, "exact: 5 flights in </script>"
+    page = tmp_path / "finished.html"
+    page.write_text(demo["web"].finished_page(state))
+    browser.open(page.as_uri())
+    assert browser.text("#verdict") == state.verdict
+    assert browser.text("#final") == "5"
+    assert browser.text("#lags .killed") == "SIGKILL"
+    assert browser.run("return document.querySelectorAll('#delays polyline').length") == 3
+
+
+def test_the_publisher_keeps_pace_with_the_query(demo):
+    ahead = demo["publisher"].AHEAD
+    pace = demo["publisher"].Pace()
+    assert not pace.allows(0)  # the query is not ready
+    pace.heard("0")
+    assert pace.allows(ahead - 1) and not pace.allows(ahead)
+    thread = threading.Thread(target=pace.wait, args=(ahead,), daemon=True)
+    thread.start()
+    pace.heard("10")
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 def test_rates(demo):
     rate = demo["state"].Rate()
     rate.update(0.0, 0)
@@ -111,16 +140,22 @@ def test_the_chart_moves_in_a_browser(demo, view, browser):
     assert browser.text("#lag") == "50,000"
     assert browser.text("#acked") == "300,000"
     assert browser.text("#date") == "2013-10-28"
-    assert browser.run("return document.querySelectorAll('#flow polyline').length") == 3
-    assert browser.text("#flow .killed") == "SIGKILL"
+    # Flights and flights per second have an axis each, and the kill is marked on both.
+    for figure, lines in (("#lags", 1), ("#rates", 2)):
+        count = f"return document.querySelectorAll('{figure} polyline').length"
+        assert browser.run(count) == lines
+        assert browser.text(f"{figure} .killed") == "SIGKILL"
+        label = f"return document.querySelector('{figure}').getAttribute('aria-label')"
+        assert "now" in browser.run(label)
 
-    state.down, state.text = True, "killed"
+    phase = demo["state"].Phase
+    state.phase, state.text = phase.KILLED, "killed"
     view.show(state)
-    browser.until("return document.querySelector('#state').className", "down".__eq__)
-    state.down, state.exact, state.verdict = False, True, "exact: 336776 flights"
+    browser.until("return document.querySelector('#path').className", "down".__eq__)
+    state.phase, state.exact, state.verdict = phase.CHECKED, True, "exact: 336,776 flights"
     view.show(state)
     browser.until("return document.querySelector('#verdict').className", "exact".__eq__)
-    assert browser.text("#verdict") == "exact: 336776 flights"
+    assert browser.text("#verdict") == "exact: 336,776 flights"
     SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
     browser.screenshot(SCREENSHOT)
     # Then the server goes, and the page stays as it is.
