@@ -91,6 +91,44 @@ def test_diagrams_follow_the_scheme_of_the_reader(site: Path) -> None:
         assert f".{kind} {{" in styled, kind
 
 
+def luminance(colour: str) -> float:
+    """Of a colour as #rrggbb, by WCAG 2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# The theme's own grounds: pages and code.
+GROUNDS = {"default": ("#ffffff", "#f5f5f5"), "slate": ("#1e2129", "#272a35")}
+
+
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_colours_reach_the_contrast_of_wcag_aa(scheme: str) -> None:
+    sheet = (ROOT / "docs" / "assets" / "site.css").read_text()
+    rule = re.search(rf'\[data-md-color-scheme="{scheme}"\] {{(.*?)}}', sheet, re.DOTALL)
+    assert rule is not None
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", rule[1]))
+
+    def contrast(one: str, other: str) -> float:
+        light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    page, code = GROUNDS[scheme]
+    pairs = [(name, code if "code" in name else page) for name in colours if "-fg-" in name]
+    pairs += [(name, code) for name in colours if "code-hl" in name]
+    pairs += [("md-typeset-a-color", page), ("md-primary-bg-color", colours["md-primary-fg-color"])]
+    pairs += [
+        (f"diagram-{text}", ground)
+        for text in ("ink", "pale")
+        for ground in (page, colours["diagram-box"], colours["diagram-store"])
+    ]
+    for name, ground in pairs:
+        if not name.startswith(("md-primary-fg", "md-footer")):
+            assert contrast(colours[name], ground) >= 4.5, (name, ground)
+    for name in ("diagram-line", "diagram-flow"):
+        assert contrast(colours[name], page) >= 3, name
+
+
 @pytest.mark.parametrize(
     "element",
     [
