@@ -319,7 +319,20 @@ TEST = [
 
 TARGETS = {
     "environment": [ENVIRONMENT],
-    "lint": [ENVIRONMENT, RUSTFMT, RUFF, SPELLING, PROSE, CLIPPY, RUSTDOC, DENY, MYPY, TYPES],
+    "lint": [
+        ENVIRONMENT,
+        RUSTFMT,
+        RUFF,
+        SPELLING,
+        PROSE,
+        WORKFLOWS,
+        LINT_ACTIONS,
+        CLIPPY,
+        RUSTDOC,
+        DENY,
+        MYPY,
+        TYPES,
+    ],
     "docs": [ENVIRONMENT, DOCS],
     "test": TEST,
     "test-all": [DENY, *TEST, RELEASE, RELEASE_CLEAN],

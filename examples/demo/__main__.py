@@ -29,7 +29,7 @@ from .web import WebView, finished_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# It takes a minute where nothing else runs; this ends it in any case.
+# The demo takes a minute on an idle machine; this limit ends it in any case.
 LIMIT_S = 600.0
 
 # The query is killed when this share of the year is final.

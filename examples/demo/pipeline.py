@@ -117,7 +117,7 @@ def waits_for_data(query: StreamingQuery) -> bool:
 
 
 def report(queries: list[StreamingQuery], endpoint: str) -> None:
-    """Reports how far the queries are, until one of them fails."""
+    """Reports the progress of the queries until one of them fails."""
     with zmq.Context() as context, context.socket(zmq.PUSH) as log:
         log.connect(endpoint)
         ready = False

@@ -12,7 +12,7 @@ import zeroxide as zmq
 
 from . import flights, lifeline
 
-# Reports progress this often, which is as often as a view can draw it.
+# The interval between progress reports: no shorter than the views can draw.
 REPORT_S = 0.1
 
 # The replay may be this many flights ahead of the query: enough to see a lag grow, and little
@@ -84,8 +84,8 @@ def main() -> None:
                 sent += batch.num_rows
                 size += batch.nbytes
             if (number + 1) % flights.AHEAD.days == 0:
-                # The query drops what is later than the watermark. So no producer begins a
-                # week before the others' last week is on the log.
+                # The query would drop rows that are later than the watermark allows. So no
+                # airport begins a week before the last week of the others is on the log.
                 for producer in producers.values():
                     producer.flush(arguments.limit)
             if time.monotonic() - reported > REPORT_S:

@@ -1,4 +1,4 @@
-"""The state of the run, which both views show."""
+"""The current state of the run, which both views show."""
 
 import enum
 import time
@@ -48,9 +48,9 @@ class State:
 
     began: float = field(default_factory=time.monotonic)
     phase: Phase = Phase.START
-    # What the query does, for people.
+    # A description of what the query is doing.
     text: str = "starting"
-    # Of the publisher: how far it is in the year, and what the collector has acknowledged.
+    # The publisher's day of the year, and the rows that the collector has acknowledged.
     date: str = ""
     sent: int = 0
     acked: int = 0
@@ -68,7 +68,7 @@ class State:
     out_of_log: Rate = field(default_factory=Rate)
     # Time, lag and both rates, for the page of the finished run.
     samples: list[tuple[float, int, int, int]] = field(default_factory=list)
-    # Days in the order in which the live query told of them; a page knows how many it has.
+    # Days in the order in which the live query reported them; a page knows how many it has.
     days: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     @property
