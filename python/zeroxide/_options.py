@@ -9,10 +9,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .constants import Errno, SocketOption
+from .constants import ContextOption, Errno, SocketOption
 from .error import ZMQError
 
-__all__ = ["HIDDEN", "OptionAttributes", "SocketOptions", "is_declared"]
+__all__ = ["HIDDEN", "OptionAttributes", "SocketOptions", "is_declared", "no_option"]
 
 if sys.version_info >= (3, 14):
     from annotationlib import Format, get_annotations
@@ -172,7 +172,7 @@ class OptionAttributes(_native.Socket, SocketOptions):
                 self.set(SocketOption[key.upper()], value)
             else:
                 # A misspelt option must not become an attribute that does nothing.
-                raise AttributeError(f"{type(self).__name__} has no such option: {key!r}")
+                raise no_option(self, key)
 
 
 # As properties in `OptionAttributes`, for type checkers.
@@ -203,6 +203,36 @@ def _install_options() -> frozenset[str]:
 
 # What `dir` leaves out of a socket's attributes.
 HIDDEN = _install_options()
+
+
+class _Misspelled:
+    """The text of an error about an unknown name, built when the error is shown."""
+
+    def __init__(self, kind: type, key: str) -> None:
+        self._kind = kind
+        self._key = key
+
+    def __str__(self) -> str:
+        import difflib
+
+        kind, key = self._kind, self._key
+        known = {name for name in dir(kind) if name.islower() and not name.startswith("_")}
+        if issubclass(kind, OptionAttributes):
+            known -= HIDDEN
+        else:
+            known |= {*map(str.lower, ContextOption.__members__), *_annotations(SocketOptions)}
+        close = difflib.get_close_matches(key.lower(), sorted(known), n=1, cutoff=0.7)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        return f"{kind.__name__!r} has no option or attribute {key!r}{hint}"
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+
+def no_option(owner: object, key: str) -> AttributeError:
+    """The error for a name that `owner`, a socket or a context, does not have."""
+    # Without `obj`, because a traceback would then repeat the suggestion.
+    return AttributeError(_Misspelled(type(owner), key), name=key)
 
 
 def is_declared(cls: type, key: str) -> bool:

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from . import _native
-from ._options import is_declared
+from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
 from .error import ZMQError
@@ -288,9 +288,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             try:
                 return self.sockopts[SocketOption[name]]
             except KeyError:
-                raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {key!r}"
-                ) from None
+                raise no_option(self, key) from None
 
         def __setattr__(self, key: str, value: Any) -> None:
             name = key.upper()
@@ -301,7 +299,7 @@ class Context(_Attributes, Generic[SocketT_co]):
             elif name in SocketOption.__members__:
                 self.sockopts[SocketOption[name]] = value
             else:
-                raise AttributeError(f"no such context or socket option: {key!r}")
+                raise no_option(self, key)
 
         def __delattr__(self, key: str) -> None:
             name = key.upper()

@@ -4,7 +4,9 @@ The extension module raises the classes defined here: `EXCEPTIONS` tells it whic
 stands for which error number, every other number is a plain `ZMQError`.
 """
 
+from collections.abc import Callable
 from errno import EACCES, EAGAIN, EINTR
+from typing import TYPE_CHECKING, Any
 
 from ._native import strerror, zmq_errno
 from .constants import ETERM
@@ -31,6 +33,23 @@ class ZMQBaseError(Exception):
     """Root of everything this package raises on its own account."""
 
 
+class _FromArguments:
+    """The number or text of an error that the extension module created without `__init__`.
+
+    Such an error only has them in `args`. On other errors, the attribute of the instance
+    takes precedence.
+    """
+
+    def __init__(self, index: int, default: Callable[[Any], Any]) -> None:
+        self._index = index
+        self._default = default
+
+    def __get__(self, error: "ZMQError | None", kind: type["ZMQError"]) -> Any:
+        if error is None or len(error.args) <= self._index:
+            return self._default(kind)
+        return error.args[self._index]
+
+
 class ZMQError(ZMQBaseError):
     """A call failed for the reason that `errno` names.
 
@@ -38,8 +57,12 @@ class ZMQError(ZMQBaseError):
     what happened, to which endpoint, and where possible what to do about it.
     """
 
-    errno: int | None = None
-    strerror: str
+    if TYPE_CHECKING:
+        errno: int | None = None
+        strerror: str
+    else:
+        errno = _FromArguments(0, lambda kind: None)
+        strerror = _FromArguments(1, lambda kind: strerror(kind.errno or 0))
 
     def __init__(self, errno: int | None = None, msg: str | None = None) -> None:
         if errno is None:
@@ -60,9 +83,7 @@ class ZMQError(ZMQBaseError):
 class Again(ZMQError):
     """The call would block (``DONTWAIT``), or its time is up (``RCVTIMEO``)."""
 
-    # Of the class, too: polling loops are raised so many that these are made without `__init__`.
     errno: int | None = EAGAIN
-    strerror: str = strerror(EAGAIN)
 
     def __init__(self, errno: object = EAGAIN, msg: str | None = None) -> None:
         super().__init__(EAGAIN, msg)

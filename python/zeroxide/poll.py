@@ -48,6 +48,8 @@ class Poller(Generic[PolledT]):
 
     def register(self, socket: PolledT, flags: int = POLLIN | POLLOUT) -> None:
         """Waits for `flags` on `socket` from now on; no flags means no longer."""
+        if not isinstance(flags, int):
+            raise TypeError(f"flags are zmq.POLLIN, zmq.POLLOUT or both, not {flags!r}")
         if flags:
             self._events[socket] = flags
         else:

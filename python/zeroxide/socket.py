@@ -5,7 +5,7 @@ conveniences over them, none of which a program calls a million times a second.
 """
 
 import builtins
-import errno
+import operator
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -39,6 +39,7 @@ from .constants import (
     TYPE,
     UNSUBSCRIBE,
     Errno,
+    SocketOption,
     SocketType,
 )
 from .error import ZMQBindError, ZMQError
@@ -134,14 +135,11 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             if copy_threshold is not None:
                 self.copy_threshold = copy_threshold
         else:
-            if ctx_or_socket is None:
-                raise TypeError("context must be specified")
-            if socket_type < 0:
-                raise TypeError("socket_type must be specified")
-            attributes["context"] = ctx_or_socket
-            self._open(ctx_or_socket, socket_type, copy_threshold)
+            context = _context_of(ctx_or_socket, socket_type)
+            attributes["context"] = context
+            self._open(context, socket_type, copy_threshold)
             _sockets[self.underlying] = self
-            ctx_or_socket._add_socket(self)
+            context._add_socket(self)
         attributes["type"] = SocketType(self.get(TYPE))
 
     # ---- life -----------------------------------------------------------------------
@@ -218,14 +216,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
 
     def bind(self, addr: str | bytes) -> _Attachment[Self]:  # type: ignore[override]
         """Accepts connections at `addr`; as a ``with`` block, until its end."""
-        try:
-            endpoint = super().bind(addr)
-        except ZMQError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                error.strerror += (
-                    f" (a path has at most {IPC_PATH_MAX_LEN} bytes: zmq.IPC_PATH_MAX_LEN)"
-                )
-            raise
+        endpoint = super().bind(addr)
         warn_of_security(self, endpoint)
         return _Attachment(self, "bind", endpoint)
 
@@ -278,7 +269,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     def set_string(self, option: int, optval: str, encoding: str = "utf-8") -> None:
         """Sets an option of bytes to encoded text."""
         if not isinstance(optval, str):
-            raise TypeError(f"expected str, got: {optval!r}")
+            raise TypeError(f"set_string takes str, not {optval!r}")
         self.set(option, optval.encode(encoding))
 
     setsockopt_string = set_string
@@ -288,7 +279,8 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         """Reads an option of bytes as text."""
         value = self.get(option)
         if not isinstance(value, bytes):
-            raise TypeError(f"option {option} is not text but a number")
+            name = SocketOption(option).name
+            raise TypeError(f"{name} is a number, not text: use get(zmq.{name})")
         return value.decode(encoding)
 
     getsockopt_string = get_string
@@ -371,7 +363,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     ) -> MessageTracker | None:
         """Sends text."""
         if not isinstance(u, str):
-            raise TypeError(f"expected str, got: {u!r}")
+            raise _not_text(u)
         return self.send(u.encode(encoding), flags, copy=copy, **kwargs)
 
     send_unicode = send_string
@@ -568,6 +560,34 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         """Ends what `get_monitor_socket` began; the last event says so."""
         self._monitor_socket = None
         self.monitor(None, 0)
+
+
+def _not_text(body: object) -> TypeError:
+    cure = "send takes bytes" if isinstance(body, bytes) else "send_json takes objects"
+    return TypeError(f"send_string takes str, not {type(body).__name__}: {cure}")
+
+
+def _context_of(context: Any, socket_type: Any) -> "Context[Any]":
+    """Returns the context, or raises `TypeError` if the two make no socket."""
+    if isinstance(socket_type, str):
+        name = socket_type.upper()
+        known = name if name in SocketType.__members__ else "PUSH"
+        raise TypeError(f"socket_type is a zmq.SocketType such as zmq.{known}, not {socket_type!r}")
+    if not hasattr(socket_type, "__index__"):
+        raise TypeError(f"socket_type is a zmq.SocketType such as zmq.PUSH, not {socket_type!r}")
+    if isinstance(context, int):
+        known = context.name if isinstance(context, SocketType) else "PUSH"
+        raise TypeError(
+            f"the first argument is a Context, not {context!r}; use context.socket(zmq.{known})"
+        )
+    if not isinstance(context, _native.Context):
+        what = "nothing" if context is None else repr(context)
+        raise TypeError(
+            f"the first argument is a Context, not {what}; use context.socket(zmq.PUSH)"
+        )
+    if operator.index(socket_type) < 0:
+        raise TypeError("socket_type is missing; use context.socket(zmq.PUSH)")
+    return cast("Context[Any]", context)
 
 
 # The sockets of this process by their number, for `Socket.shadow`.

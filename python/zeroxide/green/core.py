@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,9 +13,10 @@ from gevent.hub import get_hub
 from gevent.socket import wait_read
 
 from .. import _native, as_zmq
-from .._native import LastPart, arrow_messages
+from .._native import LastPart, arrow_messages, strerror
 from ..constants import (
     DONTWAIT,
+    EAGAIN,
     EVENT_ALL,
     POLLIN,
     POLLOUT,
@@ -36,6 +38,8 @@ _T = TypeVar("_T")
 
 # For so many ms an iterable may keep other greenlets from running.
 _LIMIT = 2.0
+# The sums of NOBLOCK and SNDMORE.
+_FLAGS = (0, 1, 2, 3)
 
 
 class _Socket(_BlockingSocket[bytes]):
@@ -70,6 +74,8 @@ class _Socket(_BlockingSocket[bytes]):
         timeout: float | None = None,
     ) -> _T:
         """Attempts at once, and waits for its turn if that is not to be."""
+        if flags not in _FLAGS:
+            self._check_flags(flags, event == POLLOUT)
         # Who would stand in line does not give way before.
         if not self._is_wanted(event) and not flags & DONTWAIT and timeout != 0:
             others()
@@ -80,10 +86,11 @@ class _Socket(_BlockingSocket[bytes]):
                 if flags & DONTWAIT or timeout == 0:
                     raise
         elif flags & DONTWAIT:
-            raise Again
+            raise Again(msg=f"{strerror(EAGAIN)}: other greenlets wait for this socket already")
         if timeout is None:
             timeout = int(super().get(option))
-        return self._waiting_here().call(event, attempt, flags, timeout / 1000)
+        late = partial(self._waited_in_vain, event == POLLOUT, int(timeout))
+        return self._waiting_here().call(event, attempt, flags, timeout / 1000, late)
 
     if not TYPE_CHECKING:
         # To type checkers they are the inherited ones: nothing but the waiting differs.
@@ -143,6 +150,8 @@ class _Socket(_BlockingSocket[bytes]):
         ) -> Any:
             """Sends one part of a message; with ``SNDMORE`` more parts follow."""
             attempt = super().send
+            if flags not in _FLAGS:
+                self._check_flags(flags, True)
             if not flags & SNDMORE and (last := self._last_part([data], copy, track)):
                 return self._finish(last, flags)
             return self._call(
@@ -159,7 +168,9 @@ class _Socket(_BlockingSocket[bytes]):
         ) -> Any:
             """Sends a message of several parts, as a whole."""
             attempt = super().send_multipart
-            parts = list(msg_parts)
+            parts = _parts(msg_parts)
+            if flags not in _FLAGS:
+                self._check_flags(flags, True)
             if not flags & SNDMORE and (last := self._last_part(parts, copy, track)):
                 return self._finish(last, flags)
             return self._call(
@@ -198,8 +209,12 @@ class _Socket(_BlockingSocket[bytes]):
         try:
             while not self._call(POLLOUT, SNDTIMEO, lambda _: sending.send(_LIMIT), flags):
                 pass
-        except Again:
-            return sending.so_far()
+        except Again as late:
+            try:
+                return sending.so_far()
+            except Again as error:
+                error.strerror = late.strerror
+                raise
         return sending.sent
 
     def poll(self, timeout: float | None = None, flags: int = POLLIN) -> int:
@@ -273,6 +288,12 @@ class _Socket(_BlockingSocket[bytes]):
         waiting, self._waiting = self._waiting, None
         for here in list((waiting or {}).values()):
             here.close()
+
+
+def _parts(given: Any) -> Any:
+    """Copies a list, so that it cannot change while the call waits. The call refuses the rest."""
+    one = isinstance(given, bytes | bytearray | memoryview | str)
+    return given if one or not hasattr(given, "__iter__") else list(given)
 
 
 class _SocketEvents(SocketEvents):

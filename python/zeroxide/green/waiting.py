@@ -71,8 +71,18 @@ class Waiting:
         self._lines: dict[int, deque[Event]] = {}
         self._watchers: list[Event] = []
 
-    def call(self, event: int, attempt: Callable[[int], _T], flags: int, timeout: float) -> _T:
-        """Attempts until it need not wait, for `timeout` seconds; negative = for ever."""
+    def call(
+        self,
+        event: int,
+        attempt: Callable[[int], _T],
+        flags: int,
+        timeout: float,
+        late: Callable[[], BaseException],
+    ) -> _T:
+        """Attempts until it need not wait, for `timeout` seconds; negative = for ever.
+
+        Raises what `late` returns when the time is over.
+        """
         line = self._lines.setdefault(event, deque())
         turn = Event()
         line.append(turn)
@@ -88,7 +98,7 @@ class Waiting:
                     except Again:
                         pass
                 if not turn.wait(None if timeout < 0 else max(0, deadline - time.monotonic())):
-                    raise Again
+                    raise late()
         finally:
             line.remove(turn)
             if line:

@@ -160,7 +160,9 @@ def _paramiko() -> Any:
     try:
         import paramiko
     except ImportError as error:
-        raise ImportError("paramiko is not installed; OpenSSH's tunnels need it not") from error
+        raise ImportError(
+            "paramiko is not installed (pip install paramiko); tunnels through OpenSSH do not need it"
+        ) from error
     return paramiko
 
 

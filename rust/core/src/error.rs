@@ -116,11 +116,14 @@ impl Error {
         matches!(self.kind, ErrorKind::TooManySockets | ErrorKind::NoMemory)
     }
 
-    /// The same kind, said of something more particular, usually an endpoint. What was said before is kept behind it.
+    /// The same kind, said of something more particular, usually an endpoint. What was said before is kept behind it. If
+    /// that names the subject, nothing is added.
     pub(crate) fn about(self, subject: impl fmt::Display) -> Error {
+        let subject = subject.to_string();
         match self.context {
+            Some(context) if context.contains(&subject) => Error::with(self.kind, context),
             Some(context) => Error::with(self.kind, format!("{subject}: {context}")),
-            None => Error::with(self.kind, subject.to_string()),
+            None => Error::with(self.kind, subject),
         }
     }
 }
@@ -302,6 +305,11 @@ mod tests {
                 .about("tcp://eth9:1")
                 .context(),
             Some("tcp://eth9:1: no interface eth9")
+        );
+        let error = Error::with(ErrorKind::AddressInUse, "tcp://*:1 is taken");
+        assert_eq!(
+            error.about("tcp://*:1").context(),
+            Some("tcp://*:1 is taken")
         );
     }
 

@@ -61,8 +61,8 @@ pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, pol
 pub use crate::proxy::{Proxy, SideStats};
 pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
 pub use crate::socket::{
-    Attempt, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError, Socket,
-    SocketStats, Wait,
+    Attempt, Direction, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError,
+    Socket, SocketStats, Wait,
 };
 pub use crate::sys::interfaces::own_addresses;
 #[doc(hidden)]

@@ -13,6 +13,7 @@ mod calls;
 mod close;
 mod core;
 mod endpoints;
+mod explain;
 mod flush;
 mod inbox;
 mod inproc;
@@ -42,6 +43,7 @@ use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::calls::Source;
 use crate::socket::core::{Core, State};
+pub use crate::socket::explain::Direction;
 pub use crate::socket::flush::FlushError;
 pub use crate::socket::monitoring::EventStream;
 pub use crate::socket::parts::PartsReceiver;
@@ -189,9 +191,9 @@ impl Socket {
         match core.send_now(&mut state, &mut message) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::Again && wait != Wait::Dont => {
-                let deadline = limit(wait, state.options.sndtimeo);
+                let timeout = state.options.sndtimeo;
                 drop(state);
-                self.send_waiting(message, ticket, deadline)
+                self.send_waiting(message, ticket, wait, timeout)
             }
             Err(error) => Err(SendError { message, error }),
         }
@@ -203,11 +205,14 @@ impl Socket {
         &self,
         mut message: Message,
         mut ticket: u32,
-        deadline: Option<Instant>,
+        wait: Wait,
+        timeout: Option<Duration>,
     ) -> std::result::Result<(), SendError> {
         let core = self.core();
+        let deadline = limit(wait, timeout);
         loop {
             if let Err(error) = self.wait(ticket, deadline) {
+                let error = core.explained(error, Direction::Send, wait, timeout);
                 return Err(SendError { message, error });
             }
             ticket = core.signal.ticket();
@@ -249,6 +254,7 @@ impl Socket {
         let core = self.core();
         let mut message = Message::new();
         let mut deadline = None;
+        let mut timeout = None;
         loop {
             let ticket = core.signal.ticket();
             let outlook;
@@ -263,11 +269,13 @@ impl Socket {
                     Err(_) => {}
                 }
                 if deadline.is_none() {
-                    deadline = Some(limit(wait, state.options.rcvtimeo));
+                    timeout = state.options.rcvtimeo;
+                    deadline = Some(limit(wait, timeout));
                 }
                 outlook = core.outlook(&mut state);
             }
-            outcome(core.wait_for_message(&outlook, ticket, deadline.flatten()))?;
+            outcome(core.wait_for_message(&outlook, ticket, deadline.flatten()))
+                .map_err(|error| core.explained(error, Direction::Recv, wait, timeout))?;
         }
     }
 
@@ -539,6 +547,7 @@ impl Socket {
     fn await_room_for(&self, head: &Frame, wait: Wait) -> Result<()> {
         let core = self.core();
         let mut deadline = None;
+        let mut timeout = None;
         loop {
             let ticket = core.signal.ticket();
             {
@@ -548,10 +557,12 @@ impl Socket {
                     other => return other,
                 }
                 if deadline.is_none() {
-                    deadline = Some(limit(wait, state.options.sndtimeo));
+                    timeout = state.options.sndtimeo;
+                    deadline = Some(limit(wait, timeout));
                 }
             }
-            self.wait(ticket, deadline.flatten())?;
+            self.wait(ticket, deadline.flatten())
+                .map_err(|error| core.explained(error, Direction::Send, wait, timeout))?;
         }
     }
 

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use zeroxide::{Error, ErrorKind, Message, Socket as CoreSocket};
+use zeroxide::{Direction, Error, ErrorKind, Message, Socket as CoreSocket};
 
 use crate::awaited::form::send_now;
-use crate::error::raise;
+use crate::error::{not_now, raise};
 use crate::socket::Socket;
 
 /// Parts were gathered for a message. Unless it is sent, they are lost, and that is counted.
@@ -40,16 +40,15 @@ pub(crate) fn finish(begun: Option<Begun>) {
     }
 }
 
-/// The message is given up. Returns what to raise where there was no room for it.
-pub(crate) fn give_up(begun: Option<Begun>) -> PyErr {
-    let again = ErrorKind::Again;
-    raise(match begun {
-        Some(_) => Error::with(
-            again,
-            "the parts sent before with SNDMORE are discarded, begin again with the first",
-        ),
-        None => Error::new(again),
-    })
+/// The message is given up. Returns what to raise where there was no room for it: `error`, unless parts are lost.
+pub(crate) fn give_up(begun: Option<Begun>, error: impl FnOnce() -> PyErr) -> PyErr {
+    match begun {
+        Some(_) => raise(Error::with(
+            ErrorKind::Again,
+            "the parts sent before with SNDMORE are discarded; begin again with the first part",
+        )),
+        None => error(),
+    }
 }
 
 /// A message that lacked its last part only, for a caller that waits by itself.
@@ -86,7 +85,7 @@ impl LastPart {
     fn attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let core = self.socket.get().core()?;
         let Some((message, begun)) = self.take() else {
-            return Err(raise(Error::new(ErrorKind::Again)));
+            return Err(not_now(py, Direction::Send));
         };
         match send_now(py, core, message)? {
             None => {
@@ -96,7 +95,7 @@ impl LastPart {
             Some(message) => {
                 let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
                 *pending = Some((message, begun));
-                Err(raise(Error::new(ErrorKind::Again)))
+                Err(not_now(py, Direction::Send))
             }
         }
     }

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use zeroxide::{Error, ErrorKind, Wait};
+use zeroxide::{Direction, Error, ErrorKind, Socket as CoreSocket, Wait};
 
 use crate::alarm::Alarm;
-use crate::error::raise;
+use crate::error::{not_now, raise};
 use crate::functions::generation;
 use crate::parting;
 
@@ -61,6 +61,45 @@ pub(crate) enum Step<T> {
     Again,
 }
 
+/// How long a call may wait, and until when that is.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    pub(crate) at: Instant,
+    timeout: Duration,
+}
+
+impl Limit {
+    /// `millis` milliseconds from now; negative = no limit.
+    pub(crate) fn of(millis: i64) -> Option<Limit> {
+        let timeout = Duration::from_millis(u64::try_from(millis).ok()?);
+        let at = Instant::now().checked_add(timeout)?;
+        Some(Limit { at, timeout })
+    }
+
+    /// The exception of a call on this socket that timed out. This takes the socket's lock, without the GIL.
+    #[cold]
+    pub(crate) fn is_over(self, py: Python<'_>, core: &CoreSocket, direction: Direction) -> PyErr {
+        if self.timeout.is_zero() {
+            return not_now(py, direction);
+        }
+        raise(py.detach(|| core.timed_out(direction, Some(self.timeout))))
+    }
+}
+
+/// As [`wait`], for a call that moves messages: after a timeout, the error shows the state of the connections.
+pub(crate) fn wait_for<T: Send>(
+    py: Python<'_>,
+    core: &CoreSocket,
+    direction: Direction,
+    limit: Option<Limit>,
+    step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
+) -> PyResult<T> {
+    let over = |limit: Limit| limit.is_over(py, core, direction);
+    wait_or(py, limit.map(|limit| limit.at), step, || {
+        limit.map_or_else(|| raise(Error::new(ErrorKind::Again)), over)
+    })
+}
+
 /// Runs `step` without the GIL, again and again until it is done, fails, or the deadline passes, which is `Again`.
 /// Python's signal handlers run in between, and what they raise ends the wait. `step` is given the time until which it
 /// may wait; `None` = for ever.
@@ -70,7 +109,17 @@ pub(crate) enum Step<T> {
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
+    step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
+) -> PyResult<T> {
+    let over = || raise(Error::new(ErrorKind::Again));
+    wait_or(py, deadline, step, over)
+}
+
+fn wait_or<T: Send>(
+    py: Python<'_>,
+    deadline: Option<Instant>,
     mut step: impl FnMut(Option<Instant>) -> Result<Step<T>, Error> + Send,
+    over: impl FnOnce() -> PyErr,
 ) -> PyResult<T> {
     parting::prepare();
     let mut slices = Slices::growing(py)?;
@@ -90,7 +139,7 @@ pub(crate) fn wait<T: Send>(
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             py.check_signals()?;
-            return Err(raise(Error::new(ErrorKind::Again)));
+            return Err(over());
         }
         match &alarm {
             Some(alarm) => alarm.silence(),

@@ -20,7 +20,7 @@ use bytes::{Bytes, BytesMut};
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use zeroxide::{Copies, Frame};
 use zeroxide_queue::mpsc::Queue;
 
@@ -370,17 +370,45 @@ impl Drop for View {
     }
 }
 
+/// The error for a message that is not bytes; it names the call that sends such an object.
+#[cold]
+fn not_bytes(data: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let kind = data.get_type().qualname()?;
+    let cure = if data.is_instance_of::<PyString>() {
+        format!("send_string({}) encodes text", shown(data)?)
+    } else if data.is_instance_of::<PyList>() || data.is_instance_of::<PyTuple>() {
+        "send_multipart takes a list of parts".to_owned()
+    } else {
+        "send_json, send_typed and send_pyobj take objects".to_owned()
+    };
+    Ok(PyTypeError::new_err(format!(
+        "a message is bytes, not {kind}: {cure}"
+    )))
+}
+
+/// The beginning of an object's `repr`, for errors.
+pub(crate) fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    const LONGEST: usize = 40;
+    let shown = object.repr()?.to_string_lossy().into_owned();
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => Ok(format!("{}...", &shown[..end])),
+        None => Ok(shown),
+    }
+}
+
+/// Whether the argument is one body, or text, where a list is expected.
+pub(crate) fn is_one_body(data: &Bound<'_, PyAny>) -> bool {
+    data.is_instance_of::<PyBytes>()
+        || data.is_instance_of::<PyString>()
+        || data.is_instance_of::<PyByteArray>()
+        || data.is_instance_of::<PyMemoryView>()
+}
+
 /// The bytes of a buffer whose memory is in one piece.
 fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
-    if data.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("unicode not allowed, use send_string"));
-    }
     // SAFETY: `data` is an object.
     if unsafe { ffi::PyObject_CheckBuffer(data.as_ptr()) } == 0 {
-        let name = data.get_type().qualname()?;
-        return Err(PyTypeError::new_err(format!(
-            "{name} objects do not support the buffer interface"
-        )));
+        return Err(not_bytes(data)?);
     }
     match View::get(data, ffi::PyBUF_SIMPLE) {
         // NumPy says it with a ValueError; a memoryview that was released does, too, and means something else.
@@ -435,7 +463,19 @@ pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyR
 pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
     let nbytes = usize::try_from(nbytes)
         .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
-    check_target(&view(target)?, nbytes)?;
+    let buffer = view(target).map_err(|error| {
+        let kind = target.get_type().qualname();
+        match kind
+            .ok()
+            .filter(|_| error.is_instance_of::<PyTypeError>(target.py()))
+        {
+            Some(kind) => PyTypeError::new_err(format!(
+                "recv_into takes a writable buffer such as a bytearray, not {kind}"
+            )),
+            None => error,
+        }
+    })?;
+    check_target(&buffer, nbytes)?;
     Ok(nbytes)
 }
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pyo3::exceptions::{PyAttributeError, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use zeroxide::{Error, ErrorKind};
+use zeroxide::{Direction, Error, ErrorKind};
 
 use crate::install::installed;
 use crate::parting;
@@ -50,6 +50,26 @@ pub(crate) fn raise(error: Error) -> PyErr {
     Failure(error).into()
 }
 
+/// The exception of a call that would have to wait, but must not. Polling loops raise many, so it is cheap.
+pub(crate) fn not_now(py: Python<'_>, direction: Direction) -> PyErr {
+    LAST_ERRNO.set(ErrorKind::Again.errno());
+    parting::prepare();
+    let made = installed().and_then(|installed| installed.not_now(py, direction));
+    match made {
+        Some(Ok(again)) => PyErr::from_value(again),
+        Some(Err(failed)) => failed,
+        None => raise(Error::new(ErrorKind::Again)),
+    }
+}
+
+/// An error of the core as an exception; an `Again` without a text gets that of the direction.
+pub(crate) fn raise_of(py: Python<'_>, error: Error, direction: Direction) -> PyErr {
+    if error.kind() == ErrorKind::Again && error.context().is_none() {
+        return not_now(py, direction);
+    }
+    raise(error)
+}
+
 /// The error of a call that takes many, with how many it had taken before.
 pub(crate) fn told(py: Python<'_>, error: PyErr, sent: usize) -> PyErr {
     let Ok(sent) = sent.into_pyobject(py);
@@ -74,18 +94,17 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let Some(installed) = installed() else {
         return Ok(PyOSError::new_err((errno, error.to_string())));
     };
-    if error.kind() == ErrorKind::Again
-        && error.context().is_none()
-        && let Some(again) = &installed.again
-    {
-        return Ok(PyErr::from_value(again.make(py)?));
-    }
     let text = error.to_string();
     let class = match installed.errors.bind(py).get_item(errno)? {
         Some(class) => class,
         None => installed.zmq_error.bind(py).clone(),
     };
-    Ok(PyErr::from_value(class.call1((errno, text))?))
+    if error.kind() == ErrorKind::Interrupted {
+        // This class is an OSError, too, and that does not keep its arguments.
+        return Ok(PyErr::from_value(class.call1((errno, text))?));
+    }
+    let arguments = (class, errno, text).into_pyobject(py)?;
+    Ok(PyErr::from_value(installed.make(py, &arguments)?))
 }
 
 /// What a flush that ran out of time raises.

@@ -164,7 +164,7 @@ impl Frame {
             Some(data) => {
                 if data.is_instance_of::<PyString>() {
                     return Err(PyTypeError::new_err(
-                        "Str objects not allowed. Only: bytes, buffer interfaces.",
+                        "a frame is bytes, not str: encode the text first",
                     ));
                 }
                 let threshold = match copy {

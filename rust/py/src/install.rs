@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyTuple};
-use zeroxide::ErrorKind;
+use zeroxide::{Direction, Error, ErrorKind};
 
 use crate::functions::after_fork;
 use crate::parting;
@@ -15,33 +15,62 @@ pub(crate) struct Installed {
     pub(crate) package: Py<PyModule>,
     pub(crate) zmq_error: Py<PyAny>,
     pub(crate) errors: Py<PyDict>,
-    pub(crate) again: Option<Ready>,
+    again: Option<Again>,
+    new: Py<PyAny>,
     pub(crate) not_flushed: Py<PyAny>,
     pub(crate) tracker: Py<PyAny>,
     pub(crate) finished_tracker: Py<PyAny>,
 }
 
-/// How to make an exception that says nothing particular without running Python code: polling loops raise one per call.
-/// Its class has the number and the text.
-pub(crate) struct Ready {
-    new: Py<PyAny>,
-    arguments: Py<PyTuple>,
+/// The arguments of `Again` for calls that must not wait. Polling loops raise one per call.
+pub(crate) struct Again {
+    send: Py<PyTuple>,
+    recv: Py<PyTuple>,
 }
 
-impl Ready {
-    fn of(py: Python<'_>, errors: &Py<PyDict>, kind: ErrorKind) -> PyResult<Option<Ready>> {
-        let Some(class) = errors.bind(py).get_item(kind.errno())? else {
+impl Again {
+    fn of(py: Python<'_>, errors: &Py<PyDict>) -> PyResult<Option<Again>> {
+        let (kind, errno) = (ErrorKind::Again, ErrorKind::Again.errno());
+        let Some(class) = errors.bind(py).get_item(errno)? else {
             return Ok(None);
         };
-        let text = class.getattr("strerror")?;
-        Ok(Some(Ready {
-            new: class.getattr("__new__")?.unbind(),
-            arguments: (class, kind.errno(), text).into_pyobject(py)?.unbind(),
+        let arguments = |text: &str| {
+            let text = Error::with(kind, text).to_string();
+            let arguments = (&class, errno, text).into_pyobject(py)?;
+            PyResult::Ok(arguments.unbind())
+        };
+        Ok(Some(Again {
+            send: arguments(
+                "a message cannot be sent now: no peer is connected, or every queue is full",
+            )?,
+            recv: arguments("no message to receive now")?,
         }))
     }
+}
 
-    pub(crate) fn make<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.new.bind(py).call1(self.arguments.bind(py))
+impl Installed {
+    /// Creates an exception from its class, number and text, without running Python code: the class finds the number and
+    /// the text in `args`.
+    pub(crate) fn make<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.new.bind(py).call1(arguments)
+    }
+
+    /// `Again` for a call in this direction that must not wait.
+    pub(crate) fn not_now<'py>(
+        &self,
+        py: Python<'py>,
+        direction: Direction,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let again = self.again.as_ref()?;
+        let arguments = match direction {
+            Direction::Send => &again.send,
+            Direction::Recv => &again.recv,
+        };
+        Some(self.make(py, arguments.bind(py)))
     }
 }
 
@@ -69,8 +98,9 @@ pub(crate) fn install(
 ) -> PyResult<()> {
     let fresh = Installed {
         package,
+        again: Again::of(py, &errors)?,
+        new: zmq_error.getattr(py, "__new__")?,
         zmq_error,
-        again: Ready::of(py, &errors, ErrorKind::Again)?,
         errors,
         not_flushed,
         tracker,

@@ -1,12 +1,14 @@
 //! Sockets. The methods that move messages keep the GIL as long as they need not wait.
 
 pub(crate) mod each;
+pub(crate) mod flags;
 pub(crate) mod recv;
 pub(crate) mod rows;
 mod send;
 mod settings;
 mod stats;
 
+pub(crate) use flags::{DONTWAIT, SNDMORE};
 pub(crate) use recv::RCVTIMEO;
 pub(crate) use send::{SNDTIMEO, is_there, no_drafts};
 
@@ -17,15 +19,15 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use zeroxide::{ErrorKind, Events, Socket as CoreSocket, SocketType};
+use zeroxide::{Direction, ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
 use crate::arrow::ArrowTable;
 use crate::begun::LastPart;
-use crate::blocking::{self, Step, deadline_in};
+use crate::blocking::{self, Limit, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
-use crate::error::{Failure, not_flushed, raise};
+use crate::error::{Failure, not_flushed, not_now, raise};
 use crate::events::EventStream;
 use crate::functions::generation;
 use crate::install::default_copy_threshold;
@@ -43,10 +45,6 @@ struct Open {
     generation: u32,
     pid: u32,
 }
-
-/// DONTWAIT and SNDMORE among the flags of send and recv.
-pub(crate) const DONTWAIT: i32 = 1;
-pub(crate) const SNDMORE: i32 = 2;
 
 impl Socket {
     /// The core's socket, if it can be used in this process.
@@ -113,9 +111,9 @@ pub(crate) fn millis(timeout: Option<f64>) -> i64 {
     timeout.map_or(-1, |millis| millis as i64)
 }
 
-/// The point in time until which a call may wait by the option `id`; None = for ever.
-fn deadline_of(core: &CoreSocket, id: i32) -> PyResult<Option<Instant>> {
-    Ok(deadline_in(core.get_int(id).map_err(raise)?))
+/// How long a call may wait by the option `id`; None = without limit.
+fn limit_of(core: &CoreSocket, id: i32) -> PyResult<Option<Limit>> {
+    Ok(Limit::of(core.get_int(id).map_err(raise)?))
 }
 
 /// The draft types of libzmq, from 12 on.
@@ -130,7 +128,7 @@ fn no_such_type(number: i32) -> String {
         .and_then(|at| DRAFTS.get(at));
     match draft {
         Some(name) => format!(
-            "{name} ({number}) is a draft socket type, which zeroxide does not have; has(\"draft\") says so"
+            "{name} ({number}) is a draft socket type, and draft sockets are not built in: zmq.has(\"draft\") is False"
         ),
         None => format!("there is no socket type {number}"),
     }
@@ -196,7 +194,7 @@ impl Socket {
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
         copy: Option<&Bound<'_, PyAny>>,
         track: Option<&Bound<'_, PyAny>>,
         routing_id: Option<&Bound<'_, PyAny>>,
@@ -214,7 +212,7 @@ impl Socket {
     fn recv<'py>(
         &self,
         py: Python<'py>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -231,7 +229,7 @@ impl Socket {
         &self,
         py: Python<'_>,
         msg_parts: &Bound<'_, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
         copy: Option<&Bound<'_, PyAny>>,
         track: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Py<PyAny>>> {
@@ -254,7 +252,7 @@ impl Socket {
     fn recv_multipart<'py>(
         &self,
         py: Python<'py>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -268,7 +266,7 @@ impl Socket {
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
     ) -> PyResult<usize> {
         self.send_many(py, messages, flags)
     }
@@ -280,7 +278,7 @@ impl Socket {
         py: Python<'py>,
         max_messages: i64,
         timeout: Option<f64>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         multipart: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         self.recv_many(
@@ -294,7 +292,12 @@ impl Socket {
 
     /// Sends every row of a table as a message and returns how many.
     #[pyo3(signature = (data, flags=0))]
-    fn _send_rows(&self, py: Python<'_>, data: &Bound<'_, PyAny>, flags: i32) -> PyResult<usize> {
+    fn _send_rows(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
+    ) -> PyResult<usize> {
         self.send_rows(py, data, flags)
     }
 
@@ -305,7 +308,7 @@ impl Socket {
         max_rows: i64,
         max_bytes: i64,
         timeout: Option<f64>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         frames: bool,
     ) -> PyResult<ArrowTable> {
         let timeout = timeout.map(|timeout| millis(Some(timeout)));
@@ -319,7 +322,7 @@ impl Socket {
         py: Python<'_>,
         buffer: &Bound<'_, PyAny>,
         nbytes: i64,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<usize> {
         self.recv_to(py, buffer, nbytes, flags)
     }
@@ -335,7 +338,7 @@ impl Socket {
             None => None,
         };
         let Some(core) = core else {
-            return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into());
+            return Err(Failure::with(ErrorKind::NotSupported, "this socket is closed").into());
         };
         let wanted = Events {
             readable: flags & 1 != 0,
@@ -394,13 +397,28 @@ impl Socket {
     // ---- options ---------------------------------------------------------------------------------------------------
 
     /// Changes an option.
-    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.set_value(option, optval)
+    fn set(&self, option: &Bound<'_, PyAny>, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set_value(settings::number_of(option)?, optval)
     }
 
     /// The value of an option.
-    fn get<'py>(&self, py: Python<'py>, option: i32) -> PyResult<Bound<'py, PyAny>> {
-        self.get_value(py, option)
+    fn get<'py>(&self, py: Python<'py>, option: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.get_value(py, settings::number_of(option)?)
+    }
+
+    /// The exception of a call that timed out after `millis`, for callers with a wait of their own.
+    fn _waited_in_vain(&self, py: Python<'_>, sending: bool, millis: i64) -> PyResult<Py<PyAny>> {
+        let direction = Direction::of(sending);
+        let error = match Limit::of(millis) {
+            Some(limit) => limit.is_over(py, self.core()?, direction),
+            None => not_now(py, direction),
+        };
+        Ok(error.into_value(py).into_any())
+    }
+
+    /// Raises for unknown flags, for callers that add flags of their own.
+    fn _check_flags(&self, flags: &Bound<'_, PyAny>, sending: bool) -> PyResult<()> {
+        flags::check(flags, Direction::of(sending)).map(drop)
     }
 
     /// A descriptor that is readable while the socket has something to do, for other event loops.
@@ -609,7 +627,7 @@ fn address(addr: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(String::from_utf8_lossy(bytes.as_bytes()).into_owned());
     }
     Err(PyTypeError::new_err(format!(
-        "Expected addr to be str, got addr={}",
+        "an endpoint is text such as 'tcp://127.0.0.1:5555', not {}",
         addr.repr()?
     )))
 }

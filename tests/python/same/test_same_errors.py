@@ -115,7 +115,8 @@ def test_out_of_turn(zmq, sockets):
         with pytest.raises(zmq.ZMQError) as caught:
             call(b"x")
         assert caught.value.errno == zmq.EFSM
-        assert str(caught.value) == "Operation cannot be accomplished in current state"
+        # Behind that, zeroxide tells what comes first.
+        assert str(caught.value).startswith("Operation cannot be accomplished in current state")
     req.send(b"x")
     with pytest.raises(zmq.ZMQError) as caught:
         req.send(b"again")

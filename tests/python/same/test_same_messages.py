@@ -262,7 +262,7 @@ def test_no_message(zmq, pipe, method):
     with pytest.raises(zmq.Again) as caught:
         getattr(pipe[1], method)(zmq.DONTWAIT)
     assert caught.value.errno == zmq.EAGAIN
-    assert str(caught.value) == "Resource temporarily unavailable"
+    assert str(caught.value).startswith("Resource temporarily unavailable")
 
 
 @pytest.mark.parametrize("method", ["recv", "recv_multipart", "recv_pyobj", "recv_string"])

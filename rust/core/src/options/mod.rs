@@ -350,6 +350,16 @@ impl OptionRow {
         })
     }
 
+    /// The unit of time of its value, if it is a time.
+    pub fn unit(&self) -> Option<&'static str> {
+        let mut words = self.doc.split(|letter: char| !letter.is_alphanumeric());
+        words.find_map(|word| match word {
+            "ms" => Some("milliseconds"),
+            "seconds" => Some("seconds"),
+            _ => None,
+        })
+    }
+
     /// Whether sockets of this type have the option.
     pub(crate) fn check_socket(&self, socket: SocketType) -> Result<()> {
         if self.sockets.is_empty() || self.sockets.contains(&socket) {

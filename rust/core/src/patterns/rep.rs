@@ -63,6 +63,19 @@ impl Rep {
     }
 }
 
+#[cold]
+fn request_comes_first() -> Error {
+    let text = "a REP socket must receive a request before it can send a reply";
+    Error::with(ErrorKind::Fsm, text)
+}
+
+#[cold]
+fn reply_comes_first() -> Error {
+    let text = "this REP socket has received a request and must send the reply first; \
+                a ROUTER socket can receive several before it replies";
+    Error::with(ErrorKind::Fsm, text)
+}
+
 impl Pattern for Rep {
     fn attach(&mut self, _: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
@@ -91,7 +104,7 @@ impl Pattern for Rep {
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Turn::Reply(to) = self.turn else {
-            return Err(Error::new(ErrorKind::Fsm));
+            return Err(request_comes_first());
         };
         self.turn = Turn::Receive;
         // A peer that is gone or does not read must not keep the others waiting.
@@ -118,7 +131,7 @@ impl Pattern for Rep {
             }
             Turn::Reply(to) => {
                 self.turn = Turn::Reply(to);
-                Err(Error::new(ErrorKind::Fsm))
+                Err(reply_comes_first())
             }
         }
     }
@@ -131,7 +144,7 @@ impl Pattern for Rep {
         if self.can_send(pipes) {
             Ok(())
         } else {
-            Err(Error::new(ErrorKind::Fsm))
+            Err(request_comes_first())
         }
     }
 

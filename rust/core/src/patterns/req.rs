@@ -144,6 +144,19 @@ fn envelope(number: Option<[u8; 4]>) -> impl Iterator<Item = Frame> {
     number.into_iter().chain([Frame::new()])
 }
 
+#[cold]
+fn reply_comes_first() -> Error {
+    let text = "this REQ socket has sent a request and must receive the reply first; \
+                set REQ_RELAXED to 1, or use a DEALER socket, to send again without it";
+    Error::with(ErrorKind::Fsm, text)
+}
+
+#[cold]
+fn request_comes_first() -> Error {
+    let text = "a REQ socket must send a request before it can receive a reply";
+    Error::with(ErrorKind::Fsm, text)
+}
+
 fn missed(pipes: &mut PipeSet, id: PipeId) -> u64 {
     pipes.get(id).map_or(0, |pipe| pipe.never_arrived())
 }
@@ -199,7 +212,7 @@ impl Pattern for Req {
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if !self.may_send() {
-            return Err(Error::new(ErrorKind::Fsm));
+            return Err(reply_comes_first());
         }
         let Some(to) = self.outbound.next(pipes) else {
             return Err(Error::new(ErrorKind::Again));
@@ -229,7 +242,7 @@ impl Pattern for Req {
 
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>> {
         let Some(waiting) = &mut self.waiting else {
-            return Err(Error::new(ErrorKind::Fsm));
+            return Err(request_comes_first());
         };
         waiting.look(pipes);
         let from = waiting.from;
@@ -249,7 +262,7 @@ impl Pattern for Req {
 
     fn check_send(&mut self, pipes: &mut PipeSet, _: &Frame) -> Result<()> {
         if !self.may_send() {
-            return Err(Error::new(ErrorKind::Fsm));
+            return Err(reply_comes_first());
         }
         if self.outbound.can_send(pipes) {
             Ok(())

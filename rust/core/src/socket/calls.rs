@@ -23,8 +23,10 @@ pub(super) struct Returned {
     pub(super) peer: Option<Arc<PeerInfo>>,
 }
 
+#[cold]
 fn to_be_received_first() -> Error {
-    let text = "a message, or parts of one, are still to be received";
+    let text =
+        "the last message must be received to its end first; recv_multipart takes all of its parts";
     Error::with(ErrorKind::Fsm, text)
 }
 
@@ -41,7 +43,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn send_now(&self, state: &mut State, message: &mut Message) -> Result<()> {
         if !self.spec.can_send {
-            return Err(Error::new(ErrorKind::NotSupported));
+            return Err(self.only_receives());
         }
         if !self.mailbox.is_empty() {
             self.process(state);
@@ -65,7 +67,7 @@ impl Core {
     /// Whether a message that begins with `head` could be sent now.
     pub(super) fn check_send_now(&self, state: &mut State, head: &Frame) -> Result<()> {
         if !self.spec.can_send {
-            return Err(Error::new(ErrorKind::NotSupported));
+            return Err(self.only_receives());
         }
         if !self.mailbox.is_empty() {
             self.process(state);
@@ -89,7 +91,7 @@ impl Core {
         rest: &mut impl Iterator<Item = Message>,
     ) -> (usize, Option<SendError>) {
         if !self.spec.can_send {
-            let error = Error::new(ErrorKind::NotSupported);
+            let error = self.only_receives();
             return (
                 0,
                 Some(SendError {
@@ -162,7 +164,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn recv_now(&self, state: &mut State, message: &mut Message) -> Result<Source> {
         if !self.spec.can_recv {
-            return Err(Error::new(ErrorKind::NotSupported));
+            return Err(self.only_sends());
         }
         if !self.mailbox.is_empty() {
             self.process(state);

@@ -223,7 +223,7 @@ impl Core {
     fn why_not_open(&self) -> Error {
         match self.phase.load(Ordering::Acquire) {
             TERMINATED => Error::new(ErrorKind::Terminated),
-            _ => Error::new(ErrorKind::NotSocket),
+            _ => Error::with(ErrorKind::NotSocket, "this socket is closed"),
         }
     }
 

@@ -41,7 +41,40 @@ pub(super) enum What {
     ConnectedName,
 }
 
+/// An endpoint that the application has bound or connected, and its state.
+pub(super) struct Place<'a> {
+    /// Numbers the call, as in [`Origin`].
+    pub(super) source: u64,
+    pub(super) endpoint: &'a str,
+    pub(super) attached: Attached,
+}
+
+/// How a socket is attached to an endpoint.
+pub(super) enum Attached {
+    Bound,
+    /// The pipe knows whether the connection is up.
+    Connected,
+    /// The same over inproc.
+    ConnectedName,
+    /// The connection ended, and is not retried (RECONNECT_IVL).
+    Ended,
+}
+
 impl Endpoints {
+    /// Everything that is bound and connected.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        self.entries.iter().map(|entry| Place {
+            source: entry.source,
+            endpoint: &entry.resolved,
+            attached: match &entry.what {
+                What::Listener(_) | What::BoundName(_) => Attached::Bound,
+                What::Session(session) if session.has_ended() => Attached::Ended,
+                What::Session(_) => Attached::Connected,
+                What::ConnectedName => Attached::ConnectedName,
+            },
+        })
+    }
+
     pub(super) fn source(&mut self) -> u64 {
         self.next_source += 1;
         self.next_source

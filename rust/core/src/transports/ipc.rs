@@ -198,7 +198,7 @@ fn socket_address(address: &str) -> Result<SockAddr> {
     if address.len() > LONGEST_PATH {
         let length = address.len();
         let text = format!(
-            "the path has {length} bytes, the system takes {LONGEST_PATH}: use a shorter or a relative one, or '@name'"
+            "the path has {length} bytes, and the limit is {LONGEST_PATH}; use a shorter path, a relative one, or @name"
         );
         return Err(Error::with(ErrorKind::NameTooLong, text));
     }

@@ -397,9 +397,9 @@ fn cannot_bind(error: io::Error, address: &SockAddr) -> Error {
         ErrorKind::AddressInUse => {
             error.about(format_args!("another socket is bound to {address}"))
         }
-        ErrorKind::AddressNotAvailable => {
-            error.about(format_args!("{address} is no address of this machine"))
-        }
+        ErrorKind::AddressNotAvailable => error.about(format_args!(
+            "{address} is not an address of this machine; tcp://* binds to all of its addresses"
+        )),
         ErrorKind::Access => {
             error.about(format_args!("{address}: ports below 1024 need a privilege"))
         }

@@ -415,9 +415,14 @@ impl Outgoing {
     }
 
     /// The result of the call when its time is over; an error if nothing was sent at all.
-    pub(crate) fn give_up(self, py: Python<'_>, core: &CoreSocket) -> PyResult<Py<PyAny>> {
-        Err(begun::give_up(match self {
-            Outgoing::Each(each) => return count_object(py, each.so_far(py)?),
+    pub(crate) fn give_up(
+        self,
+        py: Python<'_>,
+        core: &CoreSocket,
+        error: impl FnOnce() -> PyErr,
+    ) -> PyResult<Py<PyAny>> {
+        let begun = match self {
+            Outgoing::Each(each) => return count_object(py, each.so_far(py, error)?),
             Outgoing::Many(_, _, sent) if sent > 0 => return count_object(py, sent),
             Outgoing::Many(..) | Outgoing::Parts(_, true, _) => None,
             Outgoing::One(_, _, begun) => begun,
@@ -426,7 +431,8 @@ impl Outgoing {
                 let message = core.complete(parts);
                 gathered.then(|| Begun::of(core, &message)).flatten()
             }
-        }))
+        };
+        Err(begun::give_up(begun, error))
     }
 
     /// What the garbage collector has to know of.

@@ -14,13 +14,14 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Error, ErrorKind, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
+use zeroxide::{Direction, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
 use super::form::{Form, Kept, Outgoing, Patience, Progress};
 use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
 use super::settling::{Raiser, Undo, cancel, fail, is_done, succeed};
-use crate::error::raise;
+use crate::blocking::Limit;
+use crate::error::{not_now, raise};
 
 /// See the module text.
 #[pyclass(frozen, module = "zeroxide._native")]
@@ -130,7 +131,7 @@ impl Lane {
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
         form: Form,
-        deadline: Option<Instant>,
+        limit: Option<Limit>,
         start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
@@ -139,10 +140,10 @@ impl Lane {
             future: future.clone().unbind(),
             form,
             loads: Vec::new(),
-            deadline,
+            limit,
         });
         lane.counts.receivers.fetch_add(1, Ordering::Relaxed);
-        Lane::wait(slf, holder, deadline)?;
+        Lane::wait(slf, holder, limit.map(|limit| limit.at))?;
         Lane::start(slf, start)?;
         Ok(future)
     }
@@ -159,7 +160,7 @@ impl Lane {
         slf: &Bound<'py, Lane>,
         holder: &Bound<'py, PyAny>,
         outgoing: Outgoing,
-        deadline: Option<Instant>,
+        limit: Option<Limit>,
         start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let lane = slf.get();
@@ -167,10 +168,10 @@ impl Lane {
         lane.lock().senders.push_back(Sender {
             future: future.clone().unbind(),
             outgoing,
-            deadline,
+            limit,
         });
         lane.counts.senders.fetch_add(1, Ordering::Relaxed);
-        Lane::wait(slf, holder, deadline)?;
+        Lane::wait(slf, holder, limit.map(|limit| limit.at))?;
         Lane::start(slf, start)?;
         Ok(future)
     }
@@ -561,11 +562,11 @@ impl Lane {
         let mut queues = self.lock();
         let (receivers, waiting) = mem::take(&mut queues.receivers)
             .into_iter()
-            .partition(|call| over(call.deadline));
+            .partition(|call| over(call.limit.map(|limit| limit.at)));
         queues.receivers = waiting;
         let (senders, waiting) = mem::take(&mut queues.senders)
             .into_iter()
-            .partition(|call| over(call.deadline));
+            .partition(|call| over(call.limit.map(|limit| limit.at)));
         queues.senders = waiting;
         let (polls, waiting) = mem::take(&mut queues.polls)
             .into_iter()
@@ -654,17 +655,21 @@ impl Lane {
         lane.lock().timer = None;
         let (receivers, senders, polls) = lane.expired();
         lane.count_off(receivers.len(), senders.len());
-        let again = || raise(Error::new(ErrorKind::Again));
+        let again = |limit: Option<Limit>, direction| match limit {
+            Some(limit) => limit.is_over(py, &lane.core, direction),
+            None => not_now(py, direction),
+        };
         for call in receivers {
             if !is_done(py, &call.future) {
-                fail(py, &call.future, again())?;
+                fail(py, &call.future, again(call.limit, Direction::Recv))?;
             }
         }
         for call in senders {
             if is_done(py, &call.future) {
                 continue;
             }
-            match call.outgoing.give_up(py, &lane.core) {
+            let over = || again(call.limit, Direction::Send);
+            match call.outgoing.give_up(py, &lane.core, over) {
                 Ok(sent) => succeed(py, &call.future, sent.into_bound(py))?,
                 Err(error) => fail(py, &call.future, error)?,
             }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 
 use super::form::{Form, Outgoing};
+use crate::blocking::Limit;
 
 /// How many calls wait, in all lanes of a socket.
 #[derive(Default)]
@@ -21,14 +22,14 @@ pub(super) struct Receiver {
     pub(super) form: Form,
     /// What makes the result of what was received, one after the other.
     pub(super) loads: Vec<Py<PyAny>>,
-    pub(super) deadline: Option<Instant>,
+    pub(super) limit: Option<Limit>,
 }
 
 /// A call that waits to send.
 pub(super) struct Sender {
     pub(super) future: Py<PyAny>,
     pub(super) outgoing: Outgoing,
-    pub(super) deadline: Option<Instant>,
+    pub(super) limit: Option<Limit>,
 }
 
 /// A call that waits for events.
@@ -68,9 +69,10 @@ impl Queues {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let receivers = self.receivers.iter().filter_map(|call| call.deadline);
-        let senders = self.senders.iter().filter_map(|call| call.deadline);
+        let receivers = self.receivers.iter().filter_map(|call| call.limit);
+        let senders = self.senders.iter().filter_map(|call| call.limit);
         let polls = self.polls.iter().filter_map(|call| call.deadline);
-        receivers.chain(senders).chain(polls).min()
+        let calls = receivers.chain(senders).map(|limit| limit.at);
+        calls.chain(polls).min()
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Attempt, Error, ErrorKind, Message, Socket as CoreSocket};
+use zeroxide::{Attempt, Direction, ErrorKind, Message, Socket as CoreSocket};
 
 use super::form::{Form, Kept, Outgoing, Patience, Progress, send_now};
 use super::lane::{Lane, Start, events_of};
@@ -17,13 +16,13 @@ use super::queues::Counts;
 use super::ready::{self, running_loop};
 use super::settling::{Undo, is_done};
 use super::turn;
-use crate::blocking::deadline_in;
+use crate::blocking::{Limit, deadline_in};
 use crate::buffer::{self, reclaim};
-use crate::error::{Failure, raise};
+use crate::error::{Failure, not_now, raise};
 use crate::socket::each::Each;
 use crate::socket::recv::{bytes, unread, unread_parts};
 use crate::socket::{
-    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, is_there, millis, no_drafts, truth,
+    DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, no_drafts, truth,
 };
 
 /// A handle of a socket whose calls return futures. `python/zeroxide/_future.py` makes the class people use of it.
@@ -281,10 +280,10 @@ impl AsyncSocket {
         timeout: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if flags & DONTWAIT != 0 || timeout == Some(0) {
-            return AsyncSocket::failed(slf, raise(Error::new(ErrorKind::Again)));
+            return AsyncSocket::failed(slf, not_now(slf.py(), Direction::Recv));
         }
-        let deadline = AsyncSocket::deadline(core, timeout, RCVTIMEO)?;
-        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, deadline, Start::Now)
+        let limit = AsyncSocket::limit(core, timeout, RCVTIMEO)?;
+        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, limit, Start::Now)
     }
 
     /// Leaves what is there where it is until others have had their turn.
@@ -295,18 +294,12 @@ impl AsyncSocket {
         form: Form,
         timeout: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let deadline = AsyncSocket::deadline(core, timeout, RCVTIMEO)?;
-        Lane::receive(
-            &AsyncSocket::lane(slf)?,
-            slf,
-            form,
-            deadline,
-            Start::NextTurn,
-        )
+        let limit = AsyncSocket::limit(core, timeout, RCVTIMEO)?;
+        Lane::receive(&AsyncSocket::lane(slf)?, slf, form, limit, Start::NextTurn)
     }
 
-    fn deadline(core: &CoreSocket, timeout: Option<i64>, option: i32) -> PyResult<Option<Instant>> {
-        Ok(deadline_in(match timeout {
+    fn limit(core: &CoreSocket, timeout: Option<i64>, option: i32) -> PyResult<Option<Limit>> {
+        Ok(Limit::of(match timeout {
             Some(millis) => millis,
             None => core.get_int(option).map_err(raise)?,
         }))
@@ -341,19 +334,14 @@ impl AsyncSocket {
         flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         if flags & DONTWAIT != 0 {
-            return match outgoing.give_up(slf.py(), core) {
+            let over = || not_now(slf.py(), Direction::Send);
+            return match outgoing.give_up(slf.py(), core, over) {
                 Ok(sent) => AsyncSocket::done_now(slf, sent.into_bound(slf.py())),
                 Err(error) => AsyncSocket::failed(slf, error),
             };
         }
-        let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;
-        Lane::send(
-            &AsyncSocket::lane(slf)?,
-            slf,
-            outgoing,
-            deadline,
-            Start::Now,
-        )
+        let limit = AsyncSocket::limit(core, None, SNDTIMEO)?;
+        Lane::send(&AsyncSocket::lane(slf)?, slf, outgoing, limit, Start::Now)
     }
 
     /// Goes on sending when others have had their turn.
@@ -362,9 +350,9 @@ impl AsyncSocket {
         core: &CoreSocket,
         outgoing: Outgoing,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let deadline = AsyncSocket::deadline(core, None, SNDTIMEO)?;
+        let limit = AsyncSocket::limit(core, None, SNDTIMEO)?;
         let lane = AsyncSocket::lane(slf)?;
-        Lane::send(&lane, slf, outgoing, deadline, Start::NextTurn)
+        Lane::send(&lane, slf, outgoing, limit, Start::NextTurn)
     }
 
     /// Sends parts, or waits until they can be sent, as whoever waits is first.
@@ -505,7 +493,7 @@ impl AsyncSocket {
     #[pyo3(signature = (flags=0, copy=None, track=None))]
     fn recv<'py>(
         slf: &Bound<'py, Self>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -555,7 +543,7 @@ impl AsyncSocket {
     #[pyo3(signature = (flags=0, copy=None, track=None))]
     fn recv_multipart<'py>(
         slf: &Bound<'py, Self>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -569,7 +557,7 @@ impl AsyncSocket {
         slf: &Bound<'py, Self>,
         buffer: &Bound<'py, PyAny>,
         nbytes: i64,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let nbytes = match buffer::check_fill(buffer, nbytes) {
             Ok(nbytes) => nbytes,
@@ -585,7 +573,7 @@ impl AsyncSocket {
         slf: &Bound<'py, Self>,
         max_messages: i64,
         timeout: Option<f64>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_recv)] flags: i32,
         multipart: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let max = match usize::try_from(max_messages) {
@@ -615,7 +603,7 @@ impl AsyncSocket {
     fn send<'py>(
         slf: &Bound<'py, Self>,
         data: &Bound<'py, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
         routing_id: Option<&Bound<'py, PyAny>>,
@@ -634,7 +622,7 @@ impl AsyncSocket {
     fn send_multipart<'py>(
         slf: &Bound<'py, Self>,
         msg_parts: &Bound<'py, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
         copy: Option<&Bound<'py, PyAny>>,
         track: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -648,7 +636,7 @@ impl AsyncSocket {
     fn send_batch<'py>(
         slf: &Bound<'py, Self>,
         messages: &Bound<'py, PyAny>,
-        flags: i32,
+        #[pyo3(from_py_with = flags::of_send)] flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         AsyncSocket::try_send_batch(slf, messages, flags)
             .or_else(|error| AsyncSocket::failed(slf, error))
@@ -665,7 +653,7 @@ impl AsyncSocket {
         let py = slf.py();
         let base = AsyncSocket::base(slf);
         if base.is_closed() {
-            return Err(Failure::with(ErrorKind::NotSupported, "the socket is closed").into());
+            return Err(Failure::with(ErrorKind::NotSupported, "this socket is closed").into());
         }
         let core = base.core()?;
         let ready = match py.detach(|| core.readiness()) {

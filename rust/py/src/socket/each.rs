@@ -7,18 +7,18 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3::{PyTraverseError, intern};
-use zeroxide::{Error, ErrorKind, Message, Socket as CoreSocket, Wait};
+use zeroxide::{Direction, ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use super::Socket;
 use super::send::message_of;
 use crate::awaited::form::send_now;
-use crate::buffer::reclaim;
-use crate::error::{raise, say, told};
+use crate::buffer::{self, reclaim};
+use crate::error::{not_now, raise, say, told};
 
 /// How far sending came.
 #[derive(Clone, Copy, PartialEq)]
@@ -41,8 +41,19 @@ pub(crate) struct Each {
 
 impl Each {
     pub(crate) fn new(messages: &Bound<'_, PyAny>) -> PyResult<Each> {
+        if buffer::is_one_body(messages) {
+            return Err(PyTypeError::new_err(
+                "send_batch takes a list of messages; send takes one message by itself",
+            ));
+        }
+        let not_iterable = |error| match buffer::shown(messages) {
+            Ok(shown) => {
+                PyTypeError::new_err(format!("send_batch takes a list of messages, not {shown}"))
+            }
+            Err(_) => error,
+        };
         Ok(Each {
-            items: messages.try_iter()?.unbind(),
+            items: messages.try_iter().map_err(not_iterable)?.unbind(),
             left: None,
             sent: 0,
         })
@@ -157,11 +168,11 @@ impl Each {
     }
 
     /// What a call returns whose time is over: how many went, unless none did or an item would get lost.
-    pub(crate) fn so_far(&self, py: Python<'_>) -> PyResult<usize> {
+    pub(crate) fn so_far(&self, py: Python<'_>, error: impl FnOnce() -> PyErr) -> PyResult<usize> {
         if self.sent > 0 && self.left.is_none() {
             return Ok(self.sent);
         }
-        let error = told(py, raise(Error::new(ErrorKind::Again)), self.sent);
+        let error = told(py, error(), self.sent);
         if let Some((_, item)) = &self.left {
             say(py, &error, "unsent", item.bind(py));
         }
@@ -207,7 +218,7 @@ impl Sending {
         self.put(each);
         match stop? {
             Stop::Ended => Ok(true),
-            Stop::Full if stuck => Err(raise(Error::new(ErrorKind::Again))),
+            Stop::Full if stuck => Err(not_now(py, Direction::Send)),
             Stop::Full | Stop::Paused => Ok(false),
         }
     }
@@ -215,7 +226,7 @@ impl Sending {
     /// How many were sent, once no more are to be; raises `Again` if none were or an item is left over.
     fn so_far(&self, py: Python<'_>) -> PyResult<usize> {
         let each = self.take()?;
-        let sent = each.so_far(py);
+        let sent = each.so_far(py, || not_now(py, Direction::Send));
         self.put(each);
         sent
     }

@@ -7,14 +7,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use zeroxide::{
-    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo,
-    Socket as CoreSocket, Wait,
+    Attempt, Direction, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, Socket as CoreSocket,
+    Wait,
 };
 
-use super::{DONTWAIT, Socket, deadline_of};
-use crate::blocking::{self, deadline_in, retry};
+use super::{DONTWAIT, Socket, limit_of};
+use crate::blocking::{self, Limit, retry};
 use crate::buffer::{self, reclaim};
-use crate::error::raise;
+use crate::error::{not_now, raise, raise_of};
 use crate::frame::Frame;
 
 /// The number of RCVTIMEO.
@@ -164,18 +164,20 @@ impl Socket {
             Attempt::Failed(error) => return Err(raise(error)),
             Attempt::WouldBlock(()) | Attempt::Contended(()) if waits => {}
             Attempt::WouldBlock(()) if !core.take_in() => {
-                return Err(raise(Error::new(ErrorKind::Again)));
+                return Err(not_now(py, Direction::Recv));
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => {
-                let received = py.detach(|| core.recv_batch(most, Wait::Dont));
-                return Ok(received.map_err(raise)?.into_iter().map(make).collect());
+                let received = py
+                    .detach(|| core.recv_batch(most, Wait::Dont))
+                    .map_err(|error| raise_of(py, error, Direction::Recv))?;
+                return Ok(received.into_iter().map(make).collect());
             }
         }
-        let deadline = match timeout {
-            Some(millis) => deadline_in(millis),
-            None => deadline_of(core, RCVTIMEO)?,
+        let limit = match timeout {
+            Some(millis) => Limit::of(millis),
+            None => limit_of(core, RCVTIMEO)?,
         };
-        let received = blocking::wait(py, deadline, |until| {
+        let received = blocking::wait_for(py, core, Direction::Recv, limit, |until| {
             retry(core.recv_batch(most, until.map_or(Wait::Forever, Wait::Until)))
         })?;
         Ok(received.into_iter().map(make).collect())
@@ -210,7 +212,7 @@ impl Socket {
             Attempt::Done(message) => Ok(message),
             Attempt::Failed(error) => Err(raise(error)),
             Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
-                Err(raise(Error::new(ErrorKind::Again)))
+                Err(not_now(py, Direction::Recv))
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
         }
@@ -220,10 +222,12 @@ impl Socket {
     fn recv_waiting(&self, py: Python<'_>, flags: i32) -> PyResult<Message> {
         let core = self.core()?;
         if flags & DONTWAIT != 0 {
-            return py.detach(|| core.recv(Wait::Dont)).map_err(raise);
+            return py
+                .detach(|| core.recv(Wait::Dont))
+                .map_err(|error| raise_of(py, error, Direction::Recv));
         }
-        let deadline = deadline_of(core, RCVTIMEO)?;
-        blocking::wait(py, deadline, |until| {
+        let limit = limit_of(core, RCVTIMEO)?;
+        blocking::wait_for(py, core, Direction::Recv, limit, |until| {
             retry(core.recv(until.map_or(Wait::Forever, Wait::Until)))
         })
     }
@@ -238,15 +242,17 @@ impl Socket {
             Attempt::Done(received) => return Ok(received),
             Attempt::Failed(error) => return Err(raise(error)),
             Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
-                return Err(raise(Error::new(ErrorKind::Again)));
+                return Err(not_now(py, Direction::Recv));
             }
             Attempt::WouldBlock(()) | Attempt::Contended(()) => {}
         }
         if flags & DONTWAIT != 0 {
-            return py.detach(|| core.recv_from(Wait::Dont)).map_err(raise);
+            return py
+                .detach(|| core.recv_from(Wait::Dont))
+                .map_err(|error| raise_of(py, error, Direction::Recv));
         }
-        let deadline = deadline_of(core, RCVTIMEO)?;
-        blocking::wait(py, deadline, |until| {
+        let limit = limit_of(core, RCVTIMEO)?;
+        blocking::wait_for(py, core, Direction::Recv, limit, |until| {
             retry(core.recv_from(until.map_or(Wait::Forever, Wait::Until)))
         })
     }

@@ -4,15 +4,15 @@ use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError,
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroxide::{
-    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, SendError, Wait, deferring_wakes,
+    Attempt, Direction, ErrorKind, Frame as CoreFrame, Message, SendError, Wait, deferring_wakes,
 };
 
 use super::each::{Each, Stop};
-use super::{DONTWAIT, SNDMORE, Socket, deadline_of};
+use super::{DONTWAIT, SNDMORE, Socket, limit_of};
 use crate::begun::{self, Begun, LastPart};
 use crate::blocking::{self, Step, retry};
 use crate::buffer::{self, reclaim};
-use crate::error::raise;
+use crate::error::{not_now, raise, raise_of};
 use crate::frame::{Frame, tracker_for};
 use crate::install::installed;
 
@@ -94,18 +94,26 @@ impl Socket {
     ) -> PyResult<(Vec<CoreFrame>, Option<Py<PyAny>>)> {
         let mut frames = Vec::with_capacity(expected(parts));
         let mut trackers = Vec::new();
-        for (index, part) in parts.try_iter()?.enumerate() {
+        let all = parts.try_iter().map_err(|error| not_parts(parts, error))?;
+        for (index, part) in all.enumerate() {
             let part = part?;
-            let (frame, tracker) = self
-                .take(py, &part, copy, track)
-                .map_err(|error| in_part(py, index, &part, error))?;
+            let (frame, tracker) = self.take(py, &part, copy, track).map_err(|error| {
+                if buffer::is_one_body(parts) {
+                    return not_parts(parts, error);
+                }
+                in_part(py, index, &part, error)
+            })?;
             buffer::push(&mut frames, frame)?;
             if let Some(tracker) = tracker {
                 buffer::push(&mut trackers, tracker)?;
             }
         }
         if frames.is_empty() {
-            return Err(PyIndexError::new_err("a message has at least one part"));
+            let error = PyIndexError::new_err("a message has at least one part");
+            return Err(match buffer::is_one_body(parts) {
+                true => not_parts(parts, error),
+                false => error,
+            });
         }
         Ok((frames, merge_trackers(py, trackers, track)?))
     }
@@ -167,22 +175,22 @@ impl Socket {
                 return Ok(each.sent());
             }
             if flags & DONTWAIT != 0 {
-                return each.so_far(py);
+                return each.so_far(py, || not_now(py, Direction::Send));
             }
-            let deadline = deadline_of(core, SNDTIMEO)?;
-            if deadline.is_none() && !each.has_left() && !each.take(py)? {
+            let limit = limit_of(core, SNDTIMEO)?;
+            if limit.is_none() && !each.has_left() && !each.take(py)? {
                 return Ok(each.sent());
             }
             if each.has_left() {
                 each.send_left_by(py, |message| self.send_whole(py, message, flags))?;
                 continue;
             }
-            let room = blocking::wait(py, deadline, |until| {
+            let room = blocking::wait_for(py, core, Direction::Send, limit, |until| {
                 retry(core.await_room(until.map_or(Wait::Forever, Wait::Until)))
             });
             match room {
                 Ok(()) => {}
-                Err(error) if is_again(py, &error) => return each.so_far(py),
+                Err(error) if is_again(py, &error) => return each.so_far(py, || error),
                 Err(error) => return Err(error),
             }
         }
@@ -231,7 +239,7 @@ impl Socket {
             return if sent > 0 {
                 Ok(sent)
             } else {
-                Err(raise(failed.error))
+                Err(raise_of(py, failed.error, Direction::Send))
             };
         }
         // The rest waits as long as one send would, from one acceptance to the next.
@@ -277,9 +285,7 @@ impl Socket {
         match attempt {
             Attempt::Done(()) => Ok(()),
             Attempt::Failed(error) => Err(raise(error)),
-            Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => {
-                Err(raise(Error::new(ErrorKind::Again)))
-            }
+            Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => Err(not_now(py, Direction::Send)),
             Attempt::WouldBlock(message) | Attempt::Contended(message) => {
                 self.send_waiting(py, message, flags)
             }
@@ -292,11 +298,11 @@ impl Socket {
         if flags & DONTWAIT != 0 {
             return py
                 .detach(|| core.send(message, Wait::Dont))
-                .map_err(|failed| raise(failed.error));
+                .map_err(|failed| raise_of(py, failed.error, Direction::Send));
         }
-        let deadline = deadline_of(core, SNDTIMEO)?;
+        let limit = limit_of(core, SNDTIMEO)?;
         let mut pending = Some(message);
-        blocking::wait(py, deadline, move |until| {
+        blocking::wait_for(py, core, Direction::Send, limit, move |until| {
             let Some(message) = pending.take() else {
                 return Ok(Step::Done(()));
             };
@@ -329,7 +335,7 @@ impl Socket {
             return Err(raise(error));
         }
         if flags & DONTWAIT != 0 {
-            return Err(begun::give_up(begun));
+            return Err(begun::give_up(begun, || not_now(py, Direction::Send)));
         }
         if !more {
             return match self.send_waiting(py, message, flags) {
@@ -337,12 +343,13 @@ impl Socket {
                     begun::finish(begun);
                     Ok(())
                 }
-                Err(error) if is_again(py, &error) => Err(begun::give_up(begun)),
+                Err(error) if is_again(py, &error) => Err(begun::give_up(begun, || error)),
                 Err(error) => Err(error),
             };
         }
         let mut pending = message.into_iter().next();
-        blocking::wait(py, deadline_of(core, SNDTIMEO)?, move |until| {
+        let limit = limit_of(core, SNDTIMEO)?;
+        blocking::wait_for(py, core, Direction::Send, limit, move |until| {
             let Some(part) = pending.take() else {
                 return Ok(Step::Done(()));
             };
@@ -444,9 +451,28 @@ fn in_part(py: Python<'_>, index: usize, part: &Bound<'_, PyAny>, error: PyErr) 
         Ok(repr) => repr.to_string().chars().take(32).collect(),
         Err(error) => return error,
     };
+    let kind = match part.get_type().qualname() {
+        Ok(kind) => kind,
+        Err(error) => return error,
+    };
     PyTypeError::new_err(format!(
-        "Frame {index} ({shown}...) does not support the buffer interface."
+        "Frame {index} ({shown}...) does not support the buffer interface: a part is bytes, not {kind}"
     ))
+}
+
+/// The error for an argument that is not a list of parts.
+#[cold]
+fn not_parts(parts: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    match buffer::shown(parts) {
+        Ok(_) if buffer::is_one_body(parts) => PyTypeError::new_err(
+            "send_multipart takes a list of parts; send takes one part by itself",
+        ),
+        Ok(shown) if error.is_instance_of::<PyTypeError>(parts.py()) => {
+            PyTypeError::new_err(format!("send_multipart takes a list of parts, not {shown}"))
+        }
+        Ok(_) => error,
+        Err(error) => error,
+    }
 }
 
 fn merge_trackers(

@@ -2,31 +2,83 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString};
-use zeroxide::{Kind, SOCKET_OPTIONS, Value};
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
+use zeroxide::{Kind, OptionRow, SOCKET_OPTIONS, Value};
 
 use super::Socket;
+use crate::buffer;
 use crate::error::raise;
+
+/// The number of an option.
+pub(super) fn number_of(option: &Bound<'_, PyAny>) -> PyResult<i32> {
+    option.extract().map_err(|error: PyErr| {
+        let text =
+            |option: String| format!("an option is a number such as zmq.LINGER, not {option}");
+        match buffer::shown(option) {
+            Ok(shown) if error.is_instance_of::<PyTypeError>(option.py()) => {
+                PyTypeError::new_err(text(shown))
+            }
+            _ => error,
+        }
+    })
+}
+
+/// The error for a value whose type the option does not take.
+#[cold]
+fn another_type(row: Option<&OptionRow>, value: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let shown = buffer::shown(value)?;
+    let Some(row) = row else {
+        return Ok(PyTypeError::new_err(format!(
+            "the value of an option is an int or bytes, not {shown}"
+        )));
+    };
+    let name = row.name;
+    if matches!(row.kind, Kind::Bytes | Kind::Str) {
+        let cure = match value.is_instance_of::<PyString>() {
+            true => format!("; set_string(zmq.{name}, ...) encodes text"),
+            false => String::new(),
+        };
+        return Ok(PyTypeError::new_err(format!(
+            "{name} takes bytes, not {shown}{cure}"
+        )));
+    }
+    let unit = row.unit();
+    let what = match (row.kind, unit) {
+        (Kind::Bool, _) => "0 or 1".to_owned(),
+        (_, Some(unit)) => format!("whole {unit}"),
+        (_, None) => "a whole number".to_owned(),
+    };
+    Ok(PyTypeError::new_err(format!(
+        "{name} takes {what}, not {shown}{}",
+        meant(unit, value)
+    )))
+}
+
+/// The whole number that a float was probably meant to be.
+fn meant(unit: Option<&str>, value: &Bound<'_, PyAny>) -> String {
+    let Ok(number) = value.cast::<PyFloat>().map(|value| value.value()) else {
+        return String::new();
+    };
+    let whole = match unit {
+        // A fraction is of seconds.
+        Some("milliseconds") if number.fract() != 0.0 => number * 1e3,
+        _ => number,
+    };
+    if whole.fract() != 0.0 || whole.abs() > 1e9 {
+        return String::new();
+    }
+    format!("; did you mean {whole}?")
+}
 
 impl Socket {
     pub(super) fn set_value(&self, option: i32, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let core = self.core()?;
-        if value.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err(
-                "unicode not allowed, use setsockopt_string",
-            ));
-        }
         let row = SOCKET_OPTIONS.iter().find(|row| row.id == option);
         let takes_bytes = row.is_some_and(|row| matches!(row.kind, Kind::Bytes | Kind::Str));
         let value = if takes_bytes {
             match value.cast::<PyBytes>() {
                 Ok(bytes) => Value::Bytes(bytes.as_bytes().to_vec()),
-                Err(_) => {
-                    return Err(PyTypeError::new_err(format!(
-                        "expected bytes, got: {}",
-                        value.repr()?
-                    )));
-                }
+                Err(_) => return Err(another_type(row, value)?),
             }
         } else {
             match (value.extract::<i64>(), value.extract::<u64>()) {
@@ -37,12 +89,7 @@ impl Socket {
                     let text = format!("{value} is more than an option can hold");
                     return Err(PyOverflowError::new_err(text));
                 }
-                _ => {
-                    return Err(PyTypeError::new_err(format!(
-                        "expected int, got: {}",
-                        value.repr()?
-                    )));
-                }
+                _ => return Err(another_type(row, value)?),
             }
         };
         core.set_option(option, &value).map_err(raise)

@@ -1,0 +1,348 @@
+//! The texts of errors: what the socket expected, and the state of its endpoints. Nothing here runs before a call has
+//! failed.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use zeroxide_proto::socket_type::SocketType;
+
+use super::core::{Core, State};
+use super::endpoints::{Attached, Place};
+use super::{Socket, Wait};
+use crate::error::{Error, ErrorKind};
+use crate::options::Options;
+
+/// How many endpoints an error names. The others are counted.
+const MOST_PLACES: usize = 3;
+/// Peers are counted up to this number, because counting holds the socket's lock.
+const MOST_PEERS: usize = 1000;
+
+/// The direction in which a call was to move messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// A call of the `send` family.
+    Send,
+    /// A call of the `recv` family.
+    Recv,
+}
+
+impl Direction {
+    /// The direction of a call that sends, or of one that receives.
+    pub fn of(sends: bool) -> Direction {
+        match sends {
+            true => Direction::Send,
+            false => Direction::Recv,
+        }
+    }
+}
+
+impl Socket {
+    /// The error for a call that timed out: `Again`, with the timeout, if given, and the state of the connections at
+    /// this moment. For callers that divide one wait into several calls.
+    pub fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
+        self.core().timed_out(direction, waited)
+    }
+}
+
+impl Core {
+    #[cold]
+    pub(super) fn only_receives(&self) -> Error {
+        let peer = match self.spec().socket_type {
+            SocketType::Sub => "PUB",
+            _ => "PUSH",
+        };
+        let name = self.spec().socket_type.name();
+        let text = format!("a {name} socket only receives; use {peer} to send to it");
+        Error::with(ErrorKind::NotSupported, text)
+    }
+
+    #[cold]
+    pub(super) fn only_sends(&self) -> Error {
+        let peer = match self.spec().socket_type {
+            SocketType::Pub => "SUB",
+            _ => "PULL",
+        };
+        let name = self.spec().socket_type.name();
+        let text = format!("a {name} socket only sends; use {peer} to receive from it");
+        Error::with(ErrorKind::NotSupported, text)
+    }
+
+    /// Adds a text to `Again`; other errors stay as they are.
+    #[cold]
+    pub(super) fn explained(
+        &self,
+        error: Error,
+        direction: Direction,
+        wait: Wait,
+        timeout: Option<Duration>,
+    ) -> Error {
+        if error.kind() != ErrorKind::Again {
+            return error;
+        }
+        let waited = timeout.filter(|_| wait == Wait::Default);
+        self.timed_out(direction, waited)
+    }
+
+    #[cold]
+    fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
+        let Ok(mut state) = self.lock_open() else {
+            return Error::new(ErrorKind::Again);
+        };
+        self.begin_run(&mut state);
+        let text = describe(&state, self.spec().socket_type, direction, waited);
+        self.end_run(&mut state, false);
+        Error::with(ErrorKind::Again, text)
+    }
+}
+
+/// How many peers each bind and connect has.
+struct Peers {
+    /// The number of the call, and its connected peers.
+    connected: Vec<(u64, usize)>,
+    total: usize,
+    /// Pipes to peers, connected or not.
+    pipes: usize,
+    /// Further pipes were not counted.
+    more: bool,
+}
+
+impl Peers {
+    fn of(state: &State) -> Peers {
+        let mut peers = Peers {
+            connected: Vec::new(),
+            total: 0,
+            pipes: 0,
+            more: false,
+        };
+        state.pipes.for_each(|id, pipe, _, _| {
+            peers.pipes += 1;
+            if peers.pipes > MOST_PEERS {
+                peers.more = true;
+                return ControlFlow::Break(());
+            }
+            if let Some(origin) = state.origins.get(&id).filter(|_| pipe.is_connected()) {
+                peers.total += 1;
+                let mut known = peers.connected.iter_mut();
+                match known.find(|(source, _)| *source == origin.source) {
+                    Some((_, count)) => *count += 1,
+                    None => peers.connected.push((origin.source, 1)),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        peers
+    }
+
+    fn are_none(&self) -> bool {
+        self.total == 0 && !self.more
+    }
+
+    fn at(&self, source: u64) -> usize {
+        let mut known = self.connected.iter();
+        known
+            .find(|(known, _)| *known == source)
+            .map_or(0, |(_, count)| *count)
+    }
+
+    fn state_of(&self, place: &Place<'_>) -> String {
+        let count = self.at(place.source);
+        match place.attached {
+            Attached::Bound => match count {
+                1 => "1 peer connected".to_owned(),
+                _ => format!("{count} peers connected"),
+            },
+            Attached::Ended => "not connected, and not tried again".to_owned(),
+            _ if count > 0 => "connected".to_owned(),
+            Attached::Connected => "connecting".to_owned(),
+            Attached::ConnectedName => "nothing is bound there yet".to_owned(),
+        }
+    }
+}
+
+fn describe(
+    state: &State,
+    socket_type: SocketType,
+    direction: Direction,
+    waited: Option<Duration>,
+) -> String {
+    let peers = Peers::of(state);
+    let waited = match waited {
+        Some(waited) => format!("within {} ms", waited.as_millis()),
+        None => "in time".to_owned(),
+    };
+    let mut text = match direction {
+        Direction::Recv if socket_type == SocketType::Req => format!("no reply arrived {waited}"),
+        Direction::Recv => format!("nothing arrived {waited}"),
+        Direction::Send if peers.are_none() => format!("no peer {waited}"),
+        Direction::Send => format!("no room in the queue of any peer {waited}"),
+    };
+    let places: Vec<_> = state.endpoints.places().collect();
+    if places.is_empty() {
+        text.push_str(": this socket is neither bound nor connected");
+        return text;
+    }
+    for (index, place) in places.iter().take(MOST_PLACES).enumerate() {
+        let before = if index == 0 { " at" } else { "," };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{before} {}", place.endpoint);
+        if !peers.more {
+            let _ = write!(text, " ({})", peers.state_of(place));
+        }
+    }
+    if places.len() > MOST_PLACES {
+        let _ = write!(text, " and {} more", places.len() - MOST_PLACES);
+    }
+    if peers.more {
+        let _ = write!(text, " (more than {MOST_PEERS} peers)");
+    }
+    text.push_str(&hint(state, socket_type, direction, &peers));
+    text
+}
+
+/// The likely cause, where the state of the socket shows it.
+fn hint(state: &State, socket_type: SocketType, direction: Direction, peers: &Peers) -> String {
+    match direction {
+        Direction::Recv
+            if socket_type == SocketType::Sub
+                && state.pattern.topics() == Some(0)
+                && !state.options.invert_matching =>
+        {
+            "; this SUB socket has no subscription, and subscribe(\"\") receives everything"
+                .to_owned()
+        }
+        Direction::Send if peers.are_none() && peers.pipes > 0 => {
+            format!("; the queue is full ({})", marks(&state.options))
+        }
+        Direction::Send if !peers.are_none() => format!("; {}", marks(&state.options)),
+        _ => String::new(),
+    }
+}
+
+/// The high-water marks of what is sent.
+fn marks(options: &Options) -> String {
+    match options.sndhwm_bytes {
+        0 => format!("SNDHWM is {}", options.sndhwm),
+        bytes => format!("SNDHWM is {}, SNDHWM_BYTES {bytes}", options.sndhwm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroxide_proto::message::Message;
+
+    use super::*;
+    use crate::context::Context;
+    use crate::options::Value;
+    use crate::options::ids;
+
+    fn sent(socket: &Socket) -> Error {
+        let failed = socket.send(Message::from_frames(["x".into()]), Wait::Default);
+        failed.unwrap_err().error
+    }
+
+    fn impatient(context: &Context, socket_type: SocketType) -> Socket {
+        let socket = context.socket(socket_type).unwrap();
+        for id in [ids::RCVTIMEO, ids::SNDTIMEO, ids::LINGER] {
+            socket.set_option(id, &Value::Int(20)).unwrap();
+        }
+        socket
+    }
+
+    #[test]
+    fn a_wait_in_vain_names_the_time_the_endpoints_and_the_peers() {
+        let context = Context::new();
+        let pull = impatient(&context, SocketType::Pull);
+        let said = |text: &str| format!("Resource temporarily unavailable: {text}");
+        let received = || pull.recv(Wait::Default).unwrap_err().to_string();
+        assert_eq!(
+            received(),
+            said("nothing arrived within 20 ms: this socket is neither bound nor connected")
+        );
+        let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
+        assert_eq!(
+            received(),
+            said(&format!(
+                "nothing arrived within 20 ms at {endpoint} (0 peers connected)"
+            ))
+        );
+        pull.connect("inproc://nowhere").unwrap();
+        assert_eq!(
+            received(),
+            said(&format!(
+                "nothing arrived within 20 ms at {endpoint} (0 peers connected), \
+                 inproc://nowhere (nothing is bound there yet)"
+            ))
+        );
+        let push = impatient(&context, SocketType::Push);
+        assert_eq!(
+            sent(&push).to_string(),
+            said("no peer within 20 ms: this socket is neither bound nor connected")
+        );
+        push.set_option(ids::SNDHWM, &Value::Int(1)).unwrap();
+        push.connect("inproc://later").unwrap();
+        push.send(Message::from_frames(["x".into()]), Wait::Dont)
+            .unwrap();
+        assert_eq!(
+            sent(&push).to_string(),
+            said(
+                "no peer within 20 ms at inproc://later (nothing is bound there yet); \
+                 the queue is full (SNDHWM is 1)"
+            )
+        );
+    }
+
+    #[test]
+    fn many_endpoints_are_counted() {
+        let context = Context::new();
+        let sub = impatient(&context, SocketType::Sub);
+        for name in ["a", "b", "c", "d", "e"] {
+            sub.connect(&format!("inproc://{name}")).unwrap();
+        }
+        let error = sub.recv(Wait::Default).unwrap_err().to_string();
+        assert!(
+            error.contains("inproc://c (nothing is bound there yet) and 2 more; "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(
+                "this SUB socket has no subscription, and subscribe(\"\") receives everything"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sockets_of_one_direction_say_which() {
+        let context = Context::new();
+        for (socket_type, says) in [
+            (
+                SocketType::Push,
+                "a PUSH socket only sends; use PULL to receive from it",
+            ),
+            (
+                SocketType::Pub,
+                "a PUB socket only sends; use SUB to receive from it",
+            ),
+        ] {
+            let socket = impatient(&context, socket_type);
+            assert_eq!(
+                socket.recv(Wait::Default).unwrap_err().context(),
+                Some(says)
+            );
+        }
+        for (socket_type, says) in [
+            (
+                SocketType::Pull,
+                "a PULL socket only receives; use PUSH to send to it",
+            ),
+            (
+                SocketType::Sub,
+                "a SUB socket only receives; use PUB to send to it",
+            ),
+        ] {
+            let socket = impatient(&context, socket_type);
+            assert_eq!(sent(&socket).context(), Some(says));
+        }
+    }
+}
