@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ._optional import needed_by
 from .error import InvalidMessage
 
 if TYPE_CHECKING:
@@ -49,11 +50,6 @@ def _decoder(kind: Any, dec_hook: _Hook | None) -> Any:
 
 
 def _msgspec() -> Any:
-    try:
+    with needed_by("a typed message", extra="typed"):
         import msgspec.msgpack
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "send_typed() and recv_typed() need msgspec: pip install zeroxide[typed]",
-            name=error.name,
-        ) from error
     return msgspec

@@ -439,7 +439,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     ) -> MessageTracker | None:
         """Sends an object as MessagePack: numbers, text, dates, lists, dataclasses, ...
 
-        Needs msgspec (``pip install zeroxide[typed]``), and takes whatever that encodes;
+        Needs msgspec (``pip install 'zeroxide[typed]'``), and takes whatever that encodes;
         `enc_hook` replaces other objects by such. Further arguments go to `send`.
         """
         tracker: MessageTracker | None = self.send(_typed.encode(obj, enc_hook), flags, **kwargs)

@@ -257,7 +257,7 @@ def test_without_msgspec_it_says_what_to_install():
                 print(error)
         """,
     )
-    assert "pip install zeroxide[typed]" in output
+    assert "needs msgspec: pip install 'zeroxide[typed]'" in output
 
 
 # ---- what frames say about their senders -----------------------------------------------

@@ -5,7 +5,10 @@ Needs tornado. Programs on asyncio use `zeroxide.asyncio`.
 
 import os
 
-from tornado.ioloop import IOLoop
+from .._optional import needed_by
+
+with needed_by("zeroxide.eventloop", extra="tornado"):
+    from tornado.ioloop import IOLoop
 
 __all__ = ["IOLoop"]
 

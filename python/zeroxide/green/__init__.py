@@ -12,6 +12,7 @@ import zeroxide as _zeroxide
 from zeroxide import *  # noqa: F403
 from zeroxide.constants import *  # noqa: F403
 
+from . import _gevent as _gevent
 from .core import _Context as Context  # type: ignore[assignment]
 from .core import _Socket as Socket  # type: ignore[assignment]
 from .device import device as device  # type: ignore[assignment]

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .._optional import needed_by
 from ._errors import CollectorError
 from ._files import GENERATIONS, INDEX, SEGMENT, FilesLog, Segment, open_address
 
@@ -49,7 +50,8 @@ def archive_segments(
     copied again when it has grown. A folder of another log raises `CollectorError`. What
     was in the archive before is synced, too, unless it is in `synced`, which takes note.
     """
-    from pyarrow.fs import FileSelector, LocalFileSystem
+    with needed_by("archive_segments", extra="arrow"):
+        from pyarrow.fs import FileSelector, LocalFileSystem
 
     synced = set() if synced is None else synced
     if (local := _local(filesystem, path)) is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._closing import Closing
+from .._optional import needed_by
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ class Client(_native.Client, Closing):
         with the id `log_id`, or is an older copy of it that has grown: then the row before
         `start` is not of `generation`, which `Info.generation` said when it was read.
         """
-        import pyarrow
+        with needed_by("Client.fetch", extra="arrow"):
+            import pyarrow
 
         for table in self.fetch_tables(
             start,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._closing import Closing
+from .._optional import needed_by
 from ._client import Info
 from ._errors import CollectorError, DataLoss, Refused
 
@@ -274,7 +275,8 @@ class FilesLog(Closing):
         generation: str | None = None,
     ) -> "Iterator[pa.RecordBatch]":
         """The rows with offsets from `start` to `end`: see `Client.fetch`."""
-        import pyarrow as pa
+        with needed_by("FilesLog.fetch", extra="arrow"):
+            import pyarrow as pa
 
         if start < 0 or end < start:
             raise ValueError(f"there are no offsets from {start} to {end}")

@@ -1,0 +1,8 @@
+"""Imported before everything that needs gevent, which may not be installed."""
+
+from .._optional import needed_by
+
+with needed_by("zeroxide.green", extra="gevent"):
+    import gevent
+
+__all__ = ["gevent"]
