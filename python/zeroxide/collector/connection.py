@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ..pipeline import CollectorError, Refused
@@ -33,6 +34,13 @@ _SLOWEST = 32 << 10
 _LEFTOVER = 32 << 20
 # A state that is not older need not be asked for again.
 _FRESH = 0.5
+
+# The page is one file: it loads nothing else, and no other page may frame it.
+_PAGE = {
+    "Content_Security_Policy": "default-src 'none'; connect-src 'self'; img-src data:;"
+    " style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'",
+    "X_Content_Type_Options": "nosniff",
+}
 
 _STATUS = {
     "too-big": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -127,6 +135,10 @@ class Connection:
             # A body has no meaning here, but it is this request's all the same.
             async for _ in self._chunks(request):
                 pass
+        if request.path == "/":
+            page = resources.files(__package__).joinpath("page.html").read_bytes()
+            await self._say(HTTPStatus.OK, "text/html; charset=utf-8", page, _PAGE)
+            return
         routes: dict[str, Callable[[], Awaitable[tuple[HTTPStatus, str, bytes]]]] = {
             "/metrics": self._metrics,
             "/stats": self._stats,

@@ -4,6 +4,7 @@
 ``POST /mpub?topic=T&key=K``  the body is one message per line; with ``binary=true`` it is a
                               number of messages, then the length and the bytes of each, the
                               numbers in four bytes, big endian
+``GET /``                     a page that shows the figures of /stats in a browser
 ``GET /metrics``              counters for Prometheus
 ``GET /stats``                the same and more, as JSON
 ``GET /health``               200 while rows can be written, else 503
@@ -61,6 +62,7 @@ _ROW = 64
 _FORMS = {"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
 
 _METHODS = {
+    "/": ("GET", "HEAD"),
     "/pub": ("POST",),
     "/mpub": ("POST",),
     "/metrics": ("GET", "HEAD"),
@@ -68,8 +70,9 @@ _METHODS = {
     "/health": ("GET", "HEAD"),
     "/live": ("GET", "HEAD"),
 }
-# They say a word about the process, and nothing that is in the log.
-_FOR_ALL = {"/health", "/live"}
+# They tell whether the process is well, and nothing that is in the log. The page shows no more
+# than its reader's token opens.
+_FOR_ALL = {"/", "/health", "/live"}
 
 
 def is_loopback(host: str) -> bool:
@@ -87,7 +90,7 @@ def is_loopback(host: str) -> bool:
 class HttpServer:
     """Serves a collector over HTTP, on a thread of its own, until it is closed.
 
-    With a `token` all but /health and /live ask for it. Without one the address has to be on
+    With a `token` all but /, /health and /live ask for it. Without one the address has to be on
     the loopback, unless `open_to_network` says that others may write and read. `hosts` are
     names by which it is called, beside its addresses: a browser that was lured here calls it
     by another one.
