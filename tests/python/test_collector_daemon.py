@@ -114,7 +114,7 @@ def test_a_killed_collector_has_everything_that_it_acknowledged(zmq, directory):
             sent(producer, 0, 1000)
             producer.flush(PATIENCE)
             daemon.kill()
-            # Nobody hears this yet; the producer keeps it.
+            # No collector runs yet, so the producer keeps this row.
             sent(producer, 1000, 1000)
             with Daemon(directory / "log", bind=endpoint) as again:
                 assert again.start["log_id"] == log_id
@@ -136,7 +136,7 @@ def test_killed_again_and_again_under_load(zmq, directory):
         while not stop.is_set():
             sent(producer, count, 100)
             count += 100
-            # No faster than it comes through, so that there is load for all of them.
+            # No faster than the rows arrive, so that there is load during each kill.
             if count % 1000 == 0:
                 producer.flush(PATIENCE)
 
@@ -158,7 +158,7 @@ def test_killed_again_and_again_under_load(zmq, directory):
                 assert daemon.values() == whole(count)
 
 
-def test_what_was_staged_outlives_a_kill_and_is_published_once(directory):
+def test_staged_rows_survive_a_kill_and_are_published_once(directory):
     def batch(*values):
         return pa.record_batch({"value": pa.array(values, pa.binary())})
 
@@ -210,7 +210,7 @@ def test_a_full_disk_holds_producers_back_and_loses_nothing(zmq, directory):
             eventually(
                 lambda: next(iter(producer.stats()["collectors"].values()))["obstacle"] == "full"
             )
-            # What is in the log can be read, and plain peers wait like everybody else.
+            # Rows in the log can be read, and plain peers wait like producers.
             some = daemon.values()
             assert [int(value.split()[0]) for value in some] == list(range(len(some)))
             assert 0 < len(some) < 400
@@ -230,7 +230,7 @@ def test_a_full_disk_holds_producers_back_and_loses_nothing(zmq, directory):
 
 
 def strace(*injections):
-    """Runs a program whose system calls fail as told."""
+    """Runs a program whose system calls fail as given."""
     program = shutil.which("strace")
     if program is None:
         pytest.skip("needs strace (apt install strace)")
@@ -268,7 +268,7 @@ def test_a_folder_that_becomes_read_only(zmq, directory):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_orderly_end_writes_what_came_in(zmq, directory, number):
+def test_a_normal_end_writes_all_received_rows(zmq, directory, number):
     with Daemon(directory / "log", "--flush-ms", "3600000") as daemon:
         with zmq.Producer(daemon.endpoint, name="p") as producer:
             sent(producer, 0, 10)
@@ -312,7 +312,7 @@ def test_http(directory):
         assert json.loads(daemon.request("GET", "/stats")[1])["durable"] == 5
         assert daemon.request("GET", "/health") == (200, b'{"state": "fine", "reason": ""}\n')
 
-        # Garbage and half a request harm nobody.
+        # Garbage and half a request do not affect other clients.
         host, port = daemon.http.rsplit(":", 1)
         with socket.create_connection((host, int(port))) as half:
             half.sendall(b"POST /pub HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
@@ -409,7 +409,7 @@ def test_roles_by_file(zmq, directory):
             client.commit("g", 0)
 
 
-def test_systemd_is_told(directory):
+def test_systemd_is_notified(directory):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(directory / "notify"))
         notify.settimeout(PATIENCE)
@@ -464,7 +464,7 @@ def test_an_address_for_http_that_is_taken(directory):
     assert f"cannot listen for HTTP at {where}: Address already in use" in result.stderr
 
 
-def test_two_cannot_have_a_folder(directory):
+def test_two_collectors_cannot_share_a_folder(directory):
     with Daemon(directory / "log"):
         result = subprocess.run(
             [

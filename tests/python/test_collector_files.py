@@ -1,4 +1,4 @@
-"""A log by its files: what a client gets from the collector, without one; archives."""
+"""Reading a log from its files, which gives the same rows as the collector; archives."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def rows(count=200, first=0):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A closed log of several segments, and what a client got from it."""
+    """A closed log of several segments, and the rows that a client fetched from it."""
     from zeroxide.pipeline import Client, Collector
 
     folder = tmp_path_factory.mktemp("log")
@@ -62,7 +62,7 @@ def folder(written, tmp_path):
 
 
 def subtree(path):
-    """A file system that is not the local one, as far as anybody can tell."""
+    """A file system that does not look like the local one."""
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     return SubTreeFileSystem(str(path), LocalFileSystem())
@@ -73,7 +73,7 @@ def read(log, start=0, end=ROWS, **options):
 
 
 @pytest.mark.parametrize("place", ["folder", "uri", "filesystem"])
-def test_files_give_what_the_collector_gave(written, place):
+def test_files_give_the_same_rows_as_the_collector(written, place):
     from zeroxide.pipeline import FilesLog
 
     folder, info, table, times = written
@@ -114,7 +114,7 @@ def test_files_give_what_the_collector_gave(written, place):
         log.commit("group", 7)
 
 
-def test_what_is_not_there_is_said(written, folder):
+def test_missing_rows_are_reported(written, folder):
     from zeroxide.pipeline import CollectorError, DataLoss, FilesLog
 
     first, second = sorted(folder.glob("*.zlog"))[:2]
@@ -139,7 +139,7 @@ def test_what_is_not_there_is_said(written, folder):
             log.info()
 
 
-def test_damage_is_said_and_can_be_stepped_over(written, folder):
+def test_damage_is_reported_and_can_be_skipped(written, folder):
     from zeroxide.pipeline import FilesLog, Refused
 
     table = written[2]
@@ -171,7 +171,7 @@ def test_damage_is_said_and_can_be_stepped_over(written, folder):
         list(log.fetch(first, ROWS))
 
 
-def test_rows_that_nobody_was_told_of_do_not_count(folder):
+def test_unacknowledged_rows_do_not_count(folder):
     from zeroxide.pipeline import FilesLog
 
     (folder / "durable").write_text(f"{ROWS - 10:020}\n")
@@ -261,7 +261,7 @@ def test_an_archiver_keeps_up(tmp_path):
         assert log.info().latest == 1800
 
 
-def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
+def test_an_archiver_reports_a_failure_and_continues(written, tmp_path):
     from zeroxide.pipeline import Archiver
 
     (tmp_path / "archive").write_text("a file where a folder should be")
@@ -273,7 +273,7 @@ def test_an_archiver_that_fails_says_so_and_goes_on(written, tmp_path):
 
 
 def failing(monkeypatch, wanted):
-    """Syncs of files and folders with such names fail; what was synced."""
+    """Makes syncs of files and folders with such names fail; returns the synced names."""
     done, real = [], os.fsync
 
     def fsync(descriptor):
@@ -305,7 +305,7 @@ def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what)
         for first in range(0, 1800, 300):
             collector.append(rows(300, first))
         eventually(lambda: "the disk is gone" in collector.stats()["archive_failure"])
-        # Retention has looked since.
+        # Retention has run since.
         client = Client(collector.endpoint)
         looked = collector.stats()["uptime_seconds"]
         eventually(lambda: collector.stats()["uptime_seconds"] > looked + 2)
@@ -319,7 +319,7 @@ def test_an_original_stays_until_its_copy_is_synced(tmp_path, monkeypatch, what)
     assert not list(archive.glob("*.part"))
 
 
-def test_an_archive_that_is_away_keeps_no_collector_from_starting(tmp_path, monkeypatch):
+def test_a_collector_starts_while_its_archive_is_unavailable(tmp_path, monkeypatch):
     from zeroxide.pipeline import Client, Collector
     from zeroxide.pipeline import _archive as archive
 
@@ -346,7 +346,7 @@ def test_an_archive_that_is_away_keeps_no_collector_from_starting(tmp_path, monk
         Collector(tmp_path / "log", archive="s4://bucket")
 
 
-def test_an_archive_takes_no_rows_of_another_past(tmp_path):
+def test_an_archive_refuses_rows_of_another_history(tmp_path):
     from zeroxide.pipeline import Archiver, Collector, CollectorError
 
     with Collector(tmp_path / "log") as collector:
@@ -360,7 +360,7 @@ def test_an_archive_takes_no_rows_of_another_past(tmp_path):
         Archiver(tmp_path / "copy", str(tmp_path / "archive")).close()
 
 
-def test_an_archiver_survives_what_nobody_expects(written, tmp_path, monkeypatch):
+def test_an_archiver_survives_unexpected_exceptions(written, tmp_path, monkeypatch):
     from pyarrow import ArrowInvalid
 
     from zeroxide.pipeline import _archive as archive

@@ -1,4 +1,4 @@
-"""A collector over HTTP, and clients that mean no good, or cannot do better."""
+"""A collector over HTTP, and malicious or slow clients."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ class Served:
         return socket.create_connection(self.address, timeout=PATIENCE)
 
     def say(self, *pieces):
-        """Sends these bytes, and returns everything that comes until the other side closes."""
+        """Sends these bytes, and returns all bytes received until the other side closes."""
         with self.connect() as client:
             for piece in pieces:
                 client.sendall(piece)
@@ -49,7 +49,7 @@ class Served:
             return b"".join(iter(lambda: client.recv(65536), b""))
 
     def ask(self, method, path, body=b"", **fields):
-        """A request of its own; the status, and the body of the answer."""
+        """Makes a request on a new connection; returns the status and the body of the answer."""
         fields = {"Host": "127.0.0.1", "Connection": "close"} | {
             name.replace("_", "-"): value for name, value in fields.items()
         }
@@ -100,7 +100,7 @@ def statuses(answers):
         b"POST pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\n\r\nabc",
     ],
 )
-def test_a_request_that_can_be_read_in_two_ways_is_not_served(served, request_):
+def test_an_ambiguous_request_is_not_served(served, request_):
     follower = b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     answers = served.say(request_ + follower)
     assert statuses(answers) == [400], "and what follows is not a request"
@@ -177,7 +177,7 @@ def test_pages_of_other_origins_can_do_nothing(served):
         assert served.ask("POST", "/pub", b"x", Content_Type=kind)[0] == 415, kind
     assert served.ask("POST", "/pub", b"x", Content_Type="application/json")[0] == 200
     assert len(served.values()) == 4
-    # It tells nothing, and is what orchestrators ask.
+    # It reveals nothing about the log, and orchestrators use it.
     assert served.ask("GET", "/live", Host="rebound.example.org")[0] == 200
 
 
@@ -187,7 +187,7 @@ def test_hosts_may_have_names(directory):
         assert served.ask("GET", "/stats", Host="collector-1.example.org")[0] == 421
 
 
-def test_a_token_is_asked_for_whatever_is_read_or_written(directory):
+def test_a_token_is_required_for_every_read_and_write(directory):
     with Served(directory, token="secret") as served:
         for method, path in [
             ("GET", "/metrics"),
@@ -202,7 +202,7 @@ def test_a_token_is_asked_for_whatever_is_read_or_written(directory):
                 {"Authorization": "Bearer sécret"},
             ]:
                 assert served.ask(method, path, **given)[0] == 401, (path, given)
-            # Who has it may be called by any name.
+            # With the token, any host name is accepted.
             fields = {
                 "Authorization": "Bearer secret",
                 "Host": "collector",
@@ -213,7 +213,7 @@ def test_a_token_is_asked_for_whatever_is_read_or_written(directory):
         assert served.ask("GET", "/live")[0] == 200
 
 
-def test_an_address_of_others_needs_a_token_or_a_word(directory):
+def test_a_public_address_needs_a_token_or_an_option(directory):
     with collectors.Collector(directory / "log") as collector:
         for host in ["0.0.0.0", "::", "192.0.2.1"]:
             with pytest.raises(collectors.CollectorError, match="--open-to-network") as error:
@@ -223,14 +223,14 @@ def test_an_address_of_others_needs_a_token_or_a_word(directory):
         http.HttpServer(collector, ("0.0.0.0", 0), open_to_network=True).close()
 
 
-def test_clients_that_drip_do_not_keep_others_out(served):
+def test_slow_clients_do_not_block_others(served):
     with contextlib.ExitStack() as stack:
         heads = [b"GET /stats HT", b"POST /pub HTTP/1.1\r\nHost: a\r\n", b"", b"x"]
         body = b"POST /pub HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf"
         for number in range(400):
             client = stack.enter_context(served.connect())
             client.sendall((*heads, body)[number % 5])
-        # However many there are, and whatever they hold back.
+        # Whatever their number, and whatever they withhold.
         for _ in range(3):
             assert served.ask("GET", "/health")[0] == 200
             assert served.ask("POST", "/pub", b"row", **PLAIN)[0] == 200
@@ -238,7 +238,7 @@ def test_clients_that_drip_do_not_keep_others_out(served):
         assert stats["http_evicted"] >= 100 and stats["http_connections"] <= 256
 
 
-def test_bodies_have_to_come_in_time(directory, monkeypatch):
+def test_bodies_must_arrive_in_time(directory, monkeypatch):
     connection = pytest.importorskip("zeroxide.collector.connection")
     monkeypatch.setattr(connection, "_GRACE", 0.2)
     monkeypatch.setattr(connection, "_PATIENCE", 0.2)
@@ -280,7 +280,7 @@ def test_a_body_of_short_lines_takes_no_more_memory_than_it_has_bytes(served):
     assert most - before < 200 << 20
 
 
-def test_large_bodies_are_taken_apart_as_they_come(served):
+def test_large_bodies_are_parsed_as_they_arrive(served):
     values = [b"%d" % number * (number % 50) for number in range(100_000)]
     assert len(b"".join(values)) > 4 << 20
     lines = b"\n".join(values) + b"\n" + b"y" * (3 << 20) + b"\nlast"
@@ -330,7 +330,7 @@ def test_clients_that_do_not_read_take_bounded_memory(served):
         assert rss() - before < 200 << 20
 
 
-def test_noise_harms_nobody(served):
+def test_noise_does_not_affect_other_clients(served):
     for _ in range(50):
         with contextlib.suppress(OSError):
             served.say(os.urandom(2000) + b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Wrong and missing keys: both sides say so, at once."""
+"""Wrong and missing keys: both sides report them at once."""
 
 import time
 
@@ -13,7 +13,7 @@ collectors = pytest.importorskip("zeroxide.pipeline")
 
 from zeroxide import Producer  # noqa: E402
 
-# What takes longer is no diagnosis. A silent collector is waited for far longer.
+# A later report would not be a diagnosis. The wait for a silent collector is far longer.
 SOON = 5.0
 
 SERVER = zmq.curve_keypair()
@@ -42,7 +42,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "keys", "text", "reason"), CASES)
-def test_both_sides_say_what_is_wrong(request, kind, keys, text, reason):
+def test_both_sides_report_what_is_wrong(request, kind, keys, text, reason):
     collector = request.getfixturevalue(kind)
     began = time.monotonic()
     with pytest.raises(collectors.Refused, match=text) as raised:
@@ -60,7 +60,7 @@ def test_both_sides_say_what_is_wrong(request, kind, keys, text, reason):
     assert "127.0.0.1" in collector.stats()["turned_away_last"]
 
 
-def test_a_producer_goes_on_once_it_is_let_in(directory):
+def test_a_producer_continues_once_it_is_accepted(directory):
     from zeroxide.auth import AllowList
 
     allow = AllowList([OTHER[0]])

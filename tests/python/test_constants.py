@@ -1,4 +1,4 @@
-"""The numbers, and the names they go by."""
+"""The constants and their names."""
 
 import enum
 import errno

@@ -1,4 +1,4 @@
-"""Contexts: handles, defaults, options and the end of it all."""
+"""Contexts: handles, defaults, options and termination."""
 
 import copy
 import errno
@@ -36,7 +36,7 @@ def test_one_more_handle(zmq):
     context.term()
 
 
-def test_the_end_of_a_handle_ends_nothing(zmq):
+def test_closing_a_handle_does_not_terminate_the_context(zmq):
     context = zmq.Context()
     zmq.Context(context)
     gc.collect()
@@ -141,7 +141,7 @@ def test_with_block_warns_of_open_sockets(zmq):
     assert socket.closed
 
 
-def test_forgotten_context_warns(zmq):
+def test_unclosed_context_warns(zmq):
     context = zmq.Context()
     with pytest.warns(ResourceWarning, match="Unclosed context"):
         del context
@@ -167,7 +167,7 @@ def test_many_contexts(zmq):
 
 @pytest.mark.zeroxide_only
 def test_garbage_with_sockets_in_it(zmq):
-    """A context, a socket and a cycle between them: all three go."""
+    """A context, a socket and a cycle between them: all three are collected."""
 
     class Owner:
         pass
@@ -205,7 +205,7 @@ def test_context_options(zmq):
 
 
 def test_without_io_threads(zmq, directory):
-    """Enough for what stays within the process, and nothing else."""
+    """Enough for inproc, but not for other transports."""
     context = zmq.Context(io_threads=0)
     with context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
         pull.bind("inproc://without")
@@ -258,7 +258,7 @@ def test_default_socket_options(zmq):
             _ = context.rcvtimeo
         with context.socket(zmq.PULL) as socket:
             assert socket.rcvtimeo == -1
-        # Sockets without a use for a default do without.
+        # A default does not apply to sockets that do not have the option.
         context.subscribe = b"topic"
         for kind in (zmq.PUSH, zmq.SUB):
             context.socket(kind).close()

@@ -1,6 +1,6 @@
-"""A peer whose machine has died is noticed by default, and one that only takes its time is left alone.
+"""A peer whose machine has died is noticed by default, and a slow peer stays connected.
 
-A machine is a network namespace; it dies when its cable goes to another one.
+A machine is a network namespace; it dies when its cable is moved to another one.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from test_lent import Peer
 
 pytestmark = pytest.mark.zeroxide_only
 
-# The promise of the documentation, and some time for a busy machine.
+# The documented limit, and some time for a busy machine.
 NOTICED = 15 + 5
 
 PUBLISHER = """
@@ -30,7 +30,7 @@ PUBLISHER = """
         time.sleep(0.05)
 """
 
-# Publishes once it is told to, and is silent before.
+# Is silent until it receives the command to publish.
 SILENT = """
     server = zmq.Context().socket(zmq.XPUB)
     server.bind("tcp://10.77.0.1:5555")
@@ -60,7 +60,7 @@ SUBSCRIBER = """
                 print(said, flush=True)
 """
 
-# A publisher of ZMTP 3.0 that says one thing.
+# A publisher of ZMTP 3.0 that sends one message.
 OLDER = """
     listener = zmq.create_server(("10.77.0.1", 5555))
     stream, _ = listener.accept()
@@ -98,7 +98,7 @@ PUSHER = """
 
 
 class Machines:
-    """Namespaces; the last one made has the cable to the first, and the address 10.77.0.1."""
+    """Namespaces; the newest one has the cable to the first, and the address 10.77.0.1."""
 
     numbers = itertools.count()
 
@@ -122,7 +122,7 @@ class Machines:
             raise OSError(done.stderr)
 
     def cable(self):
-        """Lays the cable to a new machine; the one before it is not told."""
+        """Moves the cable to a new machine, without a notice to the previous one."""
         before, self.place = self.place, self.make()
         if before is None:
             link = ("type", "veth", "peer", "name", "far", "netns", self.place)
@@ -165,7 +165,7 @@ def machines():
 
 
 def says(program, *lines):
-    """Waits for lines that a program says, whatever else it says."""
+    """Waits until a program has printed these lines; ignores others."""
     for line in lines:
         while program.stdout.readline().strip() != line:
             assert program.poll() is None
@@ -174,7 +174,7 @@ def says(program, *lines):
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["zeroxide", "zmq"])
 @pytest.mark.parametrize("script", [PUBLISHER, SILENT], ids=["talks", "silent"])
-def test_a_subscriber_turns_to_who_took_the_place(machines, script, module):
+def test_a_subscriber_reconnects_to_the_replacement(machines, script, module):
     machines.cable()
     machines.plug_in()
     machines.start(machines.place, module, script, "one")
@@ -208,7 +208,7 @@ def test_a_dead_machine_is_noticed(machines, script, module):
 
 @pytest.mark.slow
 def test_a_dead_machine_of_an_older_peer_is_noticed(machines):
-    """It speaks ZMTP 3.0, and is never sent a PING: the kernel asks."""
+    """The peer speaks ZMTP 3.0 and never gets a PING: the kernel sends probes."""
     machines.cable()
     machines.plug_in()
     machines.start(machines.place, "socket", OLDER)
@@ -223,7 +223,7 @@ def test_a_dead_machine_of_an_older_peer_is_noticed(machines):
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["zeroxide", "zmq"])
 def test_a_dead_machine_with_a_full_receiver_is_noticed(machines, module):
-    """From Linux 6.15 on; before, the kernel asks for room too seldom."""
+    """From Linux 6.15 on; older kernels probe for room too rarely."""
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
         pytest.skip("needs Linux 6.15")
     machines.cable()
@@ -242,7 +242,7 @@ def test_a_dead_machine_with_a_full_receiver_is_noticed(machines, module):
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["zeroxide", "zmq"])
 @pytest.mark.parametrize("state", ["full", "stopped"])
-def test_who_does_not_read_stays_connected(zmq, context, module, state):
+def test_a_peer_that_does_not_read_stays_connected(zmq, context, module, state):
     """A peer that applies back-pressure, and one that is stopped, for longer than a dead machine has."""
     script = f"""
         import sys, time
@@ -282,8 +282,8 @@ def test_who_does_not_read_stays_connected(zmq, context, module, state):
         assert not events.poll(0)
 
 
-def test_silent_peers_are_asked_if_they_know_the_word(zmq, context, directory):
-    """By default, which reads 0; a 0 that was set switches it off. PING is of ZMTP 3.1."""
+def test_silent_peers_get_a_ping_if_they_support_it(zmq, context, directory):
+    """This is the default, which reads 0; setting 0 turns it off. PING exists since ZMTP 3.1."""
 
     def meet(minor, **options):
         server = Server("tcp", directory, b"DEALER")

@@ -74,7 +74,7 @@ def test_context_by_keyword(zmq, decorators, context):
     other(mine=context)
 
 
-def test_the_shared_context_otherwise(zmq, decorators):
+def test_the_shared_context_by_default(zmq, decorators):
     @decorators.socket(zmq.PAIR)
     def work(pair):
         assert pair.context is zmq.Context.instance()

@@ -1,4 +1,4 @@
-"""What is written about running a collector says only what there is: units, images, manifests, pages."""
+"""Units, images, manifests and pages about running a collector use only options that exist."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def options():
 
 def test_variables(options):
     known = {"ZEROXIDE_COLLECTOR_" + flag[2:].replace("-", "_").upper() for flag in options}
-    # Not a flag, because others can see those.
+    # Not a flag, because other users can see flags.
     known.add("ZEROXIDE_COLLECTOR_SECRET_KEY")
     for path in (*DEPLOY.iterdir(), *PAGES):
         named = set(re.findall(r"ZEROXIDE_COLLECTOR_[A-Z_]*[A-Z]", path.read_text()))
@@ -57,7 +57,7 @@ def manifests():
     return {one["kind"]: one for one in found}
 
 
-def test_the_pods_are_closed(manifests):
+def test_the_pods_restrict_access(manifests):
     pod = manifests["StatefulSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     environment = {one["name"].removeprefix("ZEROXIDE_COLLECTOR_"): one for one in container["env"]}
@@ -78,7 +78,7 @@ def test_the_pods_are_closed(manifests):
         "capabilities": {"drop": ["ALL"]},
     }
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        # Without the token.
+        # Probes have no token.
         assert container[probe]["httpGet"]["path"] in ("/live", "/health")
 
 
@@ -93,8 +93,8 @@ def test_only_chosen_pods_reach_them(manifests):
         assert rule["from"] and all(any(one.values()) for one in rule["from"])
 
 
-def test_nothing_that_is_started_is_open(tmp_path, manifests):
-    """Each of them starts with keys, as it is written, and says what is missing without."""
+def test_every_example_restricts_access(tmp_path, manifests):
+    """Each of them starts with keys as written, and reports what is missing without them."""
     args = manifests["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]["args"]
     image = re.search(r"^CMD (\[.+\])$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
     for words in args, json.loads(image[1]):
@@ -111,11 +111,11 @@ def test_every_option_of_the_collector_is_on_its_page(options):
     assert [flag for flag in sorted(options) if flag != "--help" and flag not in page] == []
 
 
-def test_the_unit_is_one(tmp_path):
+def test_the_unit_is_valid(tmp_path):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("needs systemd-analyze")
-    # With what its comments offer, and a program that is there.
+    # With the options in its comments, and an existing program.
     text = re.sub(r"^#(?=LoadCredential=|Environment=)", "", UNIT.read_text(), flags=re.MULTILINE)
     copy = tmp_path / UNIT.name
     copy.write_text(text.replace("/opt/zeroxide/bin/zeroxide", "/bin/true"))

@@ -1,4 +1,4 @@
-"""Devices: proxies in threads and processes of their own."""
+"""Devices: proxies in their own threads and processes."""
 
 import importlib
 import multiprocessing
@@ -15,7 +15,7 @@ def devices(zmq):
 
 @pytest.fixture
 def shared(zmq, monkeypatch):
-    """The context that thread devices share, with nothing of earlier tests in it."""
+    """The context that thread devices share, without sockets of earlier tests."""
     monkeypatch.setattr(zmq.Context, "_instance", None)
     context = zmq.Context.instance()
     context.linger = 0
@@ -67,7 +67,7 @@ def test_connecting_sides(zmq, devices, shared):
     assert pull.recv() == b"through"
 
 
-def test_types_are_needed(zmq, devices):
+def test_types_are_required(zmq, devices):
     with pytest.raises(TypeError):
         devices.Device(zmq.QUEUE, out_type=zmq.PUSH)
     with pytest.raises(TypeError):
@@ -199,7 +199,7 @@ def test_monitored_queue_between_routers(zmq, devices, shared):
     device.start()
     alice.connect("inproc://in")
     bob.connect("inproc://out")
-    # Each has to be known before the other can write to it; what comes earlier is refused.
+    # A peer must be known before the other can write to it; earlier messages are refused.
     while not bob.poll(20):
         alice.send_multipart([b"bob", b"early"])
     while bob.recv_multipart() and bob.poll(50):

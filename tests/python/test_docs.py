@@ -1,9 +1,9 @@
-"""What the pages of the documentation show is true: their Python runs, and prints what they say it prints.
+"""The Python on the pages of the documentation runs, and prints the output shown there.
 
 All ```python blocks of a page run from top to bottom in one process, and share their names. A ```text block with
-`title="prints"` right behind one is what it prints. A block that cannot run by itself has a line above it that says why:
-`<!-- not run: needs a second machine -->`; it must still be Python. Programs that a page takes from a file
-(`--8<-- "examples/..."`) have tests of their own.
+`title="prints"` directly after a block is its output. A block that cannot run on its own has a line above it with the
+reason: `<!-- not run: needs a second machine -->`; it must still be valid Python. Programs that a page includes from a
+file (`--8<-- "examples/..."`) have their own tests.
 """
 
 import errno
@@ -46,7 +46,7 @@ for number, (line, code, expected) in enumerate(json.load(sys.stdin)):
 
 
 def blocks(page: Path) -> list[tuple[bool, int, str, str | None]]:
-    """Whether to run it, the line of its first line, its code and what it prints, for each block."""
+    """For each block: whether to run it, the number of its first line, its code and its output."""
     found = []
     text = page.read_text()
     for block in BLOCK.finditer(text):
@@ -80,14 +80,14 @@ def test_page(page: Path) -> None:
 
 
 def test_every_python_block_is_looked_at() -> None:
-    """A fence that the pattern above does not see would be a snippet nobody ran."""
+    """A fence that the pattern above misses would be a snippet that never runs."""
     for page in DOCS.rglob("*.md"):
         fences = re.findall(r"^ *```(?:python|py\b|\{)", page.read_text(), re.MULTILINE)
         assert len(fences) == len(BLOCK.findall(page.read_text())), page
 
 
-def test_every_reason_has_a_cure(zmq, context) -> None:
-    """The page on messages that go missing knows every counter, and none that is not there."""
+def test_every_reason_has_a_fix(zmq, context) -> None:
+    """The page on messages that go missing has every counter, and no others."""
     with context.socket(zmq.PUB) as socket:
         stats = socket.stats()
     page = (DOCS / "missing.md").read_text()
@@ -107,7 +107,7 @@ def test_errors_are_under_their_texts(zmq) -> None:
 
 
 def test_commands_have_the_options_shown() -> None:
-    """Lines of ```sh blocks that start a tool of ours: it knows every option."""
+    """Each tool of this package has all the options that ```sh blocks show."""
     seen = set()
     for page in sorted(DOCS.rglob("*.md")):
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):

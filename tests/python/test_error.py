@@ -1,4 +1,4 @@
-"""Exceptions: which class, which number, which words."""
+"""Exceptions: their classes, numbers and texts."""
 
 import pickle
 
@@ -68,14 +68,14 @@ def test_errno_of_the_last_error(zmq, sockets):
 
 
 @pytest.mark.zeroxide_only
-def test_not_flushed_says_what_is_left(zmq):
+def test_not_flushed_names_the_remaining_messages(zmq):
     error = zmq.NotFlushed({"tcp://127.0.0.1:5555": 3})
     assert error.errno == zmq.EAGAIN
     assert error.remaining == {"tcp://127.0.0.1:5555": 3}
     assert "3 to tcp://127.0.0.1:5555" in str(error)
 
 
-def test_checks_for_those_who_call_c(zmq):
+def test_checks_for_callers_of_c(zmq):
     error = zmq.error
     assert error._check_rc(0) is None
     assert error._check_rc(-1, 0, False) is None

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 def until(events, kind):
-    """The first event of a kind."""
+    """Returns the first event of a kind."""
     for event in events:
         if event.kind == kind:
             return event
@@ -90,7 +90,7 @@ def test_several_readers_beside_a_monitor_socket(zmq, sockets, context):
     assert list(first) == []
 
 
-def test_closing_wakes_who_waits(zmq, context):
+def test_closing_wakes_waiting_readers(zmq, context):
     with context.socket(zmq.PULL) as pull:
         events = pull.monitor_events()
         reader = Background(list, events)
@@ -98,7 +98,7 @@ def test_closing_wakes_who_waits(zmq, context):
         assert reader.result() == []
 
 
-def test_the_end_of_the_context_wakes_who_waits(zmq):
+def test_terminating_the_context_wakes_waiting_readers(zmq):
     context = zmq.Context()
     pull = context.socket(zmq.PULL)
     reader = Background(pull.monitor_events().recv)
@@ -110,7 +110,7 @@ def test_the_end_of_the_context_wakes_who_waits(zmq):
 
 
 @pytest.mark.slow
-def test_what_is_not_read_is_counted(zmq, context):
+def test_unread_events_are_counted(zmq, context):
     with context.socket(zmq.PULL) as pull:
         events = pull.monitor_events(zmq.EVENT_LISTENING)
         for _ in range(10_003):
@@ -141,7 +141,7 @@ def test_async_iteration(zmq):
         push.connect(pull.last_endpoint.decode())
         assert await push.wait_connected(20_000) == 1
         assert await pull.wait_connected(20_000) == 1
-        # A task that is given up leaves the loop as it was.
+        # A cancelled task leaves the loop unchanged.
         other = asyncio.ensure_future(anext(pull.monitor_events()))
         await asyncio.sleep(0)
         other.cancel()
@@ -179,7 +179,7 @@ def test_wait_connected(zmq, sockets, transport):
     assert push.count_connected() == 1
 
 
-def test_wait_connected_where_nobody_is_yet(zmq, sockets, context):
+def test_wait_connected_without_a_peer(zmq, sockets, context):
     push = context.socket(zmq.PUSH)
     push.connect("inproc://later")
     assert push.count_connected() == 0
@@ -284,7 +284,7 @@ def test_waiting_in_asyncio(zmq):
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
-def test_who_came_in(zmq, context):
+def test_events_name_the_peer(zmq, context):
     pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
     server_key, server_secret = zmq.curve_keypair()
     alice_key, alice_secret = zmq.curve_keypair()
@@ -306,7 +306,7 @@ def test_who_came_in(zmq, context):
     assert pull.count_connected() == 1
 
 
-def test_a_child_leaves_its_parents_events_alone():
+def test_a_child_does_not_affect_its_parents_events():
     output, _ = run_script(
         "zeroxide",
         """

@@ -1,4 +1,4 @@
-"""The programs of examples/*.py do what they say, over ipc so that no port is taken."""
+"""The programs of examples/*.py do what their docstrings promise, over ipc so that they need no port."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The end of the interpreter: bounded, without noise, and nothing lost without a word."""
+"""The end of the interpreter: bounded, quiet, and no message is lost without a report."""
 
 import signal
 
@@ -7,7 +7,7 @@ from support import finish_script, run_script, start_script
 
 
 def test_everything_left_open(zmq):
-    """Nothing is said, and nothing waits, when there is nothing to send."""
+    """Without messages to send, the program prints nothing and does not wait."""
     output, errors = run_script(
         zmq.__name__,
         """
@@ -77,7 +77,7 @@ def test_closed_but_not_terminated(zmq):
 
 
 @pytest.mark.zeroxide_only
-def test_forgotten_context_does_not_hang(zmq):
+def test_unclosed_context_does_not_hang(zmq):
     output, _ = run_script(
         zmq.__name__,
         """
@@ -121,7 +121,7 @@ def test_threads_that_wait(zmq):
     ("how", "status"),
     [("os._exit(3)", 3), ("sys.exit(4)", 4), ("raise ValueError", 1)],
 )
-def test_ways_to_go(zmq, how, status):
+def test_ways_to_exit(zmq, how, status):
     script = start_script(
         zmq.__name__,
         f"""
@@ -154,7 +154,7 @@ def test_several_contexts(zmq):
 
 @pytest.mark.zeroxide_only
 def test_signals_do_not_make_it_longer(zmq):
-    """A timer that ticks while the end waits for nothing: the patience does not start anew each time."""
+    """Signals of a timer do not restart the time limit for messages that cannot be sent."""
     script = start_script(
         zmq.__name__,
         """
@@ -167,14 +167,14 @@ def test_signals_do_not_make_it_longer(zmq):
         socket.send(b"to nobody")
         """,
     )
-    # Python gives its signals back a moment before the very end: the next one may be the end.
+    # Python restores its signals just before the end, so the next signal may end the process.
     _, errors = finish_script(script, 0, -signal.SIGALRM)
     assert "1 to tcp://127.0.0.1:1" in errors
 
 
 @pytest.mark.zeroxide_only
 def test_borrowed_memory(zmq):
-    """Objects the core refers to when the interpreter ends."""
+    """Objects that the core references when the interpreter ends."""
     output, _ = run_script(
         zmq.__name__,
         """

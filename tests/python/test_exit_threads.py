@@ -1,6 +1,6 @@
-"""Daemon threads that never stop calling: the program ends all the same, and says nothing.
+"""Daemon threads that never stop calling: the program still ends, and prints nothing.
 
-Up to Python 3.13 the interpreter ends such threads wherever they are, also in the middle of Python code that runs within
+Up to Python 3.13, the interpreter ends such threads wherever they are, even in the middle of Python code that runs within
 a native call: the constructor of an exception, a destructor, a generator.
 """
 

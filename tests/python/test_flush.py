@@ -1,4 +1,4 @@
-"""Waiting until what was sent has left."""
+"""Waiting until all messages have been handed to the kernel."""
 
 import pytest
 from support import Background
@@ -17,8 +17,8 @@ def test_nothing_to_wait_for(zmq, context, sockets):
 
 
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
-def test_what_is_flushed_survives_a_hasty_end(zmq, sockets, transport):
-    """After a flush even ``close(linger=0)`` loses nothing."""
+def test_flushed_messages_survive_an_immediate_close(zmq, sockets, transport):
+    """After a flush, even ``close(linger=0)`` loses no message."""
     pull = sockets.bound(zmq.PULL, transport)
     for size in (10, 10_000):
         with sockets.connected(zmq.PUSH, pull) as push:
@@ -35,7 +35,7 @@ def test_what_is_flushed_survives_a_hasty_end(zmq, sockets, transport):
             assert pull.recv() == b"last"
 
 
-def test_says_what_is_left(zmq, context):
+def test_reports_the_remaining_messages(zmq, context):
     with context.socket(zmq.PUSH) as push:
         for port in (1, 2):
             push.connect(f"tcp://127.0.0.1:{port}")
@@ -66,7 +66,7 @@ def test_waits_for_the_peer(zmq, context, sockets):
 
 
 def test_slow_peer(zmq, sockets):
-    """A peer that takes nothing fills the buffers between; the rest is left."""
+    """A peer that takes no messages fills the buffers in between; the other messages remain."""
     pull = sockets.bound(zmq.PULL, rcvhwm=1)
     push = sockets.connected(zmq.PUSH, pull, sndhwm=0)
     body = b"x" * 1_000_000

@@ -1,4 +1,4 @@
-"""Forking: the child makes its own, what it inherited it cannot use and cannot harm."""
+"""Forking: the child creates its own sockets; it can neither use nor harm the inherited ones."""
 
 import pytest
 from support import run_script
@@ -30,8 +30,8 @@ def test_instance_in_the_child_is_new(zmq):
     assert output == "from the child 0\n"
 
 
-def test_end_of_the_child_harms_nobody(zmq):
-    """Closing, terminating and collecting in the child leave the parent as it was."""
+def test_the_end_of_the_child_does_not_affect_the_parent(zmq):
+    """Closing, terminating and collecting in the child do not affect the parent."""
     output, _ = run_script(
         zmq.__name__,
         """
@@ -68,7 +68,7 @@ def test_end_of_the_child_harms_nobody(zmq):
 
 
 @pytest.mark.zeroxide_only
-def test_use_in_the_child_says_why_not(zmq):
+def test_use_in_the_child_raises_with_the_reason(zmq):
     output, _ = run_script(
         zmq.__name__,
         """

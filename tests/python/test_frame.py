@@ -1,4 +1,4 @@
-"""Frames: one part of a message, in shared memory."""
+"""Frames: a frame is one part of a message, in shared memory."""
 
 import copy
 import gc
@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 
-def test_what_makes_a_frame(zmq):
+def test_objects_that_make_a_frame(zmq):
     assert zmq.Frame().bytes == b""
     for data in (b"bytes", bytearray(b"bytes"), memoryview(b"bytes")):
         frame = zmq.Frame(data)
@@ -56,8 +56,8 @@ def test_view_can_be_written_to(zmq, sockets, transport, size):
 
 
 @pytest.mark.zeroxide_only
-def test_writing_changes_nobody_elses_bytes(zmq, sockets):
-    """pyzmq hands the sender's own object out over inproc, immutable or not."""
+def test_writing_does_not_change_shared_bytes(zmq, sockets):
+    """Over inproc, pyzmq gives the receiver the sender's own object, even if it is immutable."""
     one, other = sockets.pair(zmq.PAIR, zmq.PAIR, "inproc")
     body = b"x" * 100_000
     one.send(body, copy=False)
@@ -67,7 +67,7 @@ def test_writing_changes_nobody_elses_bytes(zmq, sockets):
     assert body[0] == plain.bytes[0] == ord("x")
 
 
-def test_views_of_before_stay_valid(zmq):
+def test_earlier_views_stay_valid(zmq):
     frame = zmq.Frame(b"x" * 100_000)
     held = io.BytesIO()
     held.write(frame)
@@ -134,7 +134,7 @@ def test_send_again_and_again(zmq, sockets):
         assert pull.recv_multipart() == [b"again", b"again"]
 
 
-def test_pass_on(zmq, sockets):
+def test_forward(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for size in (1, 100, 100_000):
         push.send_multipart([b"head", b"x" * size])
@@ -191,7 +191,7 @@ def test_draft_properties(zmq):
         frame.group = "group"
 
 
-def test_frame_lets_go(zmq):
+def test_frame_releases_its_memory(zmq):
     frame = zmq.Frame(b"x" * 100)
     gone = weakref.ref(frame)
     del frame

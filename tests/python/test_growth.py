@@ -16,7 +16,7 @@ def test_the_table():
     table = subprocess.check_output(command, text=True).splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
     last = {(row[0], row[1]): row[-1] for row in rows}
-    # One more collector is always one way out.
+    # Adding a collector is always a solution.
     assert last["100,000", "1"] == "the collector's thread"
     assert last["100,000", "10"] == "nothing"
     assert len(last) == 8

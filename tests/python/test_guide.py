@@ -1,6 +1,6 @@
-"""The programs of examples/guide show what they are there to show, over ipc so that no port is taken.
+"""The programs of examples/guide do what the guide describes, over ipc so that they need no port.
 
-They run on pyzmq too, but for those that say so.
+They also run on pyzmq, except for the marked ones.
 """
 
 import re
@@ -32,7 +32,7 @@ def bound(context, kind, endpoint):
     return socket
 
 
-def test_each_program_is_told_of_and_run() -> None:
+def test_each_program_is_documented_and_run() -> None:
     names = {path.stem for path in (ROOT / "examples" / "guide").glob("*.py")}
     table = (ROOT / "examples" / "guide" / "README.md").read_text()
     page = (ROOT / "docs" / "guide.md").read_text()
@@ -50,7 +50,7 @@ def test_version(zmq, programs):
 
 
 def test_hello(programs, endpoint):
-    """Clients may come first, and may come again."""
+    """Clients may start first, and may be restarted."""
     first = [programs.start("guide/hwclient.py", endpoint("hello")) for _ in range(2)]
     server = programs.start("guide/hwserver.py", endpoint("hello"), 0)
     replies = "".join(f"reply {number}: World\n" for number in range(1, 11))
@@ -82,7 +82,7 @@ def test_weather(programs, endpoint):
 def test_pipeline(programs, endpoint):
     tasks, results = endpoint("tasks"), endpoint("results")
     workers = [programs.start("guide/taskwork.py", tasks, results) for _ in range(3)]
-    # The ventilator, and the sink, are started again; the workers stay.
+    # The ventilator and the sink are restarted; the workers stay.
     for _ in range(2):
         sink = programs.start("guide/tasksink.py", results, 30)
         said = output(programs.start("guide/taskvent.py", tasks, results, 30, 3), stdin="\n")
@@ -94,7 +94,7 @@ def test_pipeline(programs, endpoint):
 
 @pytest.mark.zeroxide_only  # wait_connected
 def test_more_workers_have_less_to_do(programs, endpoint):
-    """Each gets the same share; how much sooner all are done is the machine's business."""
+    """Each worker gets the same share; how much sooner all are done depends on the machine."""
     for count in (1, 4):
         tasks, results = endpoint(f"tasks-{count}"), endpoint(f"results-{count}")
         sink = programs.start("guide/tasksink.py", results, 32)
@@ -102,7 +102,7 @@ def test_more_workers_have_less_to_do(programs, endpoint):
         said = programs.run("guide/taskvent.py", tasks, results, 32, 50, count)
         work = int(re.match(r"(\d+) ms of work", said)[1])
         took = int(re.match(r"32 results in (\d+) ms", output(sink))[1])
-        # A sleep may take longer, and not less: so long it takes at least, from the first result to the last.
+        # A sleep may take longer but not less, which gives a minimum from the first result to the last.
         assert took > work / count / 2
         assert {len(interrupt(worker)) for worker in workers} == {32 // count}
 
@@ -220,7 +220,7 @@ def test_relay(programs):
 
 
 def test_lines_of_threads_stay_whole(zmq, context, monkeypatch):
-    """A line is written at once: between two writes another thread may have its turn."""
+    """A line is written in one call, because another thread may run between two writes."""
     written = []
     monkeypatch.setitem(sys.modules, "zeroxide", zmq)
     server = runpy.run_path(str(ROOT / "examples" / "guide" / "mtserver.py"))
@@ -285,8 +285,8 @@ def test_envelopes_with_the_sender(programs, endpoint):
         for name in ("one", "two")
     ]
     subscriber = programs.start("guide/psenvsub3.py", endpoint("one"), endpoint("two"))
-    # Its lines are read until both are there: one publisher may start long after the other, and a
-    # subscriber whose output nobody reads stands still when the pipe is full.
+    # The lines are read until both publishers have appeared: one may start long after the other, and a
+    # subscriber whose output is not read stops when the pipe is full.
     senders = set()
     while len(senders) < 2:
         said = re.fullmatch(r"\d+ from (.+)", line(subscriber))

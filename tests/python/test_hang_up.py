@@ -1,4 +1,4 @@
-"""What is said to a peer that has hung up reaches the next one, or is counted."""
+"""Messages to a peer that has hung up reach the next one, or are counted."""
 
 import asyncio
 import contextlib
@@ -16,15 +16,15 @@ pytestmark = pytest.mark.zeroxide_only
 # Turns after which a connection is lent to the thread that waits for messages.
 WARM = 20
 
-# How long after the end of the connection the next message is sent, in seconds. The end has come by then, and the less
-# time there is the fewer threads have had the time to notice.
+# The time between the end of the connection and the next message, in seconds. The end has arrived by then; the shorter
+# the time, the fewer threads have noticed it.
 PAUSES = [0, 0.0005, 0.002, 0.01]
 
 PARTNERS = {"REQ": b"REP", "DEALER": b"DEALER", "PAIR": b"PAIR", "PUSH": b"PULL"}
 
 
 class Server:
-    """Takes connections, one after the other, and says what it likes there."""
+    """Accepts connections, one after the other, and sends arbitrary bytes."""
 
     def __init__(self, transport, directory, kind):
         self.kind = kind
@@ -109,7 +109,7 @@ def serve(transport, directory):
 
 
 def play(socket, server, turns=WARM):
-    """Turns of ball, the socket's thread waiting for each answer."""
+    """Makes round trips; the socket's thread waits for each answer."""
     for number in range(turns):
         socket.send(b"%d" % number)
         answering = server.answer()
@@ -122,7 +122,7 @@ def lost(socket):
 
 
 def answering(server, turns):
-    """Another thread answers so many times, and hangs up."""
+    """Another thread answers this many times, then hangs up."""
 
     def answer():
         for _ in range(turns):
@@ -140,7 +140,7 @@ def ask(socket, turns):
 
 @pytest.mark.parametrize("pause", PAUSES)
 @pytest.mark.parametrize("kind", ["REQ", "DEALER", "PAIR"])
-def test_what_is_sent_after_the_end_reaches_the_next(zmq, context, serve, kind, pause):
+def test_messages_after_a_hang_up_reach_the_next_peer(zmq, context, serve, kind, pause):
     server = serve(kind)
     socket = context.socket(getattr(zmq, kind))
     socket.reconnect_ivl = 1
@@ -161,7 +161,7 @@ def test_what_is_sent_after_the_end_reaches_the_next(zmq, context, serve, kind, 
 
 
 @pytest.mark.parametrize("pause", PAUSES)
-def test_what_is_pushed_after_the_end_arrives_or_is_counted(zmq, context, serve, pause):
+def test_messages_pushed_after_a_hang_up_arrive_or_are_counted(zmq, context, serve, pause):
     server = serve("PUSH")
     socket = context.socket(zmq.PUSH)
     socket.reconnect_ivl = 1
@@ -186,13 +186,13 @@ def test_what_is_pushed_after_the_end_arrives_or_is_counted(zmq, context, serve,
         assert received == [b"later"]
         assert lost(socket) == counted
         server.close()
-    # The first may have been on its way while the end came; with time to notice none may.
+    # The first message may have been in transit when the end arrived; with time to notice, none may be lost.
     assert counted == 0 or pause == 0
 
 
 @pytest.mark.parametrize("kind", ["REQ", "DEALER", "PAIR"])
-def test_the_end_is_noticed_while_the_program_does_nothing(zmq, context, serve, kind):
-    """The connection is lent, nobody waits, and the monitor tells."""
+def test_a_hang_up_is_noticed_while_the_program_is_idle(zmq, context, serve, kind):
+    """The connection is lent, no thread waits, and the monitor reports the end."""
     server = serve(kind)
     socket = context.socket(getattr(zmq, kind))
     socket.reconnect_ivl = 1
@@ -212,7 +212,7 @@ def test_a_server_that_comes_back_gets_the_request(
     zmq, context, transport, directory, turns, pause
 ):
     def serve(address):
-        # The end of its context is the end of its connections.
+        # Terminating its context ends its connections.
         with zmq.Context() as context, context.socket(zmq.REP) as server:
             server.linger = 1000
             server.rcvtimeo = int(PATIENCE * 1000)
@@ -239,8 +239,8 @@ def test_a_server_that_comes_back_gets_the_request(
     serving.result()
 
 
-def test_a_loop_asks_after_the_end(zmq, serve):
-    """The same through asyncio, whose connections threads have waited for before."""
+def test_a_loop_sends_requests_after_a_hang_up(zmq, serve):
+    """The same with asyncio, on connections for which threads have waited before."""
     aio = importlib.import_module(f"{zmq.__name__}.asyncio")
     server = serve("REQ")
 
@@ -285,8 +285,8 @@ def test_a_reply_to_a_client_that_has_hung_up_is_counted(zmq, sockets, kind):
         eventually(lambda number=number: lost(server) == number)
 
 
-def test_who_asks_while_the_server_hangs_up_is_answered_or_told(zmq, context, directory):
-    """A request may cross the end of the connection; then it may have arrived, and is not asked twice, but counts."""
+def test_a_request_during_a_hang_up_is_answered_or_counted(zmq, context, directory):
+    """A request may cross the end of the connection. It may have arrived, so it is not repeated, but counted."""
     server = Server("tcp", directory, PARTNERS["REQ"])
     socket = context.socket(zmq.REQ)
     socket.reconnect_ivl = 1
@@ -309,7 +309,7 @@ def test_who_asks_while_the_server_hangs_up_is_answered_or_told(zmq, context, di
     for number in range(50 * WARM):
         socket.send(b"%d" % number)
         while not socket.poll(50):
-            # The request it stands for is the one that is asked for now.
+            # It counts the request that is repeated now.
             now = socket.stats()["dropped"]["peer_gone"]
             if now > counted:
                 counted = now

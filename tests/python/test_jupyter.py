@@ -43,7 +43,7 @@ print(manager.is_alive(), zmq.Context.__module__.partition(".")[0])
 
 
 def test_kernel(zmq):
-    """A cell, an interrupt, a restart and the end, with zeroxide on both sides."""
+    """A cell, an interrupt, a restart and the shutdown, with zeroxide on both sides."""
     pytest.importorskip("ipykernel")
     pytest.importorskip("jupyter_client")
     through = [] if zmq.__name__ == "zmq" else ["-m", f"{zmq.__name__}.as_zmq", "--subprocesses"]

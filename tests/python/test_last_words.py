@@ -1,4 +1,4 @@
-"""What a peer sent before it closed arrives, also where this side had stopped reading at its high-water mark."""
+"""Messages that a peer sent before it closed arrive, even if this side had stopped reading at its high-water mark."""
 
 import pytest
 from support import PATIENCE, run_script
@@ -6,7 +6,7 @@ from support import PATIENCE, run_script
 
 @pytest.mark.parametrize("transport", ["tcp", pytest.param("ipc", marks=pytest.mark.zeroxide_only)])
 def test_all_of_it_arrives(zmq, sockets, transport):
-    # More than the receiver takes in, and no more than the kernel holds even if each is written by itself.
+    # More than the receiver takes, but no more than the kernel holds, even if each message is written separately.
     pull = sockets.bound(zmq.PULL, transport, rcvhwm=10, rcvtimeo=int(PATIENCE * 1000))
     run_script(
         zmq.__name__,

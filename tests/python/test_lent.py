@@ -1,6 +1,6 @@
-"""A thread that waits for a message from its only connection reads it off the wire itself.
+"""A thread that waits for a message from its only connection reads it directly from that connection.
 
-Whatever else happens to the socket meanwhile, and whoever else uses it: nobody may notice.
+This must have no visible effect, whatever happens to the socket in the meantime, and whatever other threads use it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from support import Background, bind_once_free, eventually, run_script
 # Sockets of pyzmq belong to one thread.
 pytestmark = pytest.mark.zeroxide_only
 
-# Turns of ball that come before the trouble: the connection is lent by then.
+# Round trips before the actual test: the connection is lent by then.
 WARM = 30
 
 
@@ -29,7 +29,7 @@ def transport(request):
 
 
 def echo(socket, turns=None):
-    """Sends back what comes, for so many turns, or until the socket or its context ends."""
+    """Echoes this many messages, or until the socket is closed or its context terminated."""
     for _ in itertools.count() if turns is None else range(turns):
         try:
             ball = socket.recv()
@@ -50,7 +50,7 @@ def play(socket, turns=WARM):
 
 @pytest.fixture
 def court(zmq, sockets, transport):
-    """A DEALER that has played with another one, which goes on sending everything back."""
+    """A DEALER that has exchanged messages with another one, which keeps echoing."""
     far = sockets.bound(zmq.DEALER, transport)
     near = sockets.connected(zmq.DEALER, far)
     far.rcvtimeo = -1
@@ -66,7 +66,7 @@ def court(zmq, sockets, transport):
 
 
 def test_two_threads_receive(zmq, court):
-    """Each message reaches one of them, and both go on while the other one plays."""
+    """Each message reaches one of them, and both continue while the peer echoes."""
     near, _ = court
     total, received, lock = 600, [], threading.Lock()
 
@@ -82,7 +82,7 @@ def test_two_threads_receive(zmq, court):
     for number in range(total):
         near.send(b"%d" % number)
         if number % 20 == 0:
-            # One by one for a while, that the connection be lent.
+            # One by one for some time, so that the connection is lent.
             eventually(lambda number=number: len(received) > number)
     eventually(lambda: len(received) == total)
     for _ in takers:
@@ -116,7 +116,7 @@ def test_the_end_while_another_thread_reads(zmq, directory, transport, ending):
 
 
 def test_others_look_while_a_thread_reads(zmq, court):
-    """The descriptor, EVENTS, poll and recv(DONTWAIT) of other threads, beside one that waits again and again."""
+    """Other threads use the descriptor, EVENTS, poll and recv(DONTWAIT) while one thread waits repeatedly."""
     near, _ = court
     over = threading.Event()
     seen = {"fd": 0, "events": 0, "poll": 0, "attempt": 0}
@@ -140,14 +140,14 @@ def test_others_look_while_a_thread_reads(zmq, court):
     over.set()
     for looker in lookers:
         looker.result()
-    # And none of them misses what comes when nobody reads.
+    # And none of them misses messages that arrive while no thread reads.
     near.send(b"ball")
     assert near.poll(20_000)
     assert select.select([descriptor], [], [], 20)[0]
     assert near.recv() == b"ball"
 
 
-def test_a_descriptor_tells_what_comes_after_a_wait(zmq, court):
+def test_a_descriptor_is_ready_for_messages_after_a_wait(zmq, court):
     near, _ = court
     descriptor = near.fd
     for number in range(100):
@@ -160,7 +160,7 @@ def test_a_descriptor_tells_what_comes_after_a_wait(zmq, court):
 
 
 def test_attempts_after_waits(zmq, court):
-    """What has come is received without waiting, though the last wait read for itself."""
+    """Messages that have arrived are received without waiting, although the last wait read directly."""
     near, _ = court
     for number in range(50):
         play(near, 2)
@@ -176,7 +176,7 @@ def test_attempts_after_waits(zmq, court):
 
 
 def test_asyncio_beside_a_thread(zmq, court):
-    """A loop takes over where a thread has read, and the other way round."""
+    """A loop takes over after a thread has read, and the other way round."""
     near, _ = court
     aio = importlib.import_module(f"{zmq.__name__}.asyncio")
 
@@ -191,7 +191,7 @@ def test_asyncio_beside_a_thread(zmq, court):
 
 
 def test_a_proxy_beside_a_thread(zmq, context, sockets, transport):
-    """A thread's round trips go through a proxy whose sockets threads have waited on before."""
+    """A thread's round trips pass through a proxy, on whose sockets threads have waited before."""
     server = sockets.bound(zmq.REP, transport)
     back = sockets.connected(zmq.DEALER, server)
     front = sockets.bound(zmq.ROUTER, transport)
@@ -215,7 +215,7 @@ def test_a_proxy_beside_a_thread(zmq, context, sockets, transport):
 
 
 class Peer:
-    """The other end of a connection, which says what it likes."""
+    """The other end of a connection, which sends arbitrary bytes."""
 
     GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(48)
 
@@ -255,7 +255,7 @@ class Peer:
             assert socket.recv() == b"%d" % number
 
     def is_gone(self):
-        """Waits for the end of what the other side says."""
+        """Waits until the other side has closed its end."""
         while self.stream.recv(65536):
             pass
         return True
@@ -263,7 +263,7 @@ class Peer:
 
 @pytest.mark.parametrize("linger", [0, 1000])
 def test_unbinding_while_a_thread_reads(zmq, sockets, linger):
-    """The peer sees the end although the thread goes on waiting; the thread gets what the next one says."""
+    """The peer sees the end although the thread keeps waiting; the thread gets the next peer's message."""
     near = sockets.bound(zmq.DEALER, linger=linger)
     for _ in range(10):
         peer = Peer(near)
@@ -290,7 +290,7 @@ def test_disconnecting_while_a_thread_reads(zmq, sockets, transport, linger):
         waiting = Background(near.recv)
         near.disconnect(address)
         near.connect(address)
-        # What goes to the connection that ends is lost with it.
+        # A message to the connection that ends is lost with it.
         while waiting.is_alive():
             far.send(b"for who still waits")
             waiting.join(0.02)
@@ -303,7 +303,7 @@ def test_disconnecting_while_a_thread_reads(zmq, sockets, transport, linger):
 
 
 def test_a_peer_that_comes_back(zmq, sockets, context):
-    """A thread that waits hears of the next connection, and of the one after that."""
+    """A waiting thread reads from the next connection, and from the one after that."""
     listener = sockets.bound(zmq.DEALER)
     address = listener.last_endpoint.decode()
     near = sockets.connected(zmq.DEALER, listener, reconnect_ivl=1)
@@ -320,7 +320,7 @@ def test_a_peer_that_comes_back(zmq, sockets, context):
 
 
 def test_heartbeats_while_a_thread_reads(zmq, sockets):
-    """PINGs are answered, and silence ends the connection, with the descriptor in a thread's hand."""
+    """While a thread has the descriptor, PINGs are answered, and silence ends the connection."""
     near = sockets.bound(zmq.DEALER, heartbeat_ivl=100, heartbeat_timeout=2000)
     peer = Peer(near)
     peer.play(near)
@@ -337,7 +337,7 @@ def test_heartbeats_while_a_thread_reads(zmq, sockets):
             assert body.startswith(b"\x04PING")
             peer.stream.sendall(peer.frame(4, b"\x04PONG"))
             asked += 1
-    # From here on silence.
+    # The peer is silent from here on.
     assert peer.is_gone()
     other = Peer(near)
     other.send(b"alive")
@@ -346,7 +346,7 @@ def test_heartbeats_while_a_thread_reads(zmq, sockets):
 
 @pytest.mark.parametrize("mark", [1, 2, 10])
 def test_high_water_marks_hold(zmq, sockets, transport, mark):
-    """A receiver that takes one by one gets all of many, in order, although there is room for few."""
+    """A receiver that takes messages one by one gets all of them, in order, although there is room for few."""
     pull = sockets.bound(zmq.PULL, transport, rcvhwm=mark)
     push = sockets.connected(zmq.PUSH, pull, sndhwm=mark)
     total = 2000
@@ -388,7 +388,7 @@ def test_receive_timeouts_are_kept(zmq, court):
         near.rcvtimeo = 20_000
 
 
-def test_a_message_that_never_ends_keeps_no_call_from_its_timeout(zmq, sockets):
+def test_a_message_that_never_ends_does_not_delay_a_timeout(zmq, sockets):
     near = sockets.bound(zmq.DEALER, rcvtimeo=20_000)
     peer = Peer(near)
     peer.play(near)
@@ -409,7 +409,7 @@ def test_a_message_that_never_ends_keeps_no_call_from_its_timeout(zmq, sockets):
 
 
 def test_signals_while_a_thread_reads(zmq, court):
-    """The handler of a signal runs between two round trips or in one, and none is lost or doubled."""
+    """The handler of a signal runs between two round trips or during one, and no message is lost or duplicated."""
     near, _ = court
     ticks = []
     before = signal.signal(signal.SIGALRM, lambda *_: ticks.append(1))
@@ -425,7 +425,7 @@ def test_signals_while_a_thread_reads(zmq, court):
         signal.signal(signal.SIGALRM, before)
 
 
-def test_what_a_handler_raises_ends_the_wait_and_nothing_else(zmq, court):
+def test_an_exception_of_a_handler_only_ends_the_wait(zmq, court):
     near, _ = court
 
     class Interruption(Exception):
@@ -448,7 +448,7 @@ def test_what_a_handler_raises_ends_the_wait_and_nothing_else(zmq, court):
 
 
 def test_ctrl_c_beside_a_message_that_never_ends(zmq):
-    """A peer that talks without a pause keeps nobody from ending the program."""
+    """A peer that sends without a pause does not block Ctrl-C."""
     script = """
     import os, signal, socket, threading, time
     from test_lent import Peer
@@ -478,7 +478,7 @@ def test_ctrl_c_beside_a_message_that_never_ends(zmq):
 
 
 def test_a_fork_while_a_thread_reads(zmq, court):
-    """The child goes its way, and the parent's connection is as it was."""
+    """The child continues independently, and the parent's connection is not affected."""
     near, _ = court
     for _ in range(5):
         play(near, 3)

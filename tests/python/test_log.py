@@ -19,7 +19,7 @@ def handlers(zmq):
 
 @pytest.fixture
 def published(zmq, sockets):
-    """A PUB socket with a subscriber, and what that gets."""
+    """A PUB socket with a subscriber, and a function that receives its messages."""
     pub = sockets.bound(zmq.XPUB, "inproc")
     sub = sockets.connected(zmq.SUB, pub)
     sub.subscribe(b"")
@@ -62,7 +62,7 @@ def test_anything_can_be_logged(handlers, published, logger):
     assert seen()[1] == "Ørsted\n".encode()
 
 
-def test_other_handlers_get_the_record_as_it_is(handlers, published, logger):
+def test_other_handlers_get_the_record_unchanged(handlers, published, logger):
     pub, seen = published
     records = []
 
@@ -101,7 +101,7 @@ def test_levels_of_the_program(handlers, published, logger):
     assert seen() == [b"NOTICE", b"x"]
 
 
-def test_bound_by_itself(zmq, handlers, context, logger):
+def test_handler_that_binds_its_socket(zmq, handlers, context, logger):
     handler = handlers.PUBHandler("inproc://log-test", context)
     assert handler.socket.type == zmq.PUB and handler.ctx is context
     handler.socket.close()
@@ -125,7 +125,7 @@ def test_topic_logger_methods(handlers, published):
         topic, text = seen()
         assert topic == f"{name.upper()}.topic".encode()
         assert b"text 5" in text
-        # Where it was logged, not where this package passes it on.
+        # The location of the logging call, not of this package's code.
         assert name == "info" or b" test_log.py:" in text
 
 

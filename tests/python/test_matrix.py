@@ -17,8 +17,8 @@ def test_pair(zmq, sockets, transport, bound, connected):
 @pytest.mark.parametrize(
     ("bound", "connected"), [("PUSH", "PUB"), ("REQ", "DEALER"), ("PAIR", "PULL"), ("SUB", "SUB")]
 )
-def test_types_that_do_not_fit(zmq, sockets, transport, bound, connected):
-    """They do not talk, and the one that fits is served nevertheless."""
+def test_incompatible_types(zmq, sockets, transport, bound, connected):
+    """They exchange no messages, and a compatible peer is still served."""
     if transport == "inproc":
         pytest.skip("is told at once, if at all")
     fitting = {"PUSH": "PULL", "REQ": "REP", "PAIR": "PAIR", "SUB": "PUB"}[bound]
@@ -29,7 +29,7 @@ def test_types_that_do_not_fit(zmq, sockets, transport, bound, connected):
 
 
 @pytest.mark.zeroxide_only
-def test_types_that_do_not_fit_within_a_process(zmq, sockets):
+def test_incompatible_types_within_a_process(zmq, sockets):
     pull = sockets.bound(zmq.PULL, "inproc")
     with sockets.context.socket(zmq.SUB) as sub:
         with pytest.raises(zmq.ZMQError) as caught:

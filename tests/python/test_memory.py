@@ -1,4 +1,4 @@
-"""Memory that a burst took goes back to the system when the connection has fallen silent."""
+"""Memory used by a burst is returned to the system when the connection falls silent."""
 
 import pytest
 from support import run_script
@@ -64,7 +64,7 @@ print("fine" if resident() <= base + 30 else (base, resident()))
 
 @pytest.mark.parametrize("kind", ["PUB", "XPUB"])
 @pytest.mark.parametrize("topics", ["many", "large"])
-def test_subscriptions_that_are_gone(zmq, kind, topics):
+def test_removed_subscriptions(zmq, kind, topics):
     output, _ = run_script(
         zmq.__name__,
         MEASURE
@@ -104,7 +104,7 @@ def test_subscriptions_that_are_gone(zmq, kind, topics):
 
 @pytest.mark.parametrize("copy", [True, False])
 def test_bursts_of_large_messages(zmq, copy):
-    """On both sides, however they were sent."""
+    """On both sides, with every way of sending."""
     output, _ = run_script(
         zmq.__name__,
         MEASURE

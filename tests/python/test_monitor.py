@@ -56,7 +56,7 @@ def test_the_same_socket_each_time(zmq, context):
 
 
 @pytest.mark.zeroxide_only
-def test_a_closed_one_is_replaced(zmq, context):
+def test_a_closed_monitor_is_replaced(zmq, context):
     with context.socket(zmq.PULL) as pull:
         monitor = pull.get_monitor_socket()
         monitor.close()
@@ -80,7 +80,7 @@ def test_stop(zmq, context):
         monitor = push.get_monitor_socket()
         push.disable_monitor()
         assert events_until(zmq, monitor, zmq.EVENT_MONITOR_STOPPED)
-        if zmq.__name__ != "zmq":  # whose endpoint is free a moment later only
+        if zmq.__name__ != "zmq":  # its endpoint is free only a moment later
             assert push.get_monitor_socket() is not monitor
 
 

@@ -1,8 +1,8 @@
-"""Socket options: types, defaults, limits, and the ways to say them."""
+"""Socket options: types, defaults, limits, and the ways to set them."""
 
 import pytest
 
-# name, default, something else
+# name, default, another value
 NUMBERS = [
     ("AFFINITY", 0, 1),
     ("RATE", 100, 200),
@@ -126,8 +126,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_refused_changes_nothing(zmq, context, kind):
-    """Every option, known to this kind of socket or not, with values that fit and values that do not."""
+def test_refused_values_change_nothing(zmq, context, kind):
+    """Every option, of this socket type or not, with valid and invalid values."""
 
     def read(socket, option):
         try:
@@ -243,7 +243,7 @@ def test_invert_matching_is_kept_by_all_types(zmq, context, kind):
         assert socket.invert_matching == 1
 
 
-def test_a_publisher_takes_what_an_xpub_takes_about_notices(zmq, context):
+def test_a_publisher_accepts_the_options_of_an_xpub_for_notices(zmq, context):
     with context.socket(zmq.PUB) as pub:
         pub.set(zmq.XPUB_VERBOSE, 1)
         pub.set(zmq.XPUB_VERBOSER, 1)
@@ -303,7 +303,7 @@ def test_zap_domain_is_kept(zmq, dealer):
     assert dealer.zap_domain == b"global"
 
 
-def test_what_a_socks_proxy_is_told_is_kept(zmq, dealer):
+def test_options_of_a_socks_proxy_are_kept(zmq, dealer):
     for option, value in [
         (zmq.SOCKS_PROXY, b"127.0.0.1:1080"),
         (zmq.SOCKS_USERNAME, b"mole"),
@@ -341,7 +341,7 @@ def test_copy_threshold(zmq, context, monkeypatch):
 
 
 @pytest.mark.zeroxide_only
-def test_options_of_our_own(zmq, context):
+def test_options_that_only_zeroxide_has(zmq, context):
     with context.socket(zmq.PUB) as socket:
         for name, default, value in [
             ("MAX_SUBSCRIPTIONS", 1 << 22, 10),

@@ -1,5 +1,5 @@
-"""What happens where memory runs out: the call fails, the message stays, the peer that asks for too much goes, and the
-process lives. Each test works in a child process whose address space is limited."""
+"""When memory runs out, the call fails, the message stays, the peer that needs too much is disconnected, and the process
+survives. Each test runs in a child process whose address space is limited."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-# What every child begins with.
+# The start of every child's program.
 PRELUDE = """
 import asyncio, resource, socket, struct, sys, threading, time
 import zeroxide as zmq
@@ -100,7 +100,7 @@ RECEIVES = {
 
 
 @pytest.mark.parametrize("name", RECEIVES)
-def test_a_message_stays_where_it_was_if_there_is_no_memory_for_it(name):
+def test_a_message_stays_in_its_queue_if_there_is_no_memory_for_it(name):
     send, receive, expected = RECEIVES[name]
     if expected is None:
         pytest.importorskip("pyarrow")
@@ -125,7 +125,7 @@ def test_a_message_stays_where_it_was_if_there_is_no_memory_for_it(name):
     """)
 
 
-def test_a_later_part_stays_where_it_was():
+def test_a_later_part_stays_in_its_queue():
     child("""
         body = bytes(LARGE)
         sender.send_multipart([b"1", body, b"3"])
@@ -201,7 +201,7 @@ def test_a_body_that_cannot_be_copied_is_not_sent():
     """)
 
 
-def test_parts_that_are_too_many_are_not_sent():
+def test_too_many_parts_are_not_sent():
     child("""
         parts = [b""] * 2_000_000
         for call in (lambda: sender.send_multipart(parts), lambda: sender.send_batch([parts])):
@@ -211,7 +211,7 @@ def test_parts_that_are_too_many_are_not_sent():
     """)
 
 
-def test_a_frame_is_still_there_if_its_bytes_are_too_many():
+def test_a_frame_survives_if_its_bytes_do_not_fit():
     child("""
         sender.send(bytes(LARGE))
         frame = receiver.recv(copy=False)
@@ -224,7 +224,7 @@ def test_a_frame_is_still_there_if_its_bytes_are_too_many():
 
 
 @pytest.mark.parametrize("secure", [False, True])
-def test_peers_whose_messages_cannot_be_held_go_and_others_stay(secure):
+def test_peers_with_messages_that_do_not_fit_are_disconnected_and_others_stay(secure):
     child(f"""
         secure = {secure}
         if secure:
@@ -279,7 +279,7 @@ def test_peers_whose_messages_cannot_be_held_go_and_others_stay(secure):
     """)
 
 
-def test_half_messages_cost_what_has_come():
+def test_incomplete_messages_use_as_much_memory_as_has_arrived():
     child("""
         sender.send(b"before")
         assert receiver.recv() == b"before"
@@ -297,7 +297,7 @@ def test_half_messages_cost_what_has_come():
 
 @pytest.mark.parametrize("kind", ["PUB", "XPUB"])
 @pytest.mark.parametrize("length", [60, 4 << 20])
-def test_subscriptions_that_cannot_be_held_are_ignored_and_counted(kind, length):
+def test_subscriptions_that_do_not_fit_are_ignored_and_counted(kind, length):
     child(f"""
         publisher = context.socket(zmq.{kind})
         publisher.max_subscription_bytes = publisher.max_subscriptions = 0

@@ -24,7 +24,7 @@ def test_one_peer_at_a_time(zmq, sockets):
     assert one.poll(50) == 0
 
 
-def test_nobody_there(zmq, context):
+def test_without_a_peer(zmq, context):
     with context.socket(zmq.PAIR) as socket:
         socket.bind("inproc://nobody")
         with pytest.raises(zmq.Again):
@@ -42,7 +42,7 @@ def test_wrong_way(zmq, sockets):
 def test_work_is_shared(zmq, sockets):
     push = sockets.bound(zmq.PUSH)
     pulls = [sockets.connected(zmq.PULL, push) for _ in range(4)]
-    # Until all are connected, those that are get everything.
+    # Until all workers are connected, the connected ones get everything.
     waiting = set(pulls)
     while waiting:
         push.send(b"are you there")
@@ -59,8 +59,8 @@ def test_work_is_shared(zmq, sockets):
 
 
 def test_fair_queuing(zmq, sockets):
-    """However much one sends, the others are heard."""
-    # Over inproc a message is there as soon as it is sent.
+    """One sender with many messages does not starve the others."""
+    # Over inproc, a message arrives as soon as it is sent.
     pull = sockets.bound(zmq.PULL, "inproc")
     pushes = [sockets.connected(zmq.PUSH, pull) for _ in range(10)]
     for number in range(500):
@@ -74,7 +74,7 @@ def test_fair_queuing(zmq, sockets):
         received += 1
         if what == b"slow":
             slow.add(sender)
-    # Those of the others come in between, one for each at the most.
+    # The messages of the others are in between, at most one for each.
     assert received <= 20
 
 
@@ -86,14 +86,14 @@ def test_order_is_kept(zmq, sockets, transport):
 
 
 def test_high_water(zmq, context, sockets, transport):
-    """A sender without a receiver that takes anything stops, and goes on later."""
+    """A sender stops if its receiver takes no messages, and continues later."""
     pull = context.socket(zmq.PULL)
     pull.rcvhwm = 3
     pull.bind(sockets.endpoint(transport))
     push = context.socket(zmq.PUSH)
     push.sndhwm = 2
     push.connect(pull.last_endpoint.decode())
-    # Kernel buffers hold a good deal too.
+    # Kernel buffers also hold many messages.
     body = b"x" * 1_000_000
     sent = 0
     with pytest.raises(zmq.Again):
@@ -102,7 +102,7 @@ def test_high_water(zmq, context, sockets, transport):
             sent += 1
             push.poll(20, zmq.POLLOUT)
     assert sent >= (5 if transport == "inproc" else 2)
-    if transport == "inproc":  # with a kernel in between there may be room again by now
+    if transport == "inproc":  # with a kernel in between, there may be room again
         assert push.poll(0, zmq.POLLOUT) == 0
     for number in range(sent):
         assert int(pull.recv()[:9]) == number
@@ -136,7 +136,7 @@ def test_conflate(zmq, context, sockets):
 
 
 def test_immediate(zmq, context):
-    """Nothing is queued for a peer that is not there."""
+    """No message is queued for a peer that is not connected."""
     with context.socket(zmq.PUSH) as push:
         push.connect("tcp://127.0.0.1:1")
         push.send(b"queued", zmq.DONTWAIT)

@@ -15,7 +15,7 @@ def unfinished(socket):
 
 @pytest.fixture(params=["PUSH", "DEALER"])
 def begun(request, zmq, sockets, transport):
-    """A socket that has sent the first part of a message, and whose only peer is gone since; what makes another peer."""
+    """A socket that has sent the first part of a message and then lost its only peer; and a function that makes another."""
     sender = sockets.bound(getattr(zmq, request.param), transport)
     peer = {"PUSH": zmq.PULL, "DEALER": zmq.DEALER}[request.param]
     receiver = sockets.connected(peer, sender)
@@ -62,8 +62,8 @@ def test_an_interrupted_last_part_ends_the_message(zmq, begun):
     assert receiver.recv_multipart() == [b"head 2", b"body 2"]
 
 
-def test_a_last_part_that_waits_brings_the_whole_message(zmq, begun):
-    """Also what a signal handler sends meanwhile stays a message of its own."""
+def test_a_last_part_that_waits_sends_the_whole_message(zmq, begun):
+    """A message that a signal handler sends meanwhile stays separate."""
     sender, make_peer = begun
     with alarms() as seen:
         peer = []
@@ -79,7 +79,7 @@ def test_a_last_part_that_waits_brings_the_whole_message(zmq, begun):
     assert unfinished(sender) == 0
 
 
-def test_a_message_to_somebody_who_is_gone(zmq, sockets, transport):
+def test_a_message_to_a_peer_that_is_gone(zmq, sockets, transport):
     router = sockets.bound(zmq.ROUTER, transport, router_mandatory=1)
     dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d")
     dealer.send(b"hello")
@@ -107,8 +107,8 @@ def test_a_message_to_somebody_who_is_gone(zmq, sockets, transport):
     assert dealer.recv_multipart() == [b"body 2"]
 
 
-def test_what_is_no_part_changes_nothing(zmq, sockets):
-    """As with pyzmq: the call was wrong, and nothing was tried."""
+def test_an_argument_that_is_not_a_part_changes_nothing(zmq, sockets):
+    """As with pyzmq, the call is wrong, and no part is sent."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     with pytest.raises(TypeError):
         push.send_multipart([b"1", b"2", 3])
@@ -133,7 +133,7 @@ def test_a_received_frame_that_had_more_is_a_message(zmq, sockets):
 
 
 def test_batches_stay_whole(zmq, begun):
-    """They neither join nor end what was begun."""
+    """They neither join nor end a message that was begun."""
     sender, make_peer = begun
     with pytest.raises(zmq.Again):
         sender.send_batch([[b"1", b"2"], [b"3", b"4"]], zmq.DONTWAIT)

@@ -1,4 +1,4 @@
-"""Waiting for many at once, ZeroMQ sockets or not."""
+"""Waiting for many objects at once, ZeroMQ sockets or not."""
 
 import os
 import selectors
@@ -56,7 +56,7 @@ def test_timeouts(zmq, context):
             assert poller.poll(timeout) == []
 
 
-def test_wakes_for_what_comes_later(zmq, sockets, transport):
+def test_wakes_for_a_later_message(zmq, sockets, transport):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     for timeout in (None, -1, 20_000):
         poller = zmq.Poller()
@@ -81,7 +81,7 @@ def test_descriptors(zmq, sockets):
         theirs.send(b"x")
         push.send(b"")
         pull.poll()
-        # What is not a socket of ours is named by its number.
+        # An object that is not a zeroxide socket is returned as its descriptor.
         assert poller.poll() == [
             (reader, zmq.POLLIN),
             (ours.fileno(), zmq.POLLIN),
@@ -95,7 +95,7 @@ def test_descriptors(zmq, sockets):
         os.close(writer)
 
 
-def test_what_cannot_be_polled(zmq):
+def test_objects_that_cannot_be_polled(zmq):
     with pytest.raises(TypeError):
         zmq.zmq_poll([("text", zmq.POLLIN)], 0)
 
@@ -162,7 +162,7 @@ def test_direct(zmq, sockets):
 
 
 def test_descriptor_of_a_socket(zmq, sockets, transport):
-    """The customary loop: wait for the descriptor, then take everything there is."""
+    """The usual loop: wait for the descriptor, then receive all messages."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     selector = selectors.DefaultSelector()
     selector.register(pull, selectors.EVENT_READ)

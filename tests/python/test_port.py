@@ -1,4 +1,4 @@
-"""Programs that move from pyzmq: which lines change, and what is told about the others."""
+"""Programs that move from pyzmq: which lines change, and what is reported about the others."""
 
 import subprocess
 import sys
@@ -73,7 +73,7 @@ def test_imports(before, after):
         ("import zmq.nothing.at_all", "there is no module zeroxide.nothing"),
     ],
 )
-def test_what_is_left_to_a_person(source, note):
+def test_lines_that_must_be_changed_by_hand(source, note):
     _, findings = port(source)
     (told,) = [finding for finding in findings if finding.after is None]
     assert note in told.note

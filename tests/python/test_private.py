@@ -1,4 +1,4 @@
-"""What a collector and a producer write is for their owner only."""
+"""Only their owner can read the files of collectors and producers."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 @pytest.fixture(autouse=True)
 def generous_umask():
-    """One that would let everybody in."""
+    """A umask that would allow every user."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -1,4 +1,4 @@
-"""zeroxide.Producer: rows into a collector's log, each of them once."""
+"""zeroxide.Producer: rows go into a collector's log, each of them once."""
 
 import contextlib
 import os
@@ -46,14 +46,14 @@ def await_connection(producer, endpoint=None):
 
 
 def lonely(timeout, **options):
-    """A producer without a collector that took a row before its patience was over."""
+    """A producer without a collector that took a row before its timeout expired."""
     while True:
         producer = Producer(NOBODY, timeout=timeout, **options)
         try:
             producer.send(b"x")
             return producer
         except CollectorGone:
-            # On a busy machine its patience may be over already.
+            # On a busy machine, its timeout may have expired already.
             producer.close(0)
             timeout *= 2
 
@@ -75,7 +75,7 @@ def test_rows_are_in_the_log_after_flush(collector):
     assert table["seq"].to_pylist() == list(range(1000))
 
 
-def test_everything_that_a_row_has(collector):
+def test_every_field_of_a_row(collector):
     when = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
     with Producer(collector.endpoint) as producer:
         producer.send("text", key="key", topic="topic", headers={"a": b"1", "b": "2"})
@@ -119,7 +119,7 @@ def test_what_is_not_a_row(collector):
         assert producer.stats()["rows"] == 0
 
 
-def test_a_row_that_is_too_large_is_said_when_the_collector_has_told_its_limit(directory):
+def test_a_row_that_is_too_large_is_refused_once_the_limit_is_known(directory):
     with process(directory) as collector:
         collector.kill()
         producer = Producer(collector.endpoint)
@@ -179,7 +179,7 @@ def test_tables(collector):
     assert rows["timestamp"].to_pylist()[1] == when
 
 
-def test_callbacks_tell_offsets_in_order(collector):
+def test_callbacks_report_offsets_in_order(collector):
     seen: list[Delivery] = []
     with Producer(collector.endpoint, on_delivery=seen.append, batch_rows=7) as producer:
         for _ in range(10):
@@ -218,7 +218,7 @@ def test_a_callback_may_send_and_flush_and_fail(collector, monkeypatch):
     assert str(failed[0].exc_value) == "in the callback"
 
 
-def test_rows_that_are_lost_are_told(collector):
+def test_lost_rows_are_reported(collector):
     seen = []
     producer = Producer(NOBODY, timeout=None, on_delivery=seen.append)
     producer.send_batch([b"x"] * 5)
@@ -253,9 +253,9 @@ def test_a_collector_that_is_gone(collector):
         producer.close(0.1)
 
 
-def test_it_goes_on_when_the_collector_is_back(directory):
+def test_it_continues_when_the_collector_is_back(directory):
     with process(directory) as collector:
-        # Nothing goes out before a flush.
+        # No row is sent before a flush.
         with Producer(collector.endpoint, timeout=1, linger_ms=600_000) as producer:
             await_connection(producer)
             producer.send(b"1")
@@ -287,7 +287,7 @@ def test_every_row_once_while_the_collector_is_killed(directory):
         assert seqs(collector.endpoint) == list(range(total))
 
 
-def test_a_collector_that_stands_still_is_asked_again(directory):
+def test_a_stopped_collector_is_asked_again(directory):
     with process(directory) as collector, Producer(collector.endpoint) as producer:
         producer.send(b"1")
         producer.flush(20)
@@ -300,7 +300,7 @@ def test_a_collector_that_stands_still_is_asked_again(directory):
         assert values(collector.endpoint) == [b"1", b"2"]
 
 
-def test_the_later_of_two_with_a_name_wins(collector):
+def test_the_newer_of_two_producers_with_one_name_wins(collector):
     first = Producer(collector.endpoint, name="twin")
     first.send(b"1")
     first.flush(20)
@@ -347,7 +347,7 @@ def test_several_collectors(directory):
     with Collector(directory / "a") as a, Collector(directory / "b") as b:
         endpoints = [a.endpoint, b.endpoint]
         with Producer(endpoints, batch_rows=10) as producer:
-            for endpoint in endpoints:  # rows without a key go round one that is not there yet
+            for endpoint in endpoints:  # rows without a key avoid a collector that has not started
                 await_connection(producer, endpoint)
             for row in range(1000):
                 producer.send(b"%d" % row, key=b"key %d" % (row % 10))
@@ -362,14 +362,14 @@ def test_several_collectors(directory):
             keyed = [int(v) for v in table["value"].to_pylist() if v != b"unkeyed"]
             assert keyed == sorted(keyed)
         unkeyed = [table["value"].to_pylist().count(b"unkeyed") for table in tables]
-        # By batches, and round a collector that has just paused for long: not in equal shares.
+        # Batch by batch, avoiding a collector that has just paused for a long time, so not in equal shares.
         assert sum(unkeyed) == 1000 and all(unkeyed)
 
 
-def test_rows_without_a_key_go_round_a_collector_that_is_gone(directory):
+def test_rows_without_a_key_avoid_a_collector_that_is_gone(directory):
     with (
         Collector(directory / "a") as a,
-        # Only full batches go out: none is cut short because the machine is busy.
+        # Only full batches are sent, even on a busy machine.
         Producer([NOBODY, a.endpoint], batch_rows=10, linger_ms=600_000, timeout=None) as producer,
     ):
         await_connection(producer, a.endpoint)
@@ -504,7 +504,7 @@ def test_options_are_checked():
 
 
 def test_a_full_disk_holds_rows_back_and_loses_none(directory):
-    """A limit on the size of files stands for the disk: the system's answer is alike."""
+    """A limit on the size of files replaces a full disk, because the system reports both alike."""
     with process(directory) as collector:
         unlimited = resource.prlimit(collector.pid, resource.RLIMIT_FSIZE)
         with Producer(collector.endpoint, batch_rows=100, timeout=2) as producer:
@@ -518,7 +518,7 @@ def test_a_full_disk_holds_rows_back_and_loses_none(directory):
             assert refused.value.code == "full"
             there = producer.stats()["collectors"][collector.endpoint]
             assert there["obstacle"] == "full" and there["reason"]
-            # There is room here still.
+            # There is still room here.
             producer.send(b"last")
             resource.prlimit(collector.pid, resource.RLIMIT_FSIZE, unlimited)
             eventually(lambda: not producer.stats()["unacknowledged"])
@@ -530,7 +530,7 @@ def test_a_full_disk_holds_rows_back_and_loses_none(directory):
 
 
 def rows_until(error, count):
-    """Gives `count` rows, then raises."""
+    """Yields `count` rows, then raises."""
     yield from (b"%d" % row for row in range(count))
     raise error
 
@@ -546,7 +546,7 @@ def test_an_iterable_that_raises_loses_none_of_its_rows(collector):
     assert values(collector.endpoint) == [b"%d" % row for row in range(12)]
 
 
-def test_each_row_is_taken_before_the_next_is_asked_for(collector):
+def test_each_row_is_taken_before_the_next_is_requested(collector):
     with Producer(collector.endpoint) as producer:
 
         def rows():
@@ -559,7 +559,7 @@ def test_each_row_is_taken_before_the_next_is_asked_for(collector):
 
 
 @pytest.mark.parametrize("form", [iter, list])
-def test_a_batch_that_gives_up_says_what_it_took(form):
+def test_a_batch_that_times_out_reports_what_it_took(form):
     producer = Producer(NOBODY, timeout=0.2, max_unacked_rows=10, batch_rows=4)
     given = []
     rows = form([b"%d" % row for row in range(100)])
@@ -577,7 +577,7 @@ def test_a_batch_that_gives_up_says_what_it_took(form):
 # ---- sizes --------------------------------------------------------------------------
 
 
-def test_what_is_sent_is_cut_to_what_the_collector_takes(directory):
+def test_batches_are_split_to_the_collectors_limit(directory):
     with Collector(directory, max_batch_bytes=100_000) as collector:
         with Producer(collector.endpoint) as producer:
             producer.send(b"first")

@@ -83,7 +83,7 @@ def test_deliveries_are_reported_in_the_loop(collector):
     asyncio.run(main())
 
 
-def test_nobody_has_to_wait_for_receipts(collector):
+def test_receipts_need_not_be_awaited(collector):
     async def main():
         async with zeroxide.asyncio.Producer(collector.endpoint, max_unacked_rows=50) as producer:
             for row in range(1000):
@@ -93,7 +93,7 @@ def test_nobody_has_to_wait_for_receipts(collector):
     assert values(collector.endpoint) == [b"%d" % row for row in range(1000)]
 
 
-def test_waiting_for_room_holds_up_nobody(directory):
+def test_waiting_for_room_does_not_block_other_tasks(directory):
     async def main(collector):
         async with zeroxide.asyncio.Producer(collector.endpoint, max_unacked_rows=10) as producer:
             await (await producer.send(b"first"))
@@ -128,7 +128,7 @@ def test_a_collector_that_is_gone():
         with pytest.raises(NotAcknowledged):
             await delivery
 
-        # Its patience may be over at the first row already, or at the one there is no room for.
+        # Its timeout may expire at the first row, or at the row without room.
         producer = zeroxide.asyncio.Producer(NOBODY, timeout=0.3, max_unacked_rows=2)
         with pytest.raises(CollectorGone):
             for _ in range(3):
@@ -141,7 +141,7 @@ def test_a_collector_that_is_gone():
     asyncio.run(main())
 
 
-def test_a_cancelled_wait_loses_nothing(collector):
+def test_a_cancelled_wait_loses_no_row(collector):
     async def main():
         async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
             delivery = await producer.send(b"x")
@@ -155,7 +155,7 @@ def test_a_cancelled_wait_loses_nothing(collector):
     assert values(collector.endpoint) == [b"x", b"y"]
 
 
-def test_a_loop_that_always_finds_room_lets_others_run(collector):
+def test_a_loop_that_always_finds_room_lets_other_tasks_run(collector):
     async def main():
         async with zeroxide.asyncio.Producer(collector.endpoint) as producer:
             for call in (producer.send, lambda row: producer.send_batch(iter([row]))):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 
 def away(endpoint, spool, rows, **options):
-    """Rows are sent while the collector is away: they are left in the spool."""
+    """Sends rows while the collector is away, so that they stay in the spool."""
     with Producer(endpoint, name="p", spool=spool, timeout=0.1, **options) as producer:
         for row in rows:
             producer.send(row)
@@ -26,7 +26,7 @@ def numbered(host, count):
 
 
 def test_a_spool_that_comes_back_after_others_used_its_name_is_delivered(directory):
-    """The 50 rows were taken for duplicates of the 80, and reported as delivered."""
+    """Without this, the 50 rows would count as duplicates of the 80, and be reported as delivered."""
     told = []
     with process(directory / "log") as collector:
         with Producer(collector.endpoint, name="p", spool=directory / "a") as producer:
@@ -46,13 +46,13 @@ def test_a_spool_that_comes_back_after_others_used_its_name_is_delivered(directo
         assert [(one.first_seq, one.last_seq, one.error) for one in told] == [(90, 139, None)]
 
 
-def test_what_others_sent_in_between_repeats_nothing_and_loses_nothing(directory, caplog):
+def test_rows_of_others_in_between_cause_no_repetition_and_no_loss(directory, caplog):
     with process(directory / "log") as collector:
         endpoint = collector.endpoint
         with Producer(endpoint, name="p", spool=directory / "a") as producer:
             producer.send_batch(numbered(b"a", 30))
             producer.flush(20)
-            # It dies here: some are acknowledged, and that was never noted.
+            # The process dies here: some rows are acknowledged, but the spool does not know.
             copied = shutil.copytree(directory / "a", directory / "killed")
         collector.kill()
         away(endpoint, copied, [b"a 30", b"a 31"])
@@ -71,7 +71,7 @@ def test_what_others_sent_in_between_repeats_nothing_and_loses_nothing(directory
 
 
 def test_a_producer_learns_that_acknowledged_rows_are_gone(directory):
-    """From an older copy of the folder, which another one has used since."""
+    """From an older copy of the folder, which another producer has used since."""
     told = []
     with process(directory / "log") as collector:
         endpoint = collector.endpoint
@@ -91,13 +91,13 @@ def test_a_producer_learns_that_acknowledged_rows_are_gone(directory):
             with pytest.raises(Refused, match="10 rows any more that it had acknowledged") as error:
                 producer.flush(20)
             assert error.value.code == "other-rows"
-            producer.flush(20)  # told once
+            producer.flush(20)  # reported once
             assert producer.stats()["collectors"][endpoint]["lost"] == 10
         assert values(endpoint) == [b"old"] * 10 + [b"new"]
     assert [str(one.error) for one in told if one.error] == [str(error.value)]
 
 
-def test_a_row_that_is_too_large_holds_nothing_up(directory):
+def test_a_row_that_is_too_large_does_not_block_others(directory):
     pa = pytest.importorskip("pyarrow")
     told = []
     large = bytes(17 << 20)
@@ -126,7 +126,7 @@ def test_a_row_that_is_too_large_holds_nothing_up(directory):
         assert stream.read_all()["value"].to_pylist() == [large]
 
 
-def test_rows_that_are_too_large_together_go_in_parts(directory):
+def test_rows_that_are_too_large_together_are_split(directory):
     with Collector(directory / "log", max_batch_bytes=1 << 16) as collector:
         endpoint = collector.endpoint
     away(endpoint, directory / "spool", [b"%05000d" % row for row in range(100)])
@@ -138,7 +138,7 @@ def test_rows_that_are_too_large_together_go_in_parts(directory):
         assert values(endpoint) == [b"%05000d" % row for row in range(100)]
 
 
-def test_a_row_without_a_spool_that_is_too_large_is_told_of(directory):
+def test_a_row_without_a_spool_that_is_too_large_is_reported(directory):
     with process(directory / "log") as collector:
         collector.kill()
         with Producer(collector.endpoint, max_unacked_bytes=100 << 20) as producer:
@@ -151,7 +151,7 @@ def test_a_row_without_a_spool_that_is_too_large_is_told_of(directory):
         assert values(collector.endpoint) == [b"before", b"after"]
 
 
-def test_a_row_that_is_too_large_holds_no_asyncio_producer_up(directory):
+def test_a_row_that_is_too_large_does_not_block_an_asyncio_producer(directory):
     async def send(collector):
         async with zeroxide.asyncio.Producer(
             collector.endpoint, max_unacked_bytes=100 << 20
@@ -172,8 +172,8 @@ def test_a_row_that_is_too_large_holds_no_asyncio_producer_up(directory):
         assert values(collector.endpoint) == [b"before", b"after"]
 
 
-def test_a_bit_that_flips_in_a_spool_stops_nobody(directory):
-    """Every file of it, at places all over: only the rows that are hit are set aside."""
+def test_a_bit_that_flips_in_a_spool_does_not_block_other_rows(directory):
+    """In every file of the spool, at many positions: only the affected rows are set aside."""
     with process(directory / "log") as collector:
         collector.kill()
         endpoint = collector.endpoint
@@ -206,14 +206,14 @@ def test_a_bit_that_flips_in_a_spool_stops_nobody(directory):
 
 
 def spread(size):
-    """Some places in a file: its beginning is denser."""
+    """Some positions in a file, more of them near its beginning."""
     return sorted(
         {at for at in (*range(0, 100, 7), *range(0, size, max(size // 25, 1))) if at < size}
     )
 
 
 def test_a_position_in_an_older_copy_that_has_grown_is_a_loss(directory):
-    """500 rows are copied, 800 read; the copy gets 800 others, and lies beyond what was read."""
+    """500 rows are copied and 800 are read. The copy then gets 800 other rows, and is longer than what was read."""
     with Collector(directory / "log") as collector:
         collector.append([b"x"] * 500)
     shutil.copytree(directory / "log", directory / "copy")
@@ -278,7 +278,7 @@ def test_reading_deletes_nothing_and_groups_can_be_dropped(directory):
         assert not client.drop_group("stale")
         assert collector.drop_group("reports")
         client.commit("reports", 500)
-        # Retention has looked twice since.
+        # Retention has run twice since.
         eventually(lambda: collector.stats()["uptime_seconds"] >= 3)
         assert client.info().earliest == 0
     with Collector(directory / "log", retention_groups=True) as collector:

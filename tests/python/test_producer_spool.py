@@ -13,7 +13,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 NOBODY = "tcp://127.0.0.1:9"
 
-# Sends numbers from where the spool ends, and says how far it came.
+# Sends numbers from the end of the spool on, and prints its progress.
 SEND = """
 import sys, time
 from zeroxide import Producer
@@ -39,7 +39,7 @@ def sender(endpoint, spool, total):
 
 
 def test_every_row_once_while_the_producer_is_killed(directory):
-    """Its program goes on where the rows in the spool and the collector end."""
+    """Its program continues where the rows in the spool and the collector end."""
     with process(directory / "log") as collector:
         for kill_at in (10_000, 25_000, 25_000):
             sending = sender(collector.endpoint, directory / "spool", 40_000)
@@ -57,14 +57,14 @@ def test_every_row_once_while_the_producer_is_killed(directory):
         assert seqs(collector.endpoint) == list(range(40_000))
 
 
-def test_rows_wait_for_a_collector_that_comes_later(directory):
+def test_rows_wait_for_a_collector_that_starts_later(directory):
     with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
         name = producer.name
         for row in range(1000):
             producer.send(b"%d" % row)
         with pytest.raises(CollectorGone):
             producer.flush()
-        # Rows in a spool may wait for longer than that.
+        # Rows in a spool may wait longer than that.
         producer.send(b"1000")
         producer.close(0)
     with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
@@ -73,7 +73,7 @@ def test_rows_wait_for_a_collector_that_comes_later(directory):
         producer.close(0)
 
 
-def test_what_does_not_fit_into_memory_is_read_again(directory):
+def test_rows_that_do_not_fit_into_memory_are_read_again(directory):
     with process(directory / "log") as collector:
         collector.kill()
         spool = directory / "spool"
@@ -110,14 +110,14 @@ def test_a_new_spool_for_an_old_name(directory):
         for run in ("one", "two"):
             with Producer(collector.endpoint, name="p", spool=directory / run) as producer:
                 producer.send_batch([b"x"] * 10)
-        # The first one's spool does not know what the second one sent.
+        # The first producer's spool does not know the second one's rows.
         with Producer(collector.endpoint, name="p", spool=directory / "one") as producer:
             producer.send(b"last")
             producer.flush(20)
         assert seqs(collector.endpoint) == list(range(21))
 
 
-# Sends until the spool has no room, then as it is told. A limit on the size of files stands for the disk.
+# Sends until the spool has no room, then as its input says. A limit on the size of files replaces a full disk.
 FILL = """
 import resource, sys, time
 from zeroxide.pipeline import CollectorError, NotAcknowledged, Producer
@@ -168,7 +168,7 @@ def filler(endpoint, spool):
     return filling, int(sent)
 
 
-def test_a_producer_whose_spool_is_on_a_full_disk_waits_and_goes_on(directory):
+def test_a_producer_whose_spool_is_on_a_full_disk_waits_and_continues(directory):
     with process(directory / "log") as collector:
         collector.kill()
         filling, sent = filler(collector.endpoint, directory / "spool")
@@ -180,7 +180,7 @@ def test_a_producer_whose_spool_is_on_a_full_disk_waits_and_goes_on(directory):
         assert seqs(collector.endpoint) == list(range(3 * sent))
 
 
-def test_what_a_full_spool_did_not_take_is_said_at_the_end(directory):
+def test_rows_that_a_full_spool_did_not_take_are_reported_at_the_end(directory):
     filling, sent = filler(NOBODY, directory / "spool")
     told, _ = filling.communicate("close\n", timeout=60)
     assert filling.returncode == 0
@@ -194,11 +194,11 @@ def test_a_spool_that_is_synced(directory, synced):
     spool = directory / "spool"
 
     def on_disk():
-        """The mark that a log sets behind a sync: rows below it are on disk."""
+        """The mark that a log sets after a sync: rows below it are on disk."""
         (mark,) = spool.rglob("durable")
         return int(mark.read_text().split()[0])
 
-    # Nobody asks for the rows, so that nothing else has them synced.
+    # The rows are never read, so nothing else causes a sync.
     producer = Producer(NOBODY, spool=spool, spool_sync=synced, batch_rows=50, linger_ms=1)
     producer.send_batch([b"x" * 1000] * 100)
     eventually(lambda: sum(file.stat().st_size for file in spool.rglob("*.zlog")) > 100_000)

@@ -1,4 +1,4 @@
-"""Proxies: messages passed on between two sockets."""
+"""Proxies: messages forwarded between two sockets."""
 
 import contextlib
 import struct
@@ -10,7 +10,7 @@ from support import Background, finish_script, start_script
 @contextlib.contextmanager
 def passing(zmq, front, back, capture=None, run=None):
     """A context with a proxy between sockets of these types, bound to inproc://front and inproc://back, that ends
-    with the context. What it captures goes to inproc://seen."""
+    with the context. Captured messages go to inproc://seen."""
     context = zmq.Context()
     sockets = [context.socket(front)]
     sockets += sockets if back is None else [context.socket(back)]
@@ -28,7 +28,7 @@ def passing(zmq, front, back, capture=None, run=None):
                 socket.close(linger=0)
 
     proxy = Background(work)
-    # After a failure there are sockets that the end of the context would wait for.
+    # After a failure, there are sockets for which term() would wait.
     yield context
     context.term()
     with pytest.raises(zmq.ContextTerminated):
@@ -69,7 +69,7 @@ def test_deprecated_name(zmq):
 
 @pytest.fixture(params=["REP", "PAIR", "DEALER"])
 def steering(request, zmq):
-    """The type of a control socket, and of the one that gives orders."""
+    """The types of the control socket and of the socket that sends commands."""
     other = {"REP": zmq.REQ, "PAIR": zmq.PAIR, "DEALER": zmq.DEALER}[request.param]
     return getattr(zmq, request.param), other
 
@@ -91,7 +91,7 @@ def test_steered(zmq, context, steering):
         steer.send(command)
         if kind == zmq.REP:
             return steer.recv_multipart()
-        # Everything before STATISTICS is carried out once it is answered.
+        # When STATISTICS is answered, all earlier commands have been carried out.
         steer.send(b"STATISTICS")
         return steer.recv_multipart()
 
@@ -105,8 +105,8 @@ def test_steered(zmq, context, steering):
     steer.send(b"STATISTICS")
     counts = [struct.unpack("=Q", part)[0] for part in steer.recv_multipart()]
     assert len(counts) == 8
-    assert counts[:2] == [2, 12]  # messages and bytes in at the front
-    assert counts[6:] == [2, 12]  # and out at the back
+    assert counts[:2] == [2, 12]  # messages and bytes received at the front
+    assert counts[6:] == [2, 12]  # and sent at the back
     steer.send(b"TERMINATE")
     assert proxy.result() == 0
 
@@ -128,8 +128,8 @@ def test_proxy_of_publishers(zmq):
         assert pub.recv() == b"\x00a"
 
 
-def test_a_capture_misses_nothing(zmq):
-    # More than fits into the queues on the way: whoever captures sets the pace.
+def test_a_capture_misses_no_message(zmq):
+    # More than fits into the queues, so the capturing socket sets the pace.
     with passing(zmq, zmq.PULL, zmq.PUSH, zmq.PUSH) as context:
         seen = context.socket(zmq.PULL)
         seen.bind("inproc://seen")
@@ -200,7 +200,7 @@ def test_ctrl_c_ends_a_busy_proxy(zmq):
 
 
 def test_queues_between_every_pair(zmq):
-    """Both ways at once, with more messages than the queues hold."""
+    """In both directions at once, with more messages than the queues hold."""
     with passing(zmq, zmq.DEALER, zmq.DEALER) as context:
         one, two = context.socket(zmq.DEALER), context.socket(zmq.DEALER)
         one.connect("inproc://front")

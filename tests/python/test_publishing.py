@@ -1,4 +1,4 @@
-"""Large transactions: whole or not at all, whatever becomes of the collector, and others go on meanwhile."""
+"""Large transactions: published completely or not at all, even if the collector dies, while other writers continue."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ def stage(client, parts):
 
 
 def sizes(client):
-    """How many rows of the transaction there are, and of others."""
+    """Counts the rows of the transaction and the other rows."""
     info = client.info()
     total = of_others = 0
     for batch in client.fetch(info.earliest, info.latest):
@@ -68,12 +68,12 @@ def _try_publish(endpoint, parts):
 
 
 @pytest.mark.slow
-def test_more_than_a_gibibyte_in_little_memory_beside_others(directory):
+def test_more_than_a_gibibyte_in_little_memory_next_to_other_writers(directory):
     parts = 320
     with process(directory) as collector:
         client = collectors.Client(collector.endpoint, timeout=5)
         stage(client, parts)
-        # It takes longer than the client would wait for a silent collector.
+        # Publishing takes longer than the client would wait for a silent collector.
         publishing = Background(client.publish, "q", 0, [(0, 1, parts)])
         slowest = sent = 0
         with Producer(collector.endpoint) as producer:
@@ -85,27 +85,27 @@ def test_more_than_a_gibibyte_in_little_memory_beside_others(directory):
                 sent += 1
         first, end, already = publishing.result()
         assert (end - first, already) == (parts * ROWS, False)
-        # Far less than the transaction, and far shorter than publishing it takes.
+        # Far less memory than the transaction, and far less time than publishing takes.
         assert memory(collector.pid) < 256 << 20
         assert slowest < 2
         assert sizes(client) == (parts * ROWS, sent)
 
 
 def memory(pid):
-    """The most that a process has had, in bytes."""
+    """The peak memory of a process in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) << 10
     raise AssertionError
 
 
-def test_who_reads_the_folder_sees_rows_that_replace_a_segment_without_any(directory):
+def test_readers_of_the_folder_see_rows_that_replace_an_empty_segment(directory):
     from zeroxide.pipeline import FilesLog
 
     with process(directory) as collector, FilesLog(directory) as files:
         client = collectors.Client(collector.endpoint, timeout=60)
         with Producer(collector.endpoint) as producer:
-            # That it has begun is a frame without rows.
+            # A frame without rows marks its start.
             eventually(lambda: client.stats()["hellos"] == 1)
             assert files.info().latest == 0
             stage(client, 5)

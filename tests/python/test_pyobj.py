@@ -1,4 +1,4 @@
-"""Pickles from strangers, and typed messages beside them."""
+"""Pickles from untrusted peers, and typed messages."""
 
 import asyncio
 import dataclasses
@@ -11,7 +11,7 @@ from support import run_script
 
 
 class Anything:
-    """Something only pickle can carry."""
+    """An object that only pickle can serialise."""
 
     def __eq__(self, other):
         return isinstance(other, Anything)
@@ -32,7 +32,7 @@ def test_pickles_of_this_machine(zmq, sockets, transport):
 
 
 class Stranger:
-    """A frame that says it came from somewhere."""
+    """A frame with the given origin."""
 
     buffer = memoryview(b"\x80\x04K\x05.")
 
@@ -90,7 +90,7 @@ def stranger_to(zmq, context):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("properties", REFUSED)
-def test_strangers_are_refused(zmq, stranger_to, properties):
+def test_untrusted_peers_are_refused(zmq, stranger_to, properties):
     with stranger_to(properties) as fake, pytest.raises(zmq.UntrustedPickle) as caught:
         fake.recv_pyobj()
     text = str(caught.value)
@@ -104,7 +104,7 @@ def test_strangers_are_refused(zmq, stranger_to, properties):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("properties", OPENED)
-def test_neighbours_and_friends_are_not(stranger_to, properties):
+def test_local_and_authenticated_peers_are_accepted(stranger_to, properties):
     with stranger_to(properties) as fake:
         assert fake.recv_pyobj() == 5
 
@@ -144,7 +144,7 @@ def test_this_machine_by_its_own_address(zmq, context):
 
 
 @pytest.mark.zeroxide_only
-def test_programs_meant_for_pyzmq_are_warned_once():
+def test_programs_written_for_pyzmq_get_one_warning():
     code = """if True:
         import zmq, warnings
         from zmq import _pickles as pickles
@@ -168,7 +168,7 @@ def test_programs_meant_for_pyzmq_are_warned_once():
 
 @dataclasses.dataclass
 class Order:
-    """What the typed tests send."""
+    """The type that the tests of typed messages send."""
 
     item: str
     price: float
@@ -194,7 +194,7 @@ class TestTyped:
         with pytest.raises(zmq.Again):
             pull.recv_typed(Order, zmq.DONTWAIT)
 
-    def test_what_does_not_fit_is_said(self, zmq, sockets, msgspec):
+    def test_mismatched_types_are_reported(self, zmq, sockets, msgspec):
         push, pull = sockets.pair(zmq.PUSH, zmq.PULL)
         push.send_typed({"item": "tea", "price": "cheap"})
         with pytest.raises(zmq.InvalidMessage, match=r"Order.*float.*\$\.price") as caught:
@@ -207,7 +207,7 @@ class TestTyped:
             with pytest.raises(zmq.InvalidMessage) as caught:
                 pull.recv_typed(Order)
             assert caught.value.data == garbage
-        # The socket goes on.
+        # The socket still works.
         push.send_typed(Order("milk", 1))
         assert pull.recv_typed(Order).item == "milk"
 
@@ -244,7 +244,7 @@ class TestTyped:
 
 
 @pytest.mark.zeroxide_only
-def test_without_msgspec_it_says_what_to_install():
+def test_without_msgspec_the_error_names_what_to_install():
     output, _ = run_script(
         "zeroxide",
         """
@@ -284,7 +284,7 @@ def test_a_peer_cannot_vouch_for_itself(zmq, sockets, name):
 
 
 @pytest.mark.zeroxide_only
-def test_keys_vouch_for_both_sides(zmq, context):
+def test_keys_authenticate_both_sides(zmq, context):
     server_key, server_secret = zmq.curve_keypair()
     client_key, client_secret = zmq.curve_keypair()
     one, two, anybody = (context.socket(zmq.PAIR) for _ in range(3))
@@ -296,7 +296,7 @@ def test_keys_vouch_for_both_sides(zmq, context):
     two.send(b"x")
     assert one.recv(copy=False).get("Authenticated") == "yes"
     assert two.recv(copy=False).get("Authenticated") == "yes"
-    # Encrypted, but from whom?
+    # Encrypted, but not authenticated.
     anybody.curve_server = 1
     anybody.curve_secretkey, anybody.curve_publickey = server_secret, server_key
     anybody.bind("tcp://127.0.0.1:*")
@@ -310,7 +310,7 @@ def test_keys_vouch_for_both_sides(zmq, context):
 
 
 @pytest.mark.zeroxide_only
-def test_nobody_is_trusted_where_nobody_is_to_be(zmq, context, stranger_to, sockets):
+def test_no_peer_is_trusted_if_the_setting_says_nobody(zmq, context, stranger_to, sockets):
     for properties in (*OPENED, *REFUSED):
         with (
             stranger_to(properties, trust_pickles="nobody") as fake,
@@ -328,8 +328,8 @@ def test_nobody_is_trusted_where_nobody_is_to_be(zmq, context, stranger_to, sock
 
 
 @pytest.mark.zeroxide_only
-def test_an_address_that_can_be_bound_to_is_not_yet_ones_own():
-    """With ip_nonlocal_bind, which a network namespace of one's own allows to be set."""
+def test_an_address_that_can_be_bound_is_not_always_local():
+    """With ip_nonlocal_bind, which can be set in a new network namespace."""
     script = """
 import socket
 from zeroxide import _pickles as pickles

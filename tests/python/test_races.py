@@ -11,10 +11,10 @@ ROUNDS = int(os.environ.get("ZEROXIDE_RACE_ROUNDS", "1000"))
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("ending", ["close", "term"])
 @pytest.mark.zeroxide_only
-def test_ending_under_fire(zmq, directory, ending):
+def test_closing_under_load(zmq, directory, ending):
     """Eight threads send, receive and poll while the sockets are closed or their context is terminated.
 
-    Every call returns, with a message, or with an error that says what happened.
+    Every call returns a message, or raises an error with the reason.
     """
     proper = {zmq.ENOTSOCK, zmq.ETERM, zmq.ENOTSUP, zmq.EAGAIN}
     wrong: list[object] = []
@@ -53,7 +53,7 @@ def test_ending_under_fire(zmq, directory, ending):
             thread.start()
         started.set()
         if round_ % 3 == 0:
-            # Now and then in the middle of traffic rather than at its start.
+            # Sometimes in the middle of traffic instead of at its start.
             push.send(b"one more")
         if ending == "term":
             terminator = threading.Thread(target=context.term, daemon=True)
@@ -72,7 +72,7 @@ def test_ending_under_fire(zmq, directory, ending):
 
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
 def test_everything_sent_arrives_after_close(sockets, zmq, transport):
-    """With infinite linger, closing and terminating right after the last send loses nothing."""
+    """With infinite linger, closing and terminating right after the last send loses no message."""
     for _ in range(5):
         with zmq.Context() as receiving, receiving.socket(zmq.PULL) as pull:
             pull.rcvtimeo = 20_000

@@ -1,11 +1,11 @@
-"""What was sent without copying is let go of, also if the program makes no more calls."""
+"""Memory that was sent without copying is released, even if the program makes no further calls."""
 
 import pytest
 from support import run_script
 
 pytestmark = pytest.mark.zeroxide_only
 
-# A peer in another process: calls of its own would let go of what this process sent.
+# A peer in another process, because calls in this process would release the memory.
 SENDER = """
     import gc
     import subprocess
@@ -100,7 +100,7 @@ def test_released_in_a_forked_child(zmq):
 
 
 def test_destructors_may_send(zmq):
-    """They run in whatever thread lets go of them."""
+    """They run in the thread that releases the objects."""
     output, _ = run_script(
         zmq.__name__,
         SENDER
@@ -124,7 +124,7 @@ def test_destructors_may_send(zmq):
 
 @pytest.mark.parametrize("round", range(5))
 def test_the_end_comes_between(zmq, round):
-    """Threads still send, and what they sent is still released, while the interpreter goes down."""
+    """Threads still send, and their memory is still released, while the interpreter shuts down."""
     run_script(
         zmq.__name__,
         """

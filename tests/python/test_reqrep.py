@@ -1,4 +1,4 @@
-"""REQ and REP: whose turn it is."""
+"""REQ and REP: the alternation of requests and replies."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_polling(zmq, sockets):
 
 
 def test_work_is_shared(zmq, context, sockets):
-    """Requests go round the servers; each answer comes from the one that was asked."""
+    """The servers get requests in turn; each reply comes from the server that got the request."""
     servers = [sockets.bound(zmq.REP) for _ in range(3)]
     req = context.socket(zmq.REQ)
     for server in servers:
@@ -108,7 +108,7 @@ def test_request_without_delimiter_is_dropped(zmq, sockets):
 
 
 def test_envelope(zmq, sockets):
-    """Everything up to the delimiter comes back in front of the reply."""
+    """All parts up to the delimiter are returned in front of the reply."""
     rep, dealer = sockets.pair(zmq.REP, zmq.DEALER)
     dealer.send_multipart([b"hop 1", b"hop 2", b"", b"body", b"", b"more"])
     assert rep.recv_multipart() == [b"body", b"", b"more"]
@@ -116,7 +116,7 @@ def test_envelope(zmq, sockets):
     assert dealer.recv_multipart() == [b"hop 1", b"hop 2", b"", b"reply"]
 
 
-def test_reply_to_nobody(zmq, sockets):
+def test_reply_to_a_lost_peer(zmq, sockets):
     rep, req = sockets.pair(zmq.REP, zmq.REQ)
     req.send(b"and gone")
     rep.recv()

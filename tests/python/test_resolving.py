@@ -35,7 +35,7 @@ json.dump([known, [reach(address) for address in known]], sys.stdout)
 
 @pytest.fixture
 def private_hosts(tmp_path):
-    """The beginning of a command that runs the rest of it with a hosts file of its own."""
+    """The start of a command line that runs the rest with a separate hosts file."""
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n" + f"127.0.0.1 {NAME}\n127.0.0.9 {NAME}\n")
     unshare = shutil.which("unshare")
@@ -52,7 +52,7 @@ def private_hosts(tmp_path):
 
 @pytest.mark.zeroxide_only
 def test_all_addresses_are_tried(private_hosts):
-    """Whichever of a name's addresses is served, it is found; libzmq tries the first only."""
+    """The address with a server is found, whichever it is; libzmq only tries the first."""
     ran = subprocess.run(
         [*private_hosts, sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60
     )

@@ -87,7 +87,7 @@ def test_handover(zmq, sockets):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("handover", [0, 1])
-def test_two_of_one_name_do_not_fight(zmq, sockets, transport, handover):
+def test_two_peers_with_one_name_do_not_take_it_from_each_other(zmq, sockets, transport, handover):
     router = sockets.bound(zmq.ROUTER, transport, router_handover=handover, router_mandatory=1)
     dealers = []
     for number in range(3):
@@ -104,7 +104,7 @@ def test_two_of_one_name_do_not_fight(zmq, sockets, transport, handover):
             assert dealer.recv() == b"yours"
             dealer.send(b"mine")
             while (message := router.recv_multipart()) != [b"same", b"mine"]:
-                # What it sent while it waited.
+                # The message that it sent while it waited.
                 assert message == [b"same", b"%d" % dealers.index(dealer)]
         for end in ends:
             with pytest.raises(zmq.Again):
@@ -120,8 +120,8 @@ def waiting(router):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("handover", [0, 1])
-def test_a_name_is_not_for_the_owner_of_another_key(zmq, sockets, handover):
-    """Without a list of keys, too."""
+def test_the_owner_of_another_key_cannot_take_a_name(zmq, sockets, handover):
+    """Even without a list of keys."""
     public, secret = zmq.curve_keypair()
     router = sockets.bound(
         zmq.ROUTER,
@@ -159,7 +159,7 @@ def test_a_name_is_not_for_the_owner_of_another_key(zmq, sockets, handover):
     eventually(lambda: waiting(router) == 1)
     router.send_multipart([b"same", b"secret"])
     assert other.recv() == b"secret"
-    # Nobody has the name any more: now it is for whoever comes.
+    # The name is free now, so any peer may have it.
     other.close()
     messages = iter(router.recv_multipart, [b"same", b"stolen"])
     assert set(map(tuple, messages)) <= {(b"same", b"first"), (b"same", b"again")}
@@ -238,7 +238,7 @@ def test_stream_connects_to_plain_tcp(zmq, context):
         assert stream.recv_multipart() == [identity, b""]
 
 
-def test_stream_to_nobody(zmq, sockets):
+def test_stream_to_an_unknown_connection(zmq, sockets):
     stream = sockets.bound(zmq.STREAM)
     with pytest.raises(zmq.ZMQError) as caught:
         stream.send_multipart([b"nobody", b"x"])
@@ -253,7 +253,7 @@ def test_stream_without_notices(zmq, sockets):
         assert stream.recv_multipart()[1] == b"hello"
 
 
-def test_stream_carries_much(zmq, sockets):
+def test_stream_carries_many_bytes(zmq, sockets):
     stream = sockets.bound(zmq.STREAM)
     port = int(stream.last_endpoint.rpartition(b":")[2])
     data = bytes(i % 251 for i in range(1_000_000))
@@ -276,7 +276,7 @@ def test_stream_carries_much(zmq, sockets):
         assert back == data
 
 
-def test_names_of_the_gone_are_free(zmq, sockets):
+def test_names_of_lost_peers_are_free(zmq, sockets):
     router = sockets.bound(zmq.ROUTER, router_mandatory=1)
     for number in range(20):
         dealer = sockets.connected(zmq.DEALER, router, routing_id=b"same")

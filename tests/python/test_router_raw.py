@@ -1,4 +1,4 @@
-"""ROUTER_RAW: a ROUTER that talks to whoever speaks plain TCP."""
+"""ROUTER_RAW: a ROUTER that talks to plain TCP programs."""
 
 import socket as system_socket
 
@@ -31,12 +31,12 @@ def test_bytes_in_bytes_out_and_the_end(raw_router):
     router.send_multipart([name, b"200"])
     assert receive(peer, 3) == b"200"
     router.send_multipart([name, b""])
-    # libzmq closes it once it is called again. Who closes a connection needs no notice of it.
+    # libzmq closes it at the next call. A program that closes a connection itself needs no notice.
     assert not router.poll(100)
     assert peer.recv(1) == b"", "a message of nothing ends the connection"
 
 
-def test_the_end_of_a_connection_is_announced_behind_its_last_bytes(raw_router):
+def test_the_end_of_a_connection_is_announced_after_its_last_bytes(raw_router):
     router, peer = raw_router
     name, _ = router.recv_multipart()
     peer.sendall(b"bye")

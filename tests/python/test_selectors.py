@@ -1,4 +1,4 @@
-"""A socket's descriptor in somebody else's event loop."""
+"""A socket's descriptor in another event loop."""
 
 import os
 import selectors
@@ -13,10 +13,10 @@ MESSAGES = int(os.environ.get("ZEROXIDE_LOOP_MESSAGES", "1000000"))
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("at_a_time", [1, 100])
 def test_one_loop_serves_all(zmq, at_a_time):
-    """A tcp connection, a pipe and a socket of ours in one selector: no wake-up is missed.
+    """A tcp connection, a pipe and a zeroxide socket in one selector: no wake-up is missed.
 
-    The loop takes no more than a few messages per wake-up, so the descriptor has to stay readable for as long as
-    there is one more; with libzmq's edge-triggered descriptor this loop stalls.
+    The loop takes only a few messages per wake-up, so the descriptor must stay readable until no message is left.
+    With libzmq's edge-triggered descriptor, this loop stalls.
     """
     if zmq.__name__ == "zmq":
         pytest.skip("libzmq's descriptor is edge-triggered")
@@ -69,7 +69,7 @@ def test_one_loop_serves_all(zmq, at_a_time):
 
 
 def test_blocking_calls_in_a_loop_never_block(zmq):
-    """Readable means that a message is there, not that something happened: recv() without a flag may be called."""
+    """Readable means that a message has arrived, not that any event occurred, so recv() without a flag does not block."""
     if zmq.__name__ == "zmq":
         pytest.skip("libzmq's descriptor is edge-triggered")
     with (

@@ -1,4 +1,4 @@
-"""Names that programs import out of pyzmq's depths."""
+"""Names that programs import from pyzmq's internal modules."""
 
 import importlib
 import warnings
@@ -83,6 +83,6 @@ def test_garbage(zmq):
     context.term()
 
 
-def test_where_the_headers_are(zmq):
+def test_the_folders_of_headers(zmq):
     assert isinstance(zmq.get_includes(), list)
     assert isinstance(zmq.get_library_dirs(), list)

@@ -1,4 +1,4 @@
-"""Closing and terminating: every call comes back, every message is accounted for."""
+"""Closing and terminating: every call returns, and every message is accounted for."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ OURS = {
     "name", [*BLOCKING, *(pytest.param(name, marks=pytest.mark.zeroxide_only) for name in OURS)]
 )
 def test_term_ends_waiting(zmq, name):
-    """The thread that waits is told, closes its socket, and term comes back."""
+    """The waiting call raises, its thread closes the socket, and term returns."""
     context = zmq.Context()
     socket = context.socket(zmq.DEALER)
 
@@ -118,7 +118,7 @@ def test_with_linger_all_arrive(zmq, sockets, transport, size):
 
 
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
-def test_what_arrived_before_the_sender_went_is_read(zmq, sockets, transport):
+def test_messages_that_arrived_before_the_sender_left_are_read(zmq, sockets, transport):
     pull = sockets.bound(zmq.PULL, transport, rcvhwm=1)
     with zmq.Context() as context, context.socket(zmq.PUSH) as push:
         push.connect(pull.last_endpoint.decode())

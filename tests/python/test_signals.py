@@ -1,4 +1,4 @@
-"""Signals end blocking calls when their handler raises, and lose nothing otherwise."""
+"""Signals end blocking calls if their handler raises, and lose no message otherwise."""
 
 import _thread
 import contextlib
@@ -14,15 +14,15 @@ from support import Background, finish_script, start_script
 
 
 class Interruption(Exception):
-    """What the handlers raise."""
+    """The exception that the handlers raise."""
 
 
 @contextlib.contextmanager
 def alarms(raise_at=None, interval=0.02):
     """Signals at an interval; the handler counts, and may raise at a certain number.
 
-    With `raise_at` above 1 the call under test has been waiting for at least one whole
-    interval when the exception comes, and has been taken up again before.
+    With `raise_at` above 1, the call under test has waited for at least one full interval
+    when the exception occurs, and has been resumed before.
     """
     ticks = itertools.count(1)
     seen = []
@@ -58,7 +58,7 @@ BLOCKING = {
 
 @pytest.fixture
 def dealer(zmq):
-    """A socket without timeouts, on which everything blocks."""
+    """A socket without timeouts, on which every call blocks."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         yield socket
@@ -94,7 +94,7 @@ def test_a_handler_may_end_a_proxy(zmq, dealer):
 
 
 @pytest.mark.zeroxide_only
-def test_a_handler_may_end_term_for_a_while(zmq):
+def test_a_handler_may_interrupt_term(zmq):
     context = zmq.Context()
     socket = context.socket(zmq.PUSH)
     with pytest.raises(Interruption), alarms(raise_at=3):
@@ -125,7 +125,7 @@ def test_timeouts_are_kept_in_spite_of_signals(zmq, dealer):
     assert seen
 
 
-def test_calls_go_on_after_a_signal(zmq, sockets):
+def test_calls_continue_after_a_signal(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     with alarms(interval=0.005) as seen:
         for number in range(20):
@@ -142,8 +142,8 @@ def send_after(seen, enough, push, body):
     push.send(body)
 
 
-def test_nothing_is_lost_under_fire(zmq, sockets, transport):
-    """A thousand signals a second, and every message comes once and in order."""
+def test_no_message_is_lost_under_many_signals(zmq, sockets, transport):
+    """With a thousand signals per second, every message arrives once and in order."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     total = 30_000
     sender = Background(lambda: [push.send(b"%d" % number) for number in range(total)])
@@ -154,7 +154,7 @@ def test_nothing_is_lost_under_fire(zmq, sockets, transport):
 
 
 def interrupt_soon():
-    # Most likely the main thread has been waiting for a while by then; if not, it is interrupted anyway.
+    # The main thread is probably waiting by then; if not, it is interrupted anyway.
     return Background(lambda: threading.Event().wait(0.1) or _thread.interrupt_main())
 
 
@@ -169,7 +169,7 @@ def test_interrupt_main(zmq, dealer, name):
 
 
 @pytest.mark.zeroxide_only
-def test_interrupt_main_while_others_wait_for_the_same(zmq, context):
+def test_interrupt_main_while_other_threads_wait_on_the_same_socket(zmq, context):
     sockets = [context.socket(zmq.DEALER) for _ in range(2)]
     others = [Background(socket.recv) for socket in sockets]
     for call in (sockets[0].recv, lambda: zmq.proxy(*sockets), lambda: zmq.select(sockets, [], [])):
@@ -184,7 +184,7 @@ def test_interrupt_main_while_others_wait_for_the_same(zmq, context):
 
 @pytest.mark.zeroxide_only
 def test_interrupt_main_beside_a_descriptor(zmq, dealer, sockets):
-    """What the thread waits on otherwise: a connection that it reads from itself, and a descriptor of the program's."""
+    """In other kinds of waits: on a connection that the thread reads directly, and on a descriptor of the program."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, "tcp")
     push.send(b"1")
     assert pull.recv() == b"1"
@@ -199,7 +199,7 @@ def test_interrupt_main_beside_a_descriptor(zmq, dealer, sockets):
 
 @pytest.mark.zeroxide_only
 def test_a_long_wait_is_one(zmq, dealer):
-    """A thread that waits for long sleeps: it does not wake to look for signals again and again."""
+    """A thread that waits for a long time sleeps: it does not wake up repeatedly to check for signals."""
     dealer.rcvtimeo = 1100
 
     def sleeps():
@@ -208,13 +208,13 @@ def test_a_long_wait_is_one(zmq, dealer):
             dealer.recv()
         return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before
 
-    # One short wait, and the long one; another thread may have the GIL now and then.
+    # One short wait and the long one; another thread may hold the GIL occasionally.
     assert min(sleeps() for _ in range(2)) <= 3
 
 
 @pytest.fixture
 def wakeup():
-    """A wakeup descriptor of the program's; gives what it can be heard by."""
+    """Sets the program's wakeup descriptor; yields the descriptor to read from."""
     heard, written = socket.socketpair()
     heard.setblocking(False)
     written.setblocking(False)
@@ -225,8 +225,8 @@ def wakeup():
     written.close()
 
 
-def test_a_wakeup_descriptor_goes_on_hearing(zmq, dealer, wakeup):
-    """What a program has set with `set_wakeup_fd` is told of the signals that come during a call."""
+def test_a_programs_wakeup_descriptor_still_gets_signals(zmq, dealer, wakeup):
+    """The descriptor that a program set with `set_wakeup_fd` gets the signals that arrive during a call."""
     heard, written = wakeup
     with alarms(interval=0.02) as seen:
         dealer.poll(200)
@@ -246,8 +246,8 @@ def test_interrupt_main_with_a_wakeup_descriptor(zmq, dealer, wakeup):
 
 
 @pytest.mark.zeroxide_only
-def test_what_a_handler_sets_stays(zmq, dealer, wakeup):
-    """A handler that runs during a call may itself wait, and may set a wakeup descriptor for good."""
+def test_a_descriptor_that_a_handler_sets_stays(zmq, dealer, wakeup):
+    """A handler that runs during a call may itself wait, and may set a wakeup descriptor permanently."""
     _, written = wakeup
     signal.set_wakeup_fd(-1)
     calls = itertools.count(1)
@@ -271,8 +271,8 @@ def test_what_a_handler_sets_stays(zmq, dealer, wakeup):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("leaves", ["its own", "none"])
-def test_signals_are_heard_behind_a_handler_that_sets_a_descriptor(zmq, dealer, wakeup, leaves):
-    """As an event loop does that runs in a handler, and ends there."""
+def test_signals_are_handled_after_a_handler_sets_a_descriptor(zmq, dealer, wakeup, leaves):
+    """An event loop that runs and ends in a handler does this."""
     _, written = wakeup
     signal.set_wakeup_fd(-1)
     handled = threading.Event()
@@ -294,7 +294,7 @@ def test_signals_are_heard_behind_a_handler_that_sets_a_descriptor(zmq, dealer, 
 
 
 @pytest.mark.zeroxide_only
-def test_a_full_wakeup_descriptor_is_complained_of_only_if_it_was(zmq):
+def test_a_full_wakeup_descriptor_warns_only_if_that_is_enabled(zmq):
     script = start_script(
         zmq.__name__,
         """
@@ -318,8 +318,8 @@ def test_a_full_wakeup_descriptor_is_complained_of_only_if_it_was(zmq):
 
 
 @pytest.mark.zeroxide_only
-def test_a_child_does_not_tell_its_parent(zmq):
-    """Forked by a thread while the main thread waits: in the child the descriptor is nobody's."""
+def test_signals_of_a_child_do_not_reach_its_parent(zmq):
+    """Forked by a thread while the main thread waits: in the child, the descriptor is not in use."""
     script = start_script(
         zmq.__name__,
         """

@@ -1,4 +1,4 @@
-"""The documentation site as it is built: it works from disk, and no page loads anything from elsewhere."""
+"""The built documentation site: it works from disk, and no page loads anything from elsewhere."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ PATIENCE = 100
 
 
 def tool(name: str) -> ModuleType:
-    """A module of tools/, which is no package."""
+    """A module of tools/, which is not a package."""
     description = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert description is not None and description.loader is not None
     module = module_from_spec(description)
@@ -64,7 +64,7 @@ def test_pages_show_the_version(site: Path) -> None:
 
 
 def test_diagrams_are_what_the_tool_draws() -> None:
-    """Nobody edits a drawing by hand: `python tools/diagrams.py` would undo it."""
+    """Do not edit a drawing by hand: `python tools/diagrams.py` would undo it."""
     diagrams = tool("diagrams")
     drawn = {f"{name}.svg": draw().svg() for name, draw in diagrams.DRAWINGS.items()}
     assert drawn == {path.name: path.read_text() for path in diagrams.FOLDER.iterdir()}

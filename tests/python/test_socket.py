@@ -1,4 +1,4 @@
-"""Sockets: their life, their endpoints and the forms of send and receive."""
+"""Sockets: their lifetime, their endpoints and the forms of send and receive."""
 
 import copy
 import ctypes
@@ -102,7 +102,7 @@ def test_repr(zmq, context):
     assert repr(socket).endswith(" closed>")
 
 
-def test_forgotten_socket_warns(zmq, context):
+def test_unclosed_socket_warns(zmq, context):
     socket = context.socket(zmq.PUSH)
     with pytest.warns(ResourceWarning, match="Unclosed socket"):
         del socket
@@ -223,9 +223,7 @@ def test_bad_endpoints(zmq, context, endpoint, number):
                 call(endpoint)
             assert caught.value.errno == getattr(zmq, number), call
             assert endpoint in str(caught.value)
-        if not endpoint.startswith(
-            "tcp://1"
-        ):  # which is nothing that could be left, but might have been
+        if not endpoint.startswith("tcp://1"):  # a valid endpoint, but not one that this socket has
             for call in (socket.unbind, socket.disconnect):
                 with pytest.raises(zmq.ZMQError) as caught:
                     call(endpoint)
@@ -315,7 +313,7 @@ def test_parts(zmq, sockets, transport):
 
 
 def test_parts_left_can_be_waited_for(zmq, sockets, transport):
-    """Loops that take a part at a time ask before each."""
+    """Loops that receive one part at a time poll before each part."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     push.send_multipart([b"a", b"b", b"c"])
     for part in (b"a", b"b", b"c"):
@@ -339,7 +337,7 @@ def test_parts_left_keep_the_descriptor_readable(zmq, sockets, transport):
         assert not selector.select(0)
 
 
-def test_what_can_be_sent(zmq, sockets):
+def test_objects_that_can_be_sent(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for body in (
         b"bytes",
@@ -357,7 +355,7 @@ def test_what_can_be_sent(zmq, sockets):
         assert pull.recv_multipart() == [bytes(body)] * 2
 
 
-def test_what_cannot_be_sent(zmq, sockets):
+def test_objects_that_cannot_be_sent(zmq, sockets):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for body in ("text", 5, None, [b"list"]):
         with pytest.raises(TypeError):
@@ -491,7 +489,7 @@ def test_poll(zmq, sockets, transport):
 
 
 @pytest.mark.zeroxide_only
-def test_nothing_stands_before_the_native_methods(zmq):
+def test_native_methods_are_called_directly(zmq):
     """A Python frame, or an attribute hook, would cost more than the message itself."""
     from zeroxide import _native
 

@@ -1,4 +1,4 @@
-"""SOCKS_PROXY: connections through a SOCKS5 proxy, which is told where to and by whom."""
+"""SOCKS_PROXY: connections through a SOCKS5 proxy, which receives the address and the login."""
 
 import contextlib
 import queue
@@ -26,7 +26,7 @@ def pump(source, target):
 
 
 class Proxy:
-    """Takes everybody to one port of this machine, and keeps what it was asked for."""
+    """Forwards every client to one port of this machine, and records the requests."""
 
     def __init__(self, port, login=None):
         self.destination = ("127.0.0.1", port)
@@ -84,7 +84,7 @@ def pull(zmq, context):
         ("192.0.2.7", 1, bytes([192, 0, 2, 7])),
     ],
 )
-def test_the_proxy_is_told_the_host_as_it_is(zmq, context, pull, host, kind, told):
+def test_the_proxy_gets_the_host_name_unresolved(zmq, context, pull, host, kind, told):
     proxy = Proxy(pull.bind_to_random_port("tcp://127.0.0.1"))
     with contextlib.closing(proxy), context.socket(zmq.PUSH) as push:
         push.linger = 0
@@ -95,7 +95,7 @@ def test_the_proxy_is_told_the_host_as_it_is(zmq, context, pull, host, kind, tol
         assert proxy.asked.get(timeout=20) == (kind, told, 5555)
 
 
-def test_a_login_opens_a_proxy_that_wants_one(zmq, context, pull):
+def test_a_login_for_a_proxy_that_requires_one(zmq, context, pull):
     proxy = Proxy(pull.bind_to_random_port("tcp://127.0.0.1"), login=(b"mole", b"secret"))
     with contextlib.closing(proxy), context.socket(zmq.PUSH) as push:
         push.linger = 0

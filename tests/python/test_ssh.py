@@ -1,4 +1,4 @@
-"""Tunnels, with a stand-in for the program ssh: there is no server to log in to."""
+"""Tunnels, with a replacement for the program ssh, because there is no server to log in to."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.zeroxide_only
 
-# Knows -L and asks for a password where it has to; the far end is this machine.
+# Supports -L and asks for a password if necessary; the far end is this machine.
 SSH = """\
 #!{python}
 import os, socket, subprocess, sys, threading
@@ -57,7 +57,7 @@ def tunnel(zmq):
 
 @pytest.fixture
 def ssh(tmp_path, monkeypatch):
-    """Puts the stand-in in front of the real one; returns what it was called with."""
+    """Puts the replacement before the real program in the path; returns its arguments."""
     log = tmp_path / "log"
 
     def install(password="", unknown=False):
@@ -95,7 +95,7 @@ def test_passwords(tunnel, ssh, monkeypatch):
     with pytest.raises(tunnel.SSHException, match="Permission denied"):
         tunnel.openssh_tunnel(port, 1, "gate", password="wrong")
     os.kill(tunnel.openssh_tunnel(port, 1, "gate", password="open sesame"), 15)
-    # Asked for where it is not given.
+    # Requested if it is not given.
     monkeypatch.setattr(tunnel.getpass, "getpass", lambda prompt: "open sesame")
     [port] = tunnel.select_random_ports(1)
     os.kill(tunnel.ssh_tunnel(port, 1, "gate"), 15)
@@ -113,7 +113,7 @@ def test_unknown_servers_are_refused(tunnel, ssh):
 
 
 @pytest.mark.parametrize("address", ["10.0.0.5:5555", "ipc:///tmp/x", "tcp://host", "tcp://:5"])
-def test_where_no_tunnel_leads(tunnel, address):
+def test_transports_without_tunnels(tunnel, address):
     with pytest.raises(ValueError, match="tcp://host:port"):
         tunnel.open_tunnel(address, "gate")
 
@@ -133,7 +133,7 @@ def test_random_ports_differ(tunnel):
 
 
 def test_forwarding_for_paramiko(zmq):
-    """The part that is ours, with a transport that opens plain connections."""
+    """The part of this package, with a transport that opens plain connections."""
     forward = importlib.import_module(f"{zmq.__name__}.ssh.forward")
 
     class Transport:

@@ -1,4 +1,4 @@
-"""What `make test` sums up is what the runners said."""
+"""`make test` sums up the counts of the test runners."""
 
 import importlib
 import sys
@@ -45,7 +45,7 @@ def stage(name: str, *needs: str, fail: bool = False, skip: str | None = None) -
     return stage_runner.Stage(name, run, needs, lambda: skip)
 
 
-def test_a_failure_fails_the_run_and_stops_only_what_stands_on_it(
+def test_a_failure_fails_the_run_and_stops_only_dependent_stages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     plan = [
@@ -74,8 +74,8 @@ def test_a_command_that_fails_is_a_failure() -> None:
         stage_runner.Runner().sh(sys.executable, "-c", "raise SystemExit(3)")
 
 
-def test_what_a_command_leaves_running_does_not_hold_the_run_up() -> None:
-    """A child of the command holds the output open; it goes when the command has ended."""
+def test_a_process_that_a_command_leaves_running_does_not_block_the_run() -> None:
+    """A child of the command holds the output open; it is killed when the command has ended."""
     leave = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
     stage_runner.Runner().sh(sys.executable, "-c", leave)
 

@@ -26,7 +26,7 @@ REASONS = {
 
 
 def dropped(socket):
-    """The reasons that have happened."""
+    """The reasons with a count above 0."""
     return {reason: n for reason, n in socket.stats()["dropped"].items() if n}
 
 
@@ -148,7 +148,7 @@ def test_gone_peers_stay_in_the_totals(zmq, sockets):
 
 
 def test_a_peer_that_is_gone_is_not_connected(zmq, sockets):
-    """Nor is it forgotten before what it left was received."""
+    """It is also not removed before its remaining messages were received."""
     pull = sockets.bound(zmq.PULL)
     with sockets.connected(zmq.PUSH, pull) as push:
         push.send(b"left behind")
@@ -169,7 +169,7 @@ def test_routing_id(zmq, sockets):
 
 
 def test_sum(zmq, sockets):
-    """Whatever was sent was received, is queued or was dropped."""
+    """Every message that was sent was received, is queued or was dropped."""
     router = sockets.bound(zmq.ROUTER, sndhwm=5)
     dealer = sockets.connected(zmq.DEALER, router, routing_id=b"d", rcvhwm=5)
     dealer.send(b"")
@@ -189,7 +189,7 @@ def test_sum(zmq, sockets):
 
 
 @pytest.mark.parametrize("parts", [[bytes(2000)], [b"head", bytes(2000)], [bytes(600), bytes(600)]])
-def test_what_is_larger_than_maxmsgsize_is_counted_once(zmq, context, parts):
+def test_a_message_larger_than_maxmsgsize_is_counted_once(zmq, context, parts):
     pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
     pull.maxmsgsize = 1000
     port = pull.bind_to_random_port("tcp://127.0.0.1")
@@ -199,7 +199,7 @@ def test_what_is_larger_than_maxmsgsize_is_counted_once(zmq, context, parts):
 
 
 @pytest.mark.parametrize("bound_first", [True, False])
-def test_what_waits_over_inproc_waits_at_one_end(zmq, context, bound_first):
+def test_waiting_messages_over_inproc_count_at_one_end(zmq, context, bound_first):
     with context.socket(zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
         if bound_first:
             pull.bind("inproc://queue")

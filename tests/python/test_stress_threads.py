@@ -1,6 +1,6 @@
-"""Everything shared by threads, between which the interpreter switches as often as it can.
+"""Objects shared by threads, between which the interpreter switches as often as possible.
 
-Under a build of Python without a GIL the same tests show the extension's own locking.
+With a free-threaded build of Python, the same tests check the extension's own locking.
 """
 
 import itertools
@@ -16,7 +16,7 @@ THREADS = 8
 
 @pytest.fixture(autouse=True)
 def restless():
-    """Lets no thread run for longer than a microsecond where another wants to."""
+    """Makes threads switch after a microsecond if another thread is ready."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -24,7 +24,7 @@ def restless():
 
 
 def together(work, *, threads=THREADS):
-    """Runs `work(number)` in several threads, which begin at the same moment."""
+    """Runs `work(number)` in several threads, which start at the same moment."""
     barrier = threading.Barrier(threads)
 
     def begin(number):
@@ -35,7 +35,7 @@ def together(work, *, threads=THREADS):
 
 
 def test_one_socket_of_all(zmq, sockets, transport):
-    """Nothing is lost, doubled or torn, whatever form it is sent and received in."""
+    """No message is lost, duplicated or split, with every form of sending and receiving."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     each = 1000
     send = [
@@ -71,7 +71,7 @@ def test_one_socket_of_all(zmq, sockets, transport):
 
 
 def test_one_context_of_all(zmq, context):
-    """Sockets come and go in all threads; their messages do not mix."""
+    """Sockets are created and closed in all threads; their messages do not mix."""
 
     def work(number):
         for turn in range(20):
@@ -106,7 +106,7 @@ def test_one_poller_of_all(zmq, context):
                 poller.unregister(one)
                 assert one not in poller
 
-    # A socket may be unregistered and closed while it is polled by somebody else; that one hears of it.
+    # A socket may be unregistered and closed while another thread polls it; that poll raises.
     def tolerant(number):
         try:
             work(number)
@@ -136,7 +136,7 @@ def test_one_frame_of_all(zmq, sockets):
 
 
 def test_trackers(zmq, sockets):
-    """What is waited for in many threads is done in all of them."""
+    """A tracker that many threads wait for is done in all of them."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     trackers = [push.send(b"x" * 100_000, copy=False, track=True) for _ in range(20)]
     waiting = [Background(zmq.MessageTracker(*trackers).wait, PATIENCE) for _ in range(THREADS)]
@@ -147,8 +147,8 @@ def test_trackers(zmq, sockets):
 
 
 @pytest.mark.parametrize("ending", ["close", "term", "destroy"])
-def test_ended_by_one_while_all_use_it(zmq, ending):
-    """Whoever is in a call hears of the end; nobody crashes or hangs."""
+def test_closed_by_one_thread_while_all_use_it(zmq, ending):
+    """Every waiting call raises; no thread crashes or hangs."""
     for turn in range(30):
         context = zmq.Context()
         context.linger = 0
@@ -175,7 +175,7 @@ def test_ended_by_one_while_all_use_it(zmq, ending):
                         pull.poll(0)
                         pull.get(zmq.EVENTS)
             except zmq.Again:
-                # Full: this thread is done, the others go on.
+                # Full: this thread is done, the others continue.
                 return zmq.EAGAIN
             except zmq.ZMQError as error:
                 return error.errno
@@ -188,7 +188,7 @@ def test_ended_by_one_while_all_use_it(zmq, ending):
 
 
 def test_options_of_one_socket(zmq, context):
-    """Setting, reading and looking at a socket from everywhere."""
+    """Setting and reading options, and `repr`, from all threads."""
     with context.socket(zmq.DEALER) as socket:
 
         def work(number):
@@ -204,7 +204,7 @@ def test_options_of_one_socket(zmq, context):
 
 
 def test_monitor_of_one_socket(zmq, context, sockets):
-    """Connections come and go while threads ask for the monitor."""
+    """Connections are made and closed while threads request the monitor."""
     pull = sockets.bound(zmq.PULL)
 
     def work(number):

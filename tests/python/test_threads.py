@@ -1,4 +1,4 @@
-"""Threads: contexts from any, sockets from any too."""
+"""Threads: any thread may use any context and any socket."""
 
 import itertools
 import queue
@@ -9,8 +9,8 @@ import pytest
 from support import Background, eventually
 
 
-def test_a_socket_wanders(zmq, sockets):
-    """Made in one thread, used in others, one after the other."""
+def test_a_socket_moves_between_threads(zmq, sockets):
+    """Created in one thread, and used in others, one after the other."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for number in range(10):
         Background(push.send, b"%d" % number).result()
@@ -38,7 +38,7 @@ def test_workers(zmq, context):
         clients.append(client)
 
     def serve(requests):
-        """What `zmq.proxy` does, for as many requests as there will be."""
+        """Does what `zmq.proxy` does, for the given number of requests."""
         for source, target in ((front, back), (back, front)):
             for _ in range(requests):
                 target.send_multipart(source.recv_multipart())
@@ -89,7 +89,7 @@ def test_sockets_of_one_context(zmq, context):
 
 @pytest.mark.zeroxide_only
 def test_one_socket_of_all(zmq, sockets, transport):
-    """Eight threads share each end: no message is torn, lost or doubled."""
+    """Eight threads share each end: no message is split, lost or duplicated."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     senders, each = 8, 500
     received = queue.SimpleQueue()
@@ -124,7 +124,7 @@ def test_one_socket_of_all(zmq, sockets, transport):
 
 @pytest.mark.zeroxide_only
 def test_parts_belong_to_their_thread(zmq, sockets):
-    """A message begun in one thread is not continued, nor seen, from another."""
+    """A message begun in one thread is neither continued by nor visible to another."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send(b"mine", zmq.SNDMORE)
     Background(push.send, b"other").result()
@@ -139,8 +139,8 @@ def test_parts_belong_to_their_thread(zmq, sockets):
 
 
 @pytest.mark.zeroxide_only
-def test_a_thread_that_ends_takes_its_parts_with_it(zmq, sockets):
-    """Neither half a message nor a readable descriptor stays behind."""
+def test_the_parts_of_a_thread_end_with_it(zmq, sockets):
+    """Neither an incomplete message nor a readable descriptor remains."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send_multipart([b"1", b"2", b"3"])
 
@@ -157,7 +157,7 @@ def test_a_thread_that_ends_takes_its_parts_with_it(zmq, sockets):
         assert not pull.get(zmq.EVENTS) & zmq.POLLIN
         return select.select([pull.get(zmq.FD)], [], [], 0)[0] != []
 
-    # Python joins a thread a moment before the system has ended it.
+    # Python joins a thread just before the system ends it.
     eventually(lambda: not is_readable())
     push.send(b"whole")
     assert pull.recv_multipart() == [b"whole"]
@@ -165,7 +165,7 @@ def test_a_thread_that_ends_takes_its_parts_with_it(zmq, sockets):
 
 @pytest.mark.zeroxide_only
 def test_requests_from_many_threads(zmq, sockets):
-    """One DEALER shared by many: each answer reaches somebody, whole."""
+    """Many threads share one DEALER: each reply reaches one of them, complete."""
     router, dealer = sockets.pair(zmq.ROUTER, zmq.DEALER)
 
     def ask(name):
@@ -181,7 +181,7 @@ def test_requests_from_many_threads(zmq, sockets):
 
 
 @pytest.mark.zeroxide_only
-def test_a_waiting_receiver_is_in_nobodys_way(zmq, sockets):
+def test_a_waiting_receiver_does_not_block_others(zmq, sockets):
     dealer = sockets.bound(zmq.DEALER)
     waiting = Background(dealer.recv)
     peer = sockets.connected(zmq.DEALER, dealer)

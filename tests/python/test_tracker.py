@@ -12,7 +12,7 @@ BIG = 1_000_000
 
 
 class Array(bytearray):
-    """A buffer that can be referred to weakly, so that its end is seen."""
+    """A buffer that supports weak references, so that a test sees its end."""
 
 
 def test_copies_have_nothing_to_track(zmq, sockets):
@@ -69,7 +69,7 @@ def test_tracked_frame(zmq, sockets):
     tracker = push.send(frame, track=True)
     assert tracker is frame.tracker
     pull.recv()
-    # The frame itself refers to the memory too.
+    # The frame itself also references the memory.
     del frame
     gc.collect()
     tracker.wait(20)
@@ -113,8 +113,8 @@ def test_several_as_one(zmq, context):
         zmq.MessageTracker(b"bytes")
 
 
-def test_memory_comes_back(zmq, sockets, transport):
-    """Everything sent without copying is given back once it is received."""
+def test_memory_is_released(zmq, sockets, transport):
+    """Memory sent without copying is released once the message is received."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH, transport)
     gone = []
     for _ in range(50):
@@ -124,13 +124,13 @@ def test_memory_comes_back(zmq, sockets, transport):
         del body
     for _ in range(50):
         assert len(pull.recv()) == 100_000
-    # The reclaiming happens in whichever call comes next.
+    # The next call releases the memory.
     eventually(lambda: (pull.poll(0), push.poll(0), all(ref() is None for ref in gone))[-1])
 
 
 @pytest.mark.parametrize("size", [100, 10_000, BIG])
 def test_bytes_are_not_leaked(zmq, sockets, size):
-    """However a bytes object is sent, copied or borrowed, no reference to it stays."""
+    """Whether a bytes object is copied or borrowed, no reference to it remains."""
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     body = bytes(bytearray(size))
     before = sys.getrefcount(body)

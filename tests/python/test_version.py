@@ -10,7 +10,7 @@ def test_versions_are_what_programs_compare_with(zmq):
     assert isinstance(zmq.__revision__, str)
 
 
-def test_all_is_there(zmq):
+def test_all_names_exist(zmq):
     for name in zmq.__all__:
         assert hasattr(zmq, name), name
 

@@ -61,7 +61,7 @@ def test_only_ascii_is_decoded(z85):
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("text", [b'ab"cd', b"#####", b"%nSc1", b"Hell\xe9"])
-def test_what_is_no_z85_is_a_value_error(z85, text):
+def test_invalid_z85_is_a_value_error(z85, text):
     with pytest.raises(ValueError, match="not Z85"):
         z85.decode(text)
 
@@ -85,7 +85,7 @@ def test_the_public_key_of_a_known_secret(zmq):
     assert zmq.curve_public(KEY_TEXT) == zmq.curve_public(KEY_TEXT.decode()) == public
 
 
-def test_what_is_no_secret_key(zmq):
+def test_values_that_are_not_secret_keys(zmq):
     with pytest.raises(ValueError, match="key"):
         zmq.curve_public(b"x")
     with pytest.raises(TypeError):

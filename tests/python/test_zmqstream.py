@@ -25,7 +25,7 @@ def ZMQStream(zmq):
 
 @pytest.fixture
 def pair(zmq, sockets, ZMQStream):
-    """Makes a stream over PULL and one over PUSH, in the loop that runs."""
+    """Creates a stream over PULL and one over PUSH, in the running loop."""
 
     def make():
         pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
@@ -35,7 +35,7 @@ def pair(zmq, sockets, ZMQStream):
 
 
 class Log:
-    """What callbacks were called with, to wait for."""
+    """Records the arguments of callbacks, and waits for them."""
 
     def __init__(self):
         self.entries = []
@@ -143,7 +143,7 @@ def test_stopping(zmq, pair):
     run(main())
 
 
-def test_a_message_that_is_there_when_the_callback_comes(zmq, sockets, ZMQStream):
+def test_a_message_that_arrived_before_the_callback_was_set(zmq, sockets, ZMQStream):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     for number in range(5):
         push.send(b"%d" % number)
@@ -166,7 +166,7 @@ def test_one_message_per_turn(zmq, sockets, ZMQStream):
     for name, (pull, push) in zip("ab", pairs, strict=True):
         for number in range(3):
             push.send_string(f"{name}{number}")
-        # All of it is there.
+        # All messages have arrived.
         assert pull.poll(PATIENCE * 1000)
 
     async def main():
@@ -195,7 +195,7 @@ def test_flush(zmq, sockets, ZMQStream):
         for number in range(5):
             sender.send(b"%d" % number)
         assert push.poll(PATIENCE * 1000, zmq.POLLOUT)
-        # Nothing was sent before the loop's turn, or this.
+        # No message was sent before the loop ran, or before this call.
         assert sent.entries == []
         assert sender.flush(limit=2) == 2
         assert len(sent.entries) == 2
@@ -217,7 +217,7 @@ def test_flush(zmq, sockets, ZMQStream):
     run(main())
 
 
-def test_flush_throws_away_what_nobody_wants(zmq, sockets, ZMQStream):
+def test_flush_discards_messages_without_a_callback(zmq, sockets, ZMQStream):
     pull, push = sockets.pair(zmq.PULL, zmq.PUSH)
     push.send(b"old")
 
@@ -299,7 +299,7 @@ def test_closing(zmq, pair):
         for call in (lambda: pull.on_recv(closed), pull.flush, lambda: pull.on_send(None)):
             with pytest.raises(OSError):
                 call()
-        # Closed behind its back.
+        # The socket is closed directly.
         push.set_close_callback(lambda: closed(2))
         push.socket.close()
         with pytest.warns(UserWarning):
@@ -332,7 +332,7 @@ def test_closing_in_a_callback(zmq, pair):
 
 
 def test_a_loop_that_closes_its_descriptors(zmq, sockets, ZMQStream):
-    """The socket is closed, and no descriptor twice: its number may be somebody else's by then."""
+    """The socket is closed, and no descriptor is closed twice, because its number may be in use again."""
     from tornado.ioloop import IOLoop
 
     loop = IOLoop(make_current=False)
@@ -497,7 +497,7 @@ def handlers():
     return len(IOLoop.current().handlers), len(os.listdir("/proc/self/fd"))
 
 
-def test_polling_a_blocking_socket_leaves_nothing(zmq, future_module, sockets, caplog):
+def test_polling_a_blocking_socket_leaves_nothing_behind(zmq, future_module, sockets, caplog):
     async def main():
         poller = future_module.Poller()
         poller.register(sockets.bound(zmq.PULL), zmq.POLLIN)
@@ -515,7 +515,7 @@ def test_polling_a_blocking_socket_leaves_nothing(zmq, future_module, sockets, c
 
 @pytest.mark.zeroxide_only
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_handles_that_are_dropped_leave_nothing(zmq, future_module, sockets, elsewhere):
+def test_dropped_handles_leave_nothing_behind(zmq, future_module, sockets, elsewhere):
     async def main():
         pull = sockets.bound(zmq.PULL)
         await asyncio.to_thread(gc.collect)

@@ -1,15 +1,15 @@
-"""Messages through producers, a collector and a Spark query while all of them are killed, and the count afterwards.
+"""Sends messages through producers, a collector and a Spark query, kills all of them on the way, and counts the result.
 
     python tests/soak/soak.py                                  # a million messages, ten minutes
     python tests/soak/soak.py --messages 60000 --master 'local[2]' --kill first,producer,collector
-    python tests/soak/soak.py --starting latest                # what is there before the query is left out
+    python tests/soak/soak.py --starting latest                # rows from before the query are skipped
     python tests/soak/soak.py --master standalone
 
 Two producers, one of them with a spool, send numbers to a collector; a query in `local-cluster`, or on a standalone master
-with two workers, copies what it reads into files, one folder per batch. In between, parts of it are ended with SIGKILL, one
-after the other, each once the query has got on since the last, and while producers have more to send; `first` is the driver
-in the middle of its first batch. At the end the files must hold every number of each producer exactly once, the offsets
-must have no gap, and in their order each producer's numbers must rise. The last line is the verdict.
+with two workers, copies the rows it reads into files, one folder per batch. Meanwhile, processes are killed with SIGKILL, one
+after the other, each when the query has made progress since the last kill, and while producers have more to send; `first` is
+the driver in the middle of its first batch. At the end, the files must hold every number of each producer exactly once, the
+offsets must have no gap, and each producer's numbers must rise with the offsets. The last line is the verdict.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# In the environment of everything that is started here, to find it again, and to end it.
+# Set in the environment of every process started here, to find and end them.
 MARK = "ZEROXIDE_SOAK"
 
 KILLS = "first,producer,executor,collector,driver,executor,collector,driver,driver"
 PRODUCERS = ("spooled", "plain")
-# What is there before a query that begins at the latest offset.
+# The number of rows before a query that begins at the latest offset.
 BEFORE = 0.05
-# So long may it stand still.
+# The maximum time without progress.
 PATIENCE_S = 600
 TELL_S = 10
 TOO_SLOW = "Python worker failed to connect back"
 LOOK_S = 0.05
 PACE_S = 0.02
 
-# A JVM of this run lives for a minute or two: what it would compile thoroughly, it would not use.
+# A JVM of this run lives for a minute or two, too short for optimised code to pay off.
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Failed(Exception):
-    """The run cannot go on."""
+    """The run cannot continue."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder = given.folder or Path(tempfile.mkdtemp(prefix="zeroxide-soak-"))
     folder.mkdir(parents=True, exist_ok=True)
     soak = Soak(folder, given)
-    # Whatever ends this, it takes along what it has started.
+    # However the run ends, it ends the processes it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     try:
         soak.run()
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Soak:
-    """One run: the processes, what is done to them, and what came out."""
+    """One run: the processes, the kills, and the result."""
 
     def __init__(self, folder: Path, given: argparse.Namespace) -> None:
         self.folder = folder
@@ -124,7 +124,7 @@ class Soak:
         self.start("query")
         self.wait_until((self.folder / "checkpoint" / "metadata").exists, "no query has begun")
         if self.given.starting == "latest":
-            # It finds nothing new, and makes an empty batch of that, for its checkpoint.
+            # It finds no new rows, and makes an empty batch for its checkpoint.
             self.wait_until(self.batches, "the query has not found out where it begins")
             self.began, self.first = self.rows(), 1
         else:
@@ -142,7 +142,7 @@ class Soak:
             "the producers have not ended",
         )
         self.wait_until(lambda: self.rows() >= self.given.messages, "rows are missing")
-        # Nothing may come after the last.
+        # No row may come after the last.
         self.wait_until(lambda: self.batches() >= self.offsets(), "the last batch is not done")
 
     def start_producers(self) -> None:
@@ -167,7 +167,7 @@ class Soak:
         if what == "driver":
             victims += [pid for pid in self.own() if "SparkSubmit" in command_of(pid)]
         for pid in victims:
-            # The JVM may have followed its Python by itself.
+            # The JVM may already have ended with its Python process.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
@@ -178,7 +178,7 @@ class Soak:
         self.start(name)
 
     def kill_executor(self) -> None:
-        """Each time the one that has not been killed before."""
+        """Each time the worker that has not been killed before."""
         number = str(self.executors)
         self.executors += 1
 
@@ -243,7 +243,7 @@ class Soak:
         return self.folder / f"{name.replace(' ', '-')}.log"
 
     def end(self) -> None:
-        """Ends everything that was started, also what lost its parent."""
+        """Ends all processes that were started, including those that lost their parent."""
         self.remember_folders()
         while pids := list(self.own()):
             for pid in pids:
@@ -252,7 +252,7 @@ class Soak:
             for process in self.processes.values():
                 process.poll()
             time.sleep(LOOK_S)
-        # `local-cluster` leaves its executors' folders in the installed package.
+        # `local-cluster` leaves the folders of its executors in the installed package.
         for folder in self.left_behind:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -270,7 +270,7 @@ class Soak:
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
                     yield int(folder.name)
             except OSError:
-                continue  # it ended, or is somebody else's
+                continue  # it ended, or belongs to another user
 
     def workers(self) -> list[int]:
         return [pid for pid in self.own() if "pyspark.daemon" in command_of(pid)]
@@ -284,20 +284,20 @@ class Soak:
         return newest(self.folder / "checkpoint" / "offsets") + 1
 
     def rows(self) -> int:
-        """Rows of the batches that are done, by where the newest of them ended."""
+        """Rows of the completed batches, from the end of the newest one."""
         try:
             return int(self.position(self.batches() - 1)["offset"])
         except OSError:
             return 0
 
     def position(self, batch: int) -> dict[str, Any]:
-        """Where a batch ends."""
+        """The end offset of a batch."""
         text = (self.folder / "checkpoint" / "offsets" / str(batch)).read_text()
         (position,) = json.loads(text.splitlines()[-1])["collectors"].values()
         return dict(position)
 
     def logged(self) -> int:
-        """Rows that the collector has."""
+        """The number of rows that the collector has."""
         from zeroxide.pipeline import Client, CollectorError
 
         try:
@@ -310,14 +310,14 @@ class Soak:
         return time.monotonic() - self.started
 
     def allow(self, share: float) -> None:
-        """Producers may send so much of what they have: some must be left for what is to come."""
+        """Lets producers send this share of their rows: some must remain for the following kills."""
         new = self.folder / "allowed.new"
         new.write_text(str(share))
         new.replace(self.folder / "allowed")
         self.allowed = int(share * self.given.messages)
 
     def wait_for_batches(self, number: int) -> None:
-        """Waits until so many more batches are done, or there is no more to do."""
+        """Waits until this many more batches are done, or until there are no more rows."""
         wanted = self.batches() + number
         self.wait_until(
             lambda: self.batches() >= wanted or self.rows() >= self.allowed - len(PRODUCERS),
@@ -340,7 +340,7 @@ class Soak:
             time.sleep(LOOK_S)
 
     def failed(self, name: str) -> None:
-        """Nothing may fail, but that Spark gives a Python of its driver 10 s to start in, whatever the machine does."""
+        """Nothing may fail, except that Spark limits the start of the driver's Python to 10 s on any machine."""
         last = tail(self.log(name))
         if TOO_SLOW not in last:
             raise Failed(f"the {name} has failed\n{last}")
@@ -416,7 +416,7 @@ def as_producer(told: dict[str, str]) -> None:
 
 
 def next_number(producer: object, spooled: bool) -> int:
-    """How many rows of this name the spool and the collector have between them."""
+    """The number of rows of this name in the spool and the collector together."""
     while spooled:
         (collector,) = producer.stats()["collectors"].values()  # type: ignore[attr-defined]
         if collector["next_seq"] is not None:
@@ -453,7 +453,7 @@ def as_query(told: dict[str, str]) -> None:
     number = f.col("value").cast("string").cast("bigint").alias("number")
 
     def write(frame: object, batch: int) -> None:
-        # The whole folder anew: a batch that is repeated takes the place of what it had written.
+        # The whole folder is written again: a repeated batch replaces its earlier files.
         chosen = frame.select("producer", "seq", "offset", number)  # type: ignore[attr-defined]
         chosen.write.mode("overwrite").parquet(f"{folder}/out/batch-{batch}")
 
@@ -470,7 +470,7 @@ def as_query(told: dict[str, str]) -> None:
 
 
 def executor_of(command: str) -> str | None:
-    """The number of the executor that this command line is, if it is one."""
+    """The number of the executor with this command line, if it is an executor."""
     words = command.split("\0")
     if not any(word.endswith("CoarseGrainedExecutorBackend") for word in words):
         return None

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, and peers for both ends."""
+"""One Spark session for all tests that need one, and peers for source and sink."""
 
 import os
 import subprocess
@@ -17,8 +17,8 @@ from zeroxide.spark import JavaNotFound, ensure_java, session
 
 WAIT_MS = 60_000
 
-# Also for the sessions that tests start in processes of their own: none lives long enough for
-# thorough compiling to pay.
+# Also for the sessions that tests start in separate processes: none lives long enough for
+# optimised code to pay off.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
@@ -58,7 +58,7 @@ def context() -> Iterator[zmq.Context]:
 
 @pytest.fixture
 def bound(context) -> Callable[[int], tuple[zmq.Socket, str]]:
-    """Makes a socket on some free port, and says where it is."""
+    """Creates a socket on a free port; returns it with its endpoint."""
 
     def make(kind: int) -> tuple[zmq.Socket, str]:
         socket = context.socket(kind)
@@ -71,7 +71,7 @@ def bound(context) -> Callable[[int], tuple[zmq.Socket, str]]:
 
 @pytest.fixture
 def background() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
-    """Runs something in a thread, which must be done when the test is."""
+    """Runs a function in a thread, which must end before the test does."""
     threads = []
 
     def start(work: Callable[[], object]) -> threading.Thread:
@@ -88,7 +88,7 @@ def background() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]
 
 @pytest.fixture
 def run_script(java, tmp_path):
-    """Runs a Python program in a process of its own and returns its output."""
+    """Runs a Python program in a separate process and returns its output."""
 
     def run(source: str, *arguments: str, timeout: float = 110) -> str:
         script = tmp_path / "script.py"

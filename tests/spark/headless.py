@@ -14,7 +14,7 @@ from typing import Any
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 DRIVER = "chromedriver"
 
-# As root there is no sandbox, and containers have a small /dev/shm.
+# There is no sandbox for root, and containers have a small /dev/shm.
 ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -25,7 +25,7 @@ ARGUMENTS = (
 
 
 def missing() -> str | None:
-    """What is to be installed, if anything."""
+    """The missing programs, if any."""
     if not any(map(shutil.which, CHROMIUM)) or not shutil.which(DRIVER):
         return "the browser test needs Chromium: apt install chromium chromium-driver"
     return None
@@ -50,19 +50,19 @@ class Browser:
             raise
 
     def open(self, url: str) -> None:
-        """Goes to a page."""
+        """Opens a page."""
         self._ask("POST", "/url", {"url": url})
 
     def run(self, script: str) -> Any:
-        """What a piece of JavaScript returns."""
+        """Runs JavaScript and returns its result."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": []})
 
     def text(self, selector: str) -> str:
-        """What an element says."""
+        """The text of an element."""
         return self.run(f"return document.querySelector({json.dumps(selector)}).textContent")
 
     def until(self, script: str, reached: Callable[[Any], bool], timeout: float = 60.0) -> Any:
-        """Runs a script until what it returns is as it should be."""
+        """Runs a script until its result is the expected one."""
         deadline = time.monotonic() + timeout
         while not reached(value := self.run(script)):
             assert time.monotonic() < deadline, f"{script}: still {value!r}"
@@ -83,7 +83,7 @@ class Browser:
             self.driver.stdout.close()
 
     def _port(self) -> int:
-        # It says so: "ChromeDriver was started successfully on port 41234."
+        # It prints "ChromeDriver was started successfully on port 41234."
         for line in self.driver.stdout:
             if "started successfully" in line:
                 return int(line.strip(" .\n").split()[-1])

@@ -15,7 +15,7 @@ from zeroxide.spark.schema import LOG_COLUMNS, spark_schema
 SECOND = 1_000_000
 A, B, C = "tcp://a:1", "tcp://b:1", "tcp://c:1"
 
-# What a client gives: as Spark's, but for what is never null.
+# The schema of a client's batches: like Spark's, except for columns that are never null.
 FETCHED = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -34,7 +34,7 @@ FETCHED = pa.schema(
 
 @dataclass
 class Log:
-    """Row number n was received at second n; its value is its number, its topic t0 or t1."""
+    """Row number n was received at second n; its value is n, and its topic is t0 or t1."""
 
     log_id: str = "a1"
     earliest: int = 0
@@ -44,7 +44,7 @@ class Log:
     away: bool = False
     refuses: list[str] = field(default_factory=list)  # codes, one per request
     frame: int = 7  # rows per record batch of a fetch
-    fails_after: list[int] = field(default_factory=list)  # rows that a fetch gives, then dies
+    fails_after: list[int] = field(default_factory=list)  # rows after which a fetch dies
     leaves_out: int | None = None
     damaged: tuple[int, int] = (0, 0)
     committed: dict[str, list[int]] = field(default_factory=dict)

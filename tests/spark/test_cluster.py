@@ -1,4 +1,4 @@
-"""Executors in processes of their own: the package is found there, and tasks run again."""
+"""Executors in separate processes: they find the package, and tasks run again."""
 
 import json
 import shutil
@@ -118,7 +118,7 @@ context.destroy(linger=0)
 
 @pytest.fixture
 def clean_work_folder():
-    """Spark's workers leave folders in the installed package; ours are taken away again."""
+    """Removes the folders that Spark's workers leave in the installed package."""
     work = Path(pyspark.__file__).parent / "work"
     before = set(work.glob("app-*"))
     yield

@@ -1,4 +1,4 @@
-"""Spark Connect: a client without a JVM, and the package where the server is."""
+"""Spark Connect: a client without a JVM, and the package on the server."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The demo, from end to end and without its pace; and that its check can fail."""
+"""The demo, from end to end at full speed, and a check that can fail."""
 
 import copy
 import io
@@ -19,7 +19,7 @@ SCREENSHOT = ROOT / "build" / "demo" / "run.png"
 
 @pytest.fixture(scope="module")
 def demo():
-    """The demo's modules, which are no installed package."""
+    """The demo's modules, which are not an installed package."""
     sys.path.insert(0, str(ROOT))
     try:
         from examples.demo import __main__, flights, picture, state, view
@@ -42,7 +42,7 @@ def expected(demo):
 
 @pytest.fixture
 def watched():
-    """Looks at the demo's page while it runs, if there is a browser; returns what was seen."""
+    """Opens the demo's page while it runs, if there is a browser; returns the observed values."""
     seen = {}
     threads = []
 
@@ -103,7 +103,7 @@ def test_the_demo_is_exact(java, tmp_path, watched):
     assert seen["kills"] == 1
 
 
-def test_the_data_is_what_it_is_known_to_be(demo, expected):
+def test_the_data_has_the_known_totals(demo, expected):
     flights = demo["flights"]
     total = flights.total(expected.values())
     assert (total.flights, total.flights - total.departed) == (336_776, 8_255)
@@ -115,7 +115,7 @@ def test_the_data_is_what_it_is_known_to_be(demo, expected):
     assert flights.by_month(expected)["2013-07"].flights == 29_425
 
 
-def test_the_check_notices(demo, expected):
+def test_the_check_finds_errors(demo, expected):
     compare = demo["main"].compare
     once = Counter(dict.fromkeys(expected, 1))
     assert compare(once, expected, expected) == []

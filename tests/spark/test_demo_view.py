@@ -1,4 +1,4 @@
-"""The demo's page in a browser, with made-up flights."""
+"""The demo's page in a browser, with invented flights."""
 
 import json
 import sys
@@ -57,7 +57,7 @@ def events(stream, count):
     return found
 
 
-def test_a_page_is_told_what_is_new(demo, view):
+def test_a_page_gets_new_days_only(demo, view):
     state = demo["state"].State()
     fill(demo, state, range(3))
     view.show(state)
@@ -76,7 +76,7 @@ def test_there_is_one_page(view):
     with urllib.request.urlopen(view.url, timeout=60) as page:
         text = page.read().decode()
     assert "<title>Flights of 2013, live</title>" in text
-    # Nothing comes from anywhere else.
+    # The page loads nothing from elsewhere.
     assert "http" not in text and "import" not in text
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(view.url + "favicon.ico", timeout=60)
@@ -158,6 +158,6 @@ def test_the_chart_moves_in_a_browser(demo, view, browser):
     assert browser.text("#verdict") == "exact: 336,776 flights"
     SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
     browser.screenshot(SCREENSHOT)
-    # Then the server goes, and the page stays as it is.
+    # Then the server ends, and the page does not change.
     view.close()
     assert browser.run("return document.querySelector('#verdict').hidden") is False

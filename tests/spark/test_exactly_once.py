@@ -1,4 +1,4 @@
-"""The sink to a collector's log, in Spark: whatever is tried twice is there once."""
+"""The sink to a collector's log, in Spark: repeated writes have their rows in the log once."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ def collector(tmp_path):
 
 @pytest.fixture
 def published(collector):
-    """What anybody can read, from the beginning."""
+    """All readable rows, from the beginning."""
 
     def read():
         with Client(collector.endpoint) as client:
@@ -51,7 +51,7 @@ def test_a_batch_write(spark, collector, published):
     )
     write(frame, collector, topic="t")
     rows = published()
-    # In the order of the partitions, and of the rows in each.
+    # In the order of the partitions, and of their rows.
     assert [int(row["value"]) for row in rows] == list(range(20_000))
     assert [row["offset"] for row in rows] == list(range(20_000))
     first = rows[0]
@@ -106,7 +106,7 @@ def run(writer, checkpoint):
 
 
 def forget_commit(checkpoint, batch):
-    """As if the driver had ended between the collector's commit and its own."""
+    """Restores the state of a driver that ended between the collector's commit and its own."""
     (checkpoint / "commits" / str(batch)).unlink()
     (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
 
@@ -154,7 +154,7 @@ def test_a_collector_that_is_away_fails_the_write(spark, tmp_path):
         write(frame, collector, ackTimeoutMs=200)
 
 
-# Spark starts a second attempt on another host only, so there are two: addresses of this one.
+# Spark only starts a second attempt on another host, so there are two: two addresses of this machine.
 CLUSTER = """
 import json, re, subprocess, sys, threading
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""What goes wrong with a collector's disk and folder: told by the reader, and never a silent gap.
+"""Faults of a collector's disk and folder: the reader reports each, and there is never a silent gap.
 
-The readers as plain Python over real collectors; what Spark makes of an error is in
-test_log_session.py.
+These tests use the readers as plain Python with real collectors; test_log_session.py tests
+errors within Spark.
 """
 
 import os
@@ -25,7 +25,7 @@ SEGMENT = 1 << 16
 
 
 class Query:
-    """What Spark does with a reader, batch by batch; its checkpoint is `end`."""
+    """Uses a reader as Spark does, batch by batch; its checkpoint is `end`."""
 
     def __init__(self, endpoint, **options):
         given = {"endpoint": endpoint, "startingOffsets": "earliest", "minPartitions": "1"}
@@ -62,7 +62,7 @@ def query():
 
 
 def fill(collector, start, end):
-    """Rows that say their own number, in small batches."""
+    """Sends rows whose values are their numbers, in small batches."""
     for first in range(start, end, 50):
         last = min(first + 50, end)
         collector.append([b"%06d" % number + bytes(94) for number in range(first, last)])
@@ -84,7 +84,7 @@ def test_the_checkpoint_is_older_than_retention(tmp_path, query):
         fill(collector, 100, 10_000)
         deadline = time.monotonic() + WAIT_S
         with Client(collector.endpoint) as client:
-            while client.info().earliest <= 100:  # retention comes round every few seconds
+            while client.info().earliest <= 100:  # retention runs every few seconds
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
         with pytest.raises(DataLoss) as error:
@@ -118,7 +118,7 @@ def test_an_empty_collector_in_its_place(tmp_path, query):
 
 
 def test_a_flipped_bit(tmp_path, query):
-    """Also under a running collector: what it hands out was checked on its way."""
+    """Even under a running collector, which checks rows before it serves them."""
     with Collector(tmp_path, segment_bytes=SEGMENT) as collector:
         fill(collector, 0, 5000)
         victim = segments(tmp_path)[3]
@@ -152,7 +152,7 @@ def damage(file: Path):
 
 
 def test_a_truncated_last_segment(tmp_path, query):
-    """Rows that were acknowledged are gone with the end of a file; their offsets are not used again."""
+    """Acknowledged rows are lost with the end of a file; their offsets are not used again."""
     with Collector(tmp_path, segment_bytes=SEGMENT) as collector:
         endpoint = collector.endpoint
         fill(collector, 0, 5000)

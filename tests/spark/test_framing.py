@@ -101,7 +101,7 @@ def test_join():
     assert join(columns, "envelope", None, None) == [(b"", b"k", b"a", b"h", b"1")]
 
 
-def test_null_is_no_message():
+def test_null_is_not_a_message():
     with pytest.raises(ValueError, match="null in 1 of 2 rows"):
         join({"value": [b"a", None]}, "single", None, None)
 

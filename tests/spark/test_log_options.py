@@ -1,4 +1,4 @@
-"""The options of reading a log: names, defaults, and what is said about wrong ones."""
+"""The options of reading a log: names, defaults, and errors about wrong ones."""
 
 import pickle
 import re
@@ -157,7 +157,7 @@ def test_wrong_options_of_batches(given, said):
 
 
 def test_every_option_is_documented():
-    """By the page as by the module's own text."""
+    """On the page and in the module's docstring."""
     asked = re.compile(
         r'(?:text|choice|flag|number|names|where|time|duration|hours)\(\s*"([\w.]+)"'
     )

@@ -1,4 +1,4 @@
-"""The readers of logs as plain Python: where they begin, what a batch is, and what they filter and note."""
+"""The readers of logs as plain Python: start offsets, batches, filters and recorded positions."""
 
 import json
 import pickle
@@ -32,7 +32,7 @@ ALL = limits.ReadAllAvailable()
 
 
 class TestBeginning:
-    def test_latest_unless_told(self):
+    def test_latest_by_default(self):
         assert at(stream(Opener(a=Log(latest=9))).initialOffset()) == 9
 
     def test_earliest(self):
@@ -52,7 +52,7 @@ class TestBeginning:
         with pytest.raises(ValueError, match="tcp://b:1 missing, tcp://d:1 unknown"):
             reader.initialOffset()
 
-    def test_trimmed_and_not_yet_there(self):
+    def test_trimmed_and_future_offsets(self):
         logs = Opener(a=Log(earliest=5, latest=9))
         with pytest.raises(DataLoss, match=r"rows \[3, 5\).*'failOnDataLoss'"):
             stream(logs, startingOffsets=json.dumps({A: 3})).initialOffset()
@@ -62,7 +62,7 @@ class TestBeginning:
             stream(logs, startingOffsets=json.dumps({A: 10})).initialOffset()
 
     def test_out_of_a_checkpoint(self):
-        """Whose offsets are those of its log, and of no other at the same address."""
+        """Its offsets apply to its log, and to no other log at the same address."""
         log = Log(earliest=2, latest=9)
         text = json.dumps({"version": 1, "collectors": {A: {"log": "a1", "offset": 5}}})
         assert at(stream(Opener(a=log), startingOffsets=text).initialOffset()) == 5
@@ -78,13 +78,13 @@ class TestBeginning:
         start = reader.initialOffset()
         assert (at(start), at(start, B)) == (21, 10)
 
-    def test_a_collector_that_is_not_there(self):
+    def test_an_unavailable_collector(self):
         with pytest.raises(CollectorGone, match=r"'collector\.graceMs'"):
             stream(Opener(a=Log(away=True))).initialOffset()
 
 
 class TestFirstBatchAgain:
-    """Spark keeps where a batch ends, and of the first one not where it began."""
+    """Spark keeps the end of a batch, but not the start of the first one."""
 
     def planned(self, log, **given):
         reader = stream(Opener(a=log), **given)
@@ -103,7 +103,7 @@ class TestFirstBatchAgain:
         assert at(start) == 110 + more
         rows, _ = read_all(reader, reader.partitions(start, end))
         assert offsets_of(rows) == list(range(100, 110))
-        # And then on from there, without a batch if there is nothing.
+        # And then continues from there, without a batch if there are no rows.
         end, rows = run(reader, end)
         assert offsets_of(rows) == list(range(110, 110 + min(more, 10 if given else more)))
 
@@ -132,7 +132,7 @@ class TestFirstBatchAgain:
         rows, _ = read_all(again, again.partitions(end, later))
         assert offsets_of(rows) == list(range(110, 130))
 
-    def test_nothing_new_is_no_batch(self):
+    def test_no_new_rows_make_no_batch(self):
         log, other = Log(latest=100), Log("b1", latest=10)
         reader = stream(Opener(a=log, b=other), "a", "b", collector_graceMs=60_000)
         start = reader.initialOffset()
@@ -160,7 +160,7 @@ class TestFirstBatchAgain:
         assert len(rows) == 100
         assert run(reader, end) == (end, [])
 
-    def test_a_group_keeps_what_is_read_again(self):
+    def test_a_group_keeps_rows_that_may_be_read_again(self):
         log = Log(latest=5)
         end = self.planned(log, consumerGroup="g")
         log.latest += 20
@@ -202,7 +202,7 @@ class TestBatches:
         assert rows[7]["value"] == b"7"
 
     @pytest.mark.parametrize(("frame", "sizes"), [(3000, [15000, 15000]), (5000, [5000] * 6)])
-    def test_record_batches_are_put_together_if_they_are_small(self, frame, sizes):
+    def test_small_record_batches_are_combined(self, frame, sizes):
         log = Log(latest=30_000, frame=frame)
         reader = stream(Opener(a=log), startingOffsets="earliest", minPartitions=1)
         start = reader.initialOffset()
@@ -237,7 +237,7 @@ class TestBatches:
         end, _ = run(reader, end)
         assert at(end) == 11
 
-    def test_limit_by_bytes_where_the_log_knows_how_large_rows_are(self):
+    def test_limit_by_bytes_with_the_sizes_from_the_log(self):
         class Weighed(Log):
             def offset_after(self, start, size):
                 if self.is_old:
@@ -279,7 +279,7 @@ class TestBatches:
         given = {"minOffsetsPerTrigger": 100, "maxTriggerDelay": "20s"}
         reader = stream(Opener(a=log), startingOffsets="earliest", **given)
         end, _ = run(reader, reader.initialOffset())
-        assert at(end) == 10  # the first is not kept waiting
+        assert at(end) == 10  # the first batch does not wait
         log.latest = 60
         now[0] += 19
         assert run(reader, end) == (end, [])
@@ -347,7 +347,7 @@ class TestBatches:
 
 
 class TestOldSpark:
-    """4.0 and 4.1, which do not say where a batch begins."""
+    """Spark 4.0 and 4.1, which do not pass the start of a batch."""
 
     def reader(self, log, **given):
         return PlainStreamReader(options(**given), columns(), Opener(a=log))
@@ -356,7 +356,7 @@ class TestOldSpark:
         log = Log(latest=100)
         reader = self.reader(log, startingOffsets="latest", maxOffsetsPerTrigger=10)
         log.latest = 115
-        end = reader.latestOffset()  # before the first offset is asked for
+        end = reader.latestOffset()  # before the first request for an offset
         start = reader.initialOffset()
         assert (at(start), at(end)) == (115, 115)
         log.latest = 200
@@ -367,15 +367,15 @@ class TestOldSpark:
             reader.partitions(start, end)
             start = end
 
-    def test_a_query_that_goes_on(self):
+    def test_a_query_that_continues(self):
         reader = self.reader(Log(latest=100), maxOffsetsPerTrigger=10)
         before = stream(Opener(a=Log(latest=60))).initialOffset()
-        assert reader.partitions(before, before) == []  # how Spark says where it stands
+        assert reader.partitions(before, before) == []  # how Spark passes its position
         assert at(reader.latestOffset()) == 70
 
 
 class TestGroups:
-    def test_the_noted_position_stays_behind(self):
+    def test_the_recorded_position_stays_behind(self):
         log = Log(latest=10)
         reader = stream(Opener(a=log), startingOffsets="earliest", consumerGroup="g")
         end = reader.initialOffset()
@@ -387,7 +387,7 @@ class TestGroups:
             log.latest += 10
         assert log.committed == {"g": [0, 10, 20, 30]}
 
-    def test_short_runs_note_it_as_well(self):
+    def test_short_runs_also_record_the_position(self):
         log = Log(latest=10)
         end = stream(Opener(a=log), startingOffsets="earliest").initialOffset()
         for _ in range(4):
@@ -396,7 +396,7 @@ class TestGroups:
             log.latest += 10
         assert log.committed == {"g": [10, 20]}
 
-    def test_without_a_group_nothing_is_noted(self):
+    def test_without_a_group_no_position_is_recorded(self):
         log = Log(latest=10)
         reader = stream(Opener(a=log), startingOffsets="earliest")
         end, _ = run(reader, reader.initialOffset())
@@ -404,8 +404,8 @@ class TestGroups:
             reader.commit(end)
         assert log.committed == {}
 
-    def test_one_that_was_away_for_a_moment_takes_note(self):
-        """At the first offset, from which on its rows are to be kept."""
+    def test_a_collector_that_was_briefly_unavailable_records_the_position(self):
+        """The first offset, from which on its rows must be kept."""
 
         class Faltering(Log):
             def offset_at(self, timestamp):
@@ -418,7 +418,7 @@ class TestGroups:
         assert at(stream(Opener(a=log), **given).initialOffset()) == 20
         assert log.committed == {"g": [20]}
 
-    def test_a_collector_that_cannot_take_note(self):
+    def test_a_collector_that_cannot_record_the_position(self):
         log = Log(latest=10)
         given = {"startingOffsets": "earliest", "consumerGroup": "g", "collector_graceMs": 9999}
         reader = stream(Opener(a=log), **given)
@@ -465,11 +465,11 @@ class TestBatchReads:
             with pytest.raises(ValueError, match=r"mean offset 40, and .* mean offset 30, which"):
                 reader.partitions()
 
-    def test_behind_the_end(self):
+    def test_beyond_the_end(self):
         with pytest.raises(ValueError, match="'endingOffsets' is 11"):
             self.read("a", logs=Opener(a=Log(latest=10)), endingOffsets=json.dumps({A: 11}))
 
-    def test_filters_are_not_taken_unless_asked_for(self):
+    def test_filters_are_not_taken_unless_requested(self):
         taken = PushdownReader.pushFilters is not datasource.DataSourceReader.pushFilters
         untouched = LogBatchReader.pushFilters is datasource.DataSourceReader.pushFilters
         assert taken and untouched
@@ -506,6 +506,6 @@ class TestBatchReads:
         assert SECOND == 1_000_000
 
 
-def test_the_mean_of_an_empty_log_is_something():
+def test_the_mean_of_an_empty_log_is_defined():
     assert planning.mean_size(None) == 1.0
     assert planning.mean_size(Log().info()) == 1.0

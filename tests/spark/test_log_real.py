@@ -1,4 +1,4 @@
-"""The readers as plain Python over real collectors: keys, files, a collector in the query, several of them."""
+"""The readers as plain Python with real collectors: keys, files, a collector in the query, several collectors."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ALL = ReadAllAvailable()
 
 
 def batch(**options):
-    """The rows of a batch read."""
+    """The rows of one batch."""
     source = ZeroMQDataSource(options)
     reader = source.reader(source.schema())
     tables = [table for part in reader.partitions() for table in reader.read(part)]
@@ -27,7 +27,7 @@ def batch(**options):
     return [row for table in tables for row in table.to_pylist()]
 
 
-def test_columns_as_spark_wants_them(tmp_path):
+def test_columns_match_sparks_schema(tmp_path):
     with Collector(tmp_path, keep_frames=True) as collector:
         collector.append([{"value": b"v", "key": b"k", "topic": "t", "headers": {"h": b"1"}}, b"w"])
         with Producer(collector.endpoint, name="p") as producer:
@@ -43,7 +43,7 @@ def test_columns_as_spark_wants_them(tmp_path):
     assert rows[2]["timestamp"].timestamp() == 5.5
 
 
-def test_keys_out_of_the_environment_and_a_file(tmp_path, monkeypatch):
+def test_keys_from_the_environment_and_a_file(tmp_path, monkeypatch):
     server, secret = zmq.curve_keypair()
     own, own_secret = zmq.curve_keypair()
     monkeypatch.setenv("READER_SECRET", own_secret.decode())

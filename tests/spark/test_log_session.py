@@ -1,4 +1,4 @@
-"""The replayable source in a local session, over a real collector: what only Spark can show."""
+"""The replayable source in a local session with a real collector: behaviour that only Spark shows."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def fill(collector):
 
 @pytest.fixture
 def stream(spark, collector, tmp_path):
-    """Runs a query up to what is there, and returns its batches: the values in each."""
+    """Runs a query over all existing rows, and returns the values in each batch."""
     batches = {}
 
     def run(now=None, until=None, endpoint=None, **options):
@@ -67,7 +67,7 @@ def stream(spark, collector, tmp_path):
         finally:
             query.stop()
         if SPARK < (4, 2) and until not in (None, len(run.values())):
-            return run(now, None, endpoint, **options)  # a run is one batch there
+            return run(now, None, endpoint, **options)  # there, a run is one batch
         return query
 
     run.batches = batches
@@ -147,7 +147,7 @@ def test_a_stream_in_limited_batches(stream, fill):
     query = stream(maxOffsetsPerTrigger=300)
     sizes = [len(stream.batches[batch][0]) for batch in sorted(stream.batches)]
     if SPARK < (4, 2):
-        assert sizes == [300]  # it cannot say that there is more
+        assert sizes == [300]  # this version cannot report that more rows exist
         return
     assert sizes == [300, 300, 300, 100]
     assert stream.values() == list(range(1000))
@@ -156,7 +156,7 @@ def test_a_stream_in_limited_batches(stream, fill):
     assert lags == [700, 400, 100, 0]
 
 
-def test_a_batch_that_was_not_committed_comes_again(stream, fill, tmp_path):
+def test_an_uncommitted_batch_is_repeated(stream, fill, tmp_path):
     fill(0, 1000)
 
     def fails(batch):
@@ -175,7 +175,7 @@ def test_a_batch_that_was_not_committed_comes_again(stream, fill, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_deleted_commit_brings_the_same_batch_again(stream, fill, tmp_path):
+def test_a_deleted_commit_repeats_the_same_batch(stream, fill, tmp_path):
     fill(0, 100)
     stream()
     fill(100, 200)
@@ -203,7 +203,7 @@ def test_collectors_are_added(stream, fill, collector, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_query_notes_what_it_has_read(stream, fill, collector):
+def test_a_query_records_its_position(stream, fill, collector):
     for start in range(0, 500, 100):
         fill(start, start + 100)
         stream(consumerGroup="g")
@@ -259,7 +259,7 @@ def test_an_embedded_collector(spark, tmp_path, free_port):
 def free_port():
     import socket
 
-    # Not one of those that the system hands out: nobody else gets it in between.
+    # Not a port that the system assigns, so no other program gets it in between.
     for port in range(10_000 + os.getpid() * 61 % 20_000, 32_000):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -275,7 +275,7 @@ def test_files(spark, collector, fill, tmp_path):
 
 
 def test_windows_survive_a_restart(spark, collector, fill, tmp_path):
-    """Event-time windows by the producer's clock; the state comes back from the state store."""
+    """Event-time windows by the producer's clock; the state is restored from the state store."""
 
     def send(seconds):
         with Producer(collector.endpoint) as producer:

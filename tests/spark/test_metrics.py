@@ -1,4 +1,4 @@
-"""Metrics out of a query's progress."""
+"""Metrics from a query's progress."""
 
 import json
 from types import SimpleNamespace
@@ -78,7 +78,7 @@ def test_published(listener, context):
     sub.rcvtimeo = 60_000
     sub.connect(listener.endpoint)
     sub.subscribe(TOPIC)
-    # A subscription needs a moment to arrive, and there is no telling when it has.
+    # A subscription takes a moment to arrive, and there is no event for it.
     while not sub.poll(20):
         listener.onQueryProgress(SimpleNamespace(progress=ONE))
     topic, body = sub.recv_multipart()

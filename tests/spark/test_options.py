@@ -1,4 +1,4 @@
-"""Options: names, defaults, and what is said about wrong ones."""
+"""Options: names, defaults, and errors about wrong ones."""
 
 import pickle
 
@@ -37,7 +37,7 @@ def test_lists():
     assert read.framing == "topic-first"
 
 
-def test_sub_without_prefixes_wants_everything():
+def test_sub_without_prefixes_subscribes_to_everything():
     assert ReadOptions.parse(ENDPOINT | {"socket": "sub"}).subscribe == ("",)
 
 
@@ -46,7 +46,7 @@ def test_options_travel_to_executors():
     assert pickle.loads(pickle.dumps(read)) == read
 
 
-def test_what_spark_adds_is_ignored():
+def test_options_that_spark_adds_are_ignored():
     assert WriteOptions.parse(ENDPOINT | {"checkpointlocation": "/x", "path": "/y"})
 
 
@@ -109,7 +109,7 @@ def test_wrong_options_of_writing(options, said):
         ({"socket": "push", "delivery": "exactly-once"}, False),
     ],
 )
-def test_what_goes_to_a_log(options, log):
+def test_options_that_select_a_log(options, log):
     assert is_for_log(ENDPOINT | options) == log
 
 

@@ -1,4 +1,4 @@
-"""Packing what executors need, with something in place of venv-pack."""
+"""Packing the packages of executors, with a replacement for venv-pack."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from zeroxide.spark.pack import main, pack
 
 @pytest.fixture
 def packer(monkeypatch):
-    """Runs the Python of an environment that is to be packed, and keeps what it says."""
+    """Runs the Python of the environment to pack, and keeps its output."""
     said = []
 
     def take(prefix, output, **_options):
@@ -28,18 +28,18 @@ def packer(monkeypatch):
     return said
 
 
-def test_an_environment_that_needs_no_other(packer, tmp_path):
+def test_an_environment_is_independent(packer, tmp_path):
     assert pack(tmp_path / "x.tar.gz").read_bytes() == b"packed"
     assert len(packer) == 1
 
 
-def test_what_is_not_installed_is_named(packer, capsys, tmp_path):
+def test_missing_packages_are_named(packer, capsys, tmp_path):
     assert main([str(tmp_path / "x.tar.gz"), "no-such-package"]) == 1
     assert "no-such-package is not installed here" in capsys.readouterr().err
     assert not packer
 
 
-def test_what_makes_the_archive_is_named(monkeypatch, capsys, tmp_path):
+def test_a_missing_packer_is_named(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "venv_pack", None)
     assert main([str(tmp_path / "x.tar.gz")]) == 1
     assert "pip install venv-pack" in capsys.readouterr().err

@@ -1,11 +1,11 @@
-"""The programs of examples/pipelines, with less of everything."""
+"""The programs of examples/pipelines, with less data."""
 
 import importlib.util
 from pathlib import Path
 
 import pytest
 
-# Whole programs: on a machine that does much else, too, they take their time.
+# Complete programs, which take longer on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
 PIPELINES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
@@ -13,7 +13,7 @@ PIPELINES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
 
 @pytest.fixture
 def pipeline():
-    """Loads one of them by its name."""
+    """Loads an example by its name."""
 
     def load(name):
         spec = importlib.util.spec_from_file_location(name, PIPELINES / f"{name}.py")

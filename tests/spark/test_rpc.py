@@ -46,7 +46,7 @@ def service():
 
 @pytest.fixture
 def mute(bound):
-    """A service that takes requests and says nothing."""
+    """A service that takes requests and never replies."""
     return bound(zmq.ROUTER)
 
 
@@ -56,11 +56,11 @@ def test_replies_in_order(service, window):
     assert list(made.make(bodies(3000))) == [b"%d!" % number for number in range(3000)]
 
 
-def test_nobody_is_asked_nothing():
+def test_without_rows_no_request_is_sent():
     assert list(calls("tcp://127.0.0.1:9").make(bodies(0))) == []
 
 
-def test_a_caller_that_has_enough_leaves(service):
+def test_a_caller_may_stop_early(service):
     assert list(islice(calls(service(upper)).make(bodies(100)), 3)) == [b"0", b"1", b"2"]
 
 
@@ -72,7 +72,7 @@ def test_several_tasks_and_services(service):
 
 
 class Taking(_Service):
-    """A service that takes every request, and answers when it is told to."""
+    """A service that takes every request, and replies on command."""
 
     def __init__(self, name):
         super().__init__(name, None, None)
@@ -82,7 +82,7 @@ class Taking(_Service):
         return True
 
 
-def test_who_has_the_fewest_requests_gets_the_next():
+def test_the_service_with_the_fewest_requests_gets_the_next():
     services = [Taking(name) for name in "abc"]
     work = _Work(calls("tcp://a:1", "tcp://b:1", "tcp://c:1"), services)
 
@@ -97,12 +97,12 @@ def test_who_has_the_fewest_requests_gets_the_next():
     assert ask(9) == [3, 3, 3]
     services[1].pending.clear()
     assert ask(2) == [3, 2, 3]
-    # One that did not answer in time comes last.
+    # A service that did not reply in time is used last.
     services[1].silent = True
     assert ask(4) == [5, 2, 5]
 
 
-def test_what_the_function_raises_reaches_the_caller(service):
+def test_an_exception_of_the_function_reaches_the_caller(service):
     def fails(body):
         if body == b"3":
             raise LookupError("no such device: 3")
@@ -111,7 +111,7 @@ def test_what_the_function_raises_reaches_the_caller(service):
     started = service(fails)
     with pytest.raises(RpcError, match=r"(?s)service at tcp.*LookupError: no such device: 3"):
         list(calls(started).make(bodies(10)))
-    # And the service goes on.
+    # And the service continues.
     assert list(calls(started).make(bodies(3))) == [b"0", b"1", b"2"]
 
 
@@ -124,19 +124,19 @@ def test_a_function_must_return_something_to_send(service):
     assert list(calls(service(lambda body: "text")).make(bodies(1))) == [b"text"]
 
 
-def test_requests_that_are_no_arrow_get_an_error(service):
+def test_requests_that_are_not_arrow_get_an_error(service):
     with pytest.raises(RpcError, match="ArrowInvalid"):
         list(calls(service(lambda batch: batch, unit="batch")).make(bodies(1)))
 
 
 def test_a_silent_service_is_replaced(service, mute):
-    # As often as a busy machine needs.
+    # As many retries as a busy machine needs.
     made = calls(mute[1], service(upper), timeout_s=0.2, retries=1000)
     assert list(made.make(bodies(200))) == list(bodies(200))
 
 
-def test_nobody_answers(mute):
-    # A busy machine may need longer than that for the connection itself.
+def test_no_service_replies(mute):
+    # A busy machine may need longer than this for the connection itself.
     for timeout_s in (0.05, 0.5, 5.0):
         made = calls(mute[1], timeout_s=timeout_s, retries=2)
         with pytest.raises(RpcTimeout) as error:
@@ -146,7 +146,7 @@ def test_nobody_answers(mute):
     assert f"not answered for {timeout_s:g} s; that was try 3" in str(error.value)
 
 
-def test_nobody_is_there():
+def test_no_service_is_available():
     made = calls("tcp://127.0.0.1:9", "tcp://127.0.0.1:10", timeout_s=0.1)
     with pytest.raises(RpcTimeout, match=r"none of tcp://127.0.0.1:9, tcp://127.0.0.1:10 took"):
         list(made.make(bodies(1)))
@@ -164,7 +164,7 @@ def test_a_lost_service_is_replaced_at_once(service, context, tmp_path):
     router, endpoint = context.socket(zmq.ROUTER), f"ipc://{tmp_path}/lost"
     router.rcvtimeo = 60_000
     router.bind(endpoint)
-    # A timeout that the test would not live to see.
+    # A timeout that is longer than the test.
     made = calls(endpoint, timeout_s=600.0, retries=1)
     with ThreadPoolExecutor() as pool:
         done = pool.submit(list, made.make(bodies(4)))
@@ -209,7 +209,7 @@ def test_any_rep_socket_is_a_service(bound, background):
     assert list(calls(endpoint).make(bodies(50))) == [b"%d?" % number for number in range(50)]
 
 
-def test_replies_that_are_none(bound, background):
+def test_malformed_replies(bound, background):
     rep, endpoint = bound(zmq.REP)
     background(lambda: rep.recv() and rep.send_multipart([b"a", b"b", b"c"]))
     with pytest.raises(RpcError, match="4 frames behind the request's number"):
@@ -286,7 +286,7 @@ def test_batches(spark, service, small_batches):
     frame = rpc(spark.range(10_000), ",".join(endpoints), "twice bigint, id bigint", timeout=60)
     assert frame.columns == ["twice", "id"]
     rows = frame.collect()
-    # In the order in which they were asked for.
+    # In the order of the requests.
     assert [row.id for row in rows] == list(range(10_000))
     assert all(row.twice == 2 * row.id for row in rows)
 

@@ -1,4 +1,4 @@
-"""Columns, exactly as Spark wants them."""
+"""Columns, exactly as Spark expects them."""
 
 import pytest
 from pyspark.sql.types import (
@@ -55,7 +55,7 @@ def test_columns_by_options(options, columns):
     assert ZeroMQDataSource(options).schema().names == columns.split()
 
 
-def test_schema_asks_nothing_of_a_sink():
+def test_the_schema_of_a_sink_needs_no_options():
     sink = {"endpoint": "tcp://a:1", "socket": "push", "waitPeers": "2"}
     assert ZeroMQDataSource(sink).schema().names == LOG.split()
 

@@ -1,4 +1,4 @@
-"""The format in a local session: what only Spark itself can show."""
+"""The format in a local session: behaviour that only Spark itself shows."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_the_format_needs_no_registration(spark):
 
 
 def test_the_workers_run_this_interpreter(spark):
-    # Defined here, so that it travels by value: the workers cannot import the tests.
+    # Defined here, so that it is pickled by value: the workers cannot import the tests.
     def environment(batches):
         import sys
 
@@ -91,7 +91,7 @@ def test_a_frame_counted_twice_is_two_reads(spark, bound, background):
     assert frame.count() == 1
 
 
-def test_a_sort_reads_twice_and_is_told(spark, bound, background):
+def test_a_sort_reads_twice_and_gets_an_error(spark, bound, background):
     push, endpoint = bound(zmq.PUSH)
     frame = zeromq(spark, endpoint, endOfStream="END").load().select("value")
     background(feed(push, [b"b", b"a"]))
@@ -153,7 +153,7 @@ def test_stream_write(spark, bound, background, tmp_path):
     assert {header[1] for header in headers} == {"0", "1"}
 
 
-def test_wrong_options_are_told_by_the_plan(spark):
+def test_wrong_options_are_reported_by_the_plan(spark):
     with pytest.raises(PySparkException, match="did you mean 'endOfStream'"):
         zeromq(spark, "tcp://127.0.0.1:9", endofstreams="x").load().count()
 

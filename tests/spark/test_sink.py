@@ -87,7 +87,7 @@ def test_pub_waits_for_its_subscribers(bound, receive):
     assert messages == [[b"yes", b"v"]] * 5_000
 
 
-def test_pub_counts_peers_and_not_what_they_subscribe_to(bound, receive):
+def test_pub_counts_peers_and_not_subscriptions(bound, receive):
     (one, first), (other, second) = bound(zmq.SUB), bound(zmq.SUB)
     for topic in (b"a", b"b", b"c"):
         one.subscribe(topic)
@@ -118,7 +118,7 @@ def test_bound_pub(context, receive, tmp_path):
     assert messages == [[b"v"]]
 
 
-def test_the_topic_option_stands_for_the_column(bound, receive):
+def test_the_topic_option_replaces_the_column(bound, receive):
     pull, endpoint = bound(zmq.PULL)
     messages, done = receive(pull, 1)
     schema = spark_schema(["value", "topic"])
@@ -168,7 +168,7 @@ def test_arrow_frames_with_headers(bound, receive):
     assert marks == [b"q,7,0,0,0", b"q,7,0,0,2"]
 
 
-def test_rows_where_spark_has_no_batches():
+def test_rows_in_versions_of_spark_without_batches():
     header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
     schema = StructType(
         [
@@ -187,24 +187,24 @@ def test_rows_where_spark_has_no_batches():
     ]
 
 
-def test_an_empty_partition_waits_for_nobody():
-    # Which would be an error, after the time-out.
+def test_an_empty_partition_does_not_wait():
+    # Waiting would end in an error after the timeout.
     assert writer("tcp://127.0.0.1:9").write(iter([])) == Sent(0, 0, 0, 0)
 
 
-def test_nobody_is_there(bound):
+def test_without_a_peer(bound):
     late = writer("tcp://127.0.0.1:9", flushTimeoutMs="300")
     with pytest.raises(TimeoutError, match=r"0 of 1 peers.*nothing was sent"):
         late.write(iter([batch(value=["a"])]))
 
 
 @pytest.mark.parametrize(("hwm", "said"), [("3", "took a message for {} ms"), ("0", "not yet")])
-def test_a_peer_that_takes_nothing(context, tmp_path, hwm, said):
+def test_a_peer_that_takes_no_messages(context, tmp_path, hwm, said):
     endpoint = f"ipc://{tmp_path}/stuck"
     pull = context.socket(zmq.PULL)
     pull.rcvhwm = 3
     pull.bind(endpoint)
-    # A busy machine may need longer than that for the connection itself.
+    # A busy machine may need longer than this for the connection itself.
     for timeout_ms in (500, 5_000, 50_000):
         stuck = writer(endpoint, flushTimeoutMs=str(timeout_ms), **{"zmq.sndhwm": hwm})
         with pytest.raises(TimeoutError, match=r"\(option 'flushTimeoutMs'\)") as error:

@@ -1,4 +1,4 @@
-"""Everything is killed, shortened: tests/soak/soak.py, in full is `make soak`."""
+"""A short run of tests/soak/soak.py, which kills every process; the full run is `make soak`."""
 
 import os
 import subprocess

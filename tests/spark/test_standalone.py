@@ -1,4 +1,4 @@
-"""A standalone master with two workers whose Python knows nothing of zeroxide: it travels with the query."""
+"""A standalone master with two workers whose Python does not have zeroxide: the query ships it."""
 
 import json
 import os
@@ -65,7 +65,7 @@ print("RESULT", json.dumps({
 
 
 def bare_environment(tmp_path):
-    """What a worker is started with: no variable that leads to our packages."""
+    """The environment of a worker, without variables that lead to this package."""
     kept = ("HOME", "JAVA_HOME", "LANG", "PATH", "TMPDIR")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     return environment | {
@@ -92,7 +92,7 @@ def cluster(java, tmp_path):
         processes.append(process)
         for line in process.stderr:
             if found := re.search(until, line):
-                # Nobody reads on otherwise, and the pipe would fill up.
+                # Otherwise the pipe is not read, and would fill up.
                 threading.Thread(target=process.stderr.read, daemon=True).start()
                 return found[1]
         raise AssertionError(f"{kind} ended")
@@ -115,7 +115,7 @@ def venv_pack():
     return pytest.importorskip("venv_pack", reason="pip install venv-pack")
 
 
-def test_the_package_travels_with_the_query(venv_pack, cluster, tmp_path):
+def test_the_query_ships_the_package(venv_pack, cluster, tmp_path):
     archive = pack(tmp_path / "environment.tar.gz")
     with Collector(tmp_path / "from") as source, Collector(tmp_path / "to") as target:
         with Producer(source.endpoint, name="standalone") as producer:

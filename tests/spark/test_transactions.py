@@ -1,4 +1,4 @@
-"""The writers to a log as plain Python, with a collector that is a dictionary."""
+"""The writers to a log as plain Python; a dictionary replaces the collector."""
 
 import pickle
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ LOG = {"endpoint": "tcp://127.0.0.1:9", "socket": "log"}
 
 @dataclass
 class FakeCollector:
-    """What a collector's client does, in memory."""
+    """A collector's client in memory."""
 
     rows: list = field(default_factory=list)
     staged: dict = field(default_factory=dict)
@@ -85,7 +85,7 @@ def collector(monkeypatch):
 
 @pytest.fixture
 def task(monkeypatch):
-    """Makes what is called appear to be some task."""
+    """Makes the code under test run as a given task."""
 
     def become(partition=0, attempt=0, query="q", batch=0):
         current = Task(partition, attempt, query, batch)
@@ -107,11 +107,11 @@ def batch(**columns):
     return pa.record_batch(columns)
 
 
-def test_nothing_is_seen_before_the_commit(collector, task):
+def test_no_row_is_visible_before_the_commit(collector, task):
     write = writer()
     messages = [write.write(iter([batch(value=["a", "b"])])), None]
     assert collector.rows == []
-    # The driver has a writer of its own.
+    # The driver has its own writer.
     pickle.loads(pickle.dumps(write)).commit(pickle.loads(pickle.dumps(messages)))
     assert collector.values() == [b"a", b"b"]
 
@@ -119,7 +119,7 @@ def test_nothing_is_seen_before_the_commit(collector, task):
 def test_an_attempt_that_was_not_chosen_is_not_published(collector, task):
     write = stream_writer()
     lost = write.write(iter([batch(value=["a"])]))
-    # Spark counts attempts from 0 again in a stage that is repeated.
+    # Spark counts attempts from 0 again in a repeated stage.
     chosen = write.write(iter([batch(value=["b"])]))
     assert (lost.partition, lost.query, lost.batch) == (chosen.partition, "q", 0)
     stream_writer().commit([chosen], 0)
@@ -127,7 +127,7 @@ def test_an_attempt_that_was_not_chosen_is_not_published(collector, task):
     assert not collector.staged
 
 
-def test_a_task_that_failed_halfway_leaves_nothing(collector, task, monkeypatch):
+def test_a_task_that_failed_halfway_leaves_no_rows(collector, task, monkeypatch):
     monkeypatch.setattr(transactions, "PART_ROWS", 1)
 
     def fails():
@@ -163,11 +163,11 @@ def test_an_older_batch_is_an_error(collector, task, make):
     for said in ("batch 0 of query q", LOG["endpoint"], "checkpoint", "'queryName'", "another"):
         assert said in str(error.value)
     assert collector.values() == [b"a"]
-    # Without rows there is nothing that could be missing.
+    # Without rows, none can be missing.
     write.publish([Staged("q", 0, 0, 5, 1, 0)])
 
 
-def test_a_replayed_batch_with_other_rows_is_told(collector, task, caplog):
+def test_a_replayed_batch_with_other_rows_warns(collector, task, caplog):
     for values in (["a", "b"], ["a", "b"]):
         stream_writer().commit([stream_writer().write(iter([batch(value=values)]))], 0)
     assert "had been published before with" not in caplog.text
@@ -176,7 +176,7 @@ def test_a_replayed_batch_with_other_rows_is_told(collector, task, caplog):
     assert collector.values() == [b"a", b"b"]
 
 
-def test_a_part_that_is_refused_for_now(collector, task, monkeypatch):
+def test_a_part_that_is_refused_temporarily(collector, task, monkeypatch):
     monkeypatch.setattr(transactions, "PAUSE_S", 0.01)
     collector.refuses = ["failed", "too-many", "full", "read-only", "closing"]
     stream_writer().commit([stream_writer().write(iter([batch(value=["a"])]))], 0)
@@ -187,7 +187,7 @@ def test_a_part_that_is_refused_for_now(collector, task, monkeypatch):
     assert 90 < len(collector.refuses) < 100
 
 
-def test_a_commit_that_is_refused_for_now(collector, task, monkeypatch):
+def test_a_commit_that_is_refused_temporarily(collector, task, monkeypatch):
     monkeypatch.setattr(transactions, "PAUSE_S", 0.01)
     write = stream_writer()
     messages = [write.write(iter([batch(value=["a"])]))]
@@ -200,7 +200,7 @@ def test_a_commit_that_is_refused_for_now(collector, task, monkeypatch):
 
 
 @pytest.mark.parametrize("code", ["denied", "version", "malformed", "corrupt"])
-def test_a_part_that_is_refused_for_good(collector, task, code):
+def test_a_part_that_is_refused_permanently(collector, task, code):
     collector.refuses = [code] * 2
     with pytest.raises(Refused, match="not now"):
         stream_writer().write(iter([batch(value=["a"])]))
@@ -231,7 +231,7 @@ def test_parts_have_a_size(collector, task, monkeypatch):
     assert (sent.parts, sent.rows) == (3, 10)
 
 
-def test_nothing_to_write_asks_nobody(collector, task):
+def test_without_rows_the_collector_is_not_asked(collector, task):
     collector.fails = True
     write = writer()
     sent = write.write(iter([batch(value=pa.array([], pa.binary()))]))
@@ -240,12 +240,12 @@ def test_nothing_to_write_asks_nobody(collector, task):
     assert collector.published == {}
 
 
-def test_abort_forgets_what_was_staged(collector, task):
+def test_abort_discards_staged_rows(collector, task):
     write = stream_writer()
     sent = write.write(iter([batch(value=["a"])]))
     write.abort([sent, None], 0)
     assert not collector.staged["q", 0]
-    # A collector that is gone does not hide why the write failed.
+    # A collector that is gone does not hide the reason of the failure.
     collector.fails = True
     write.abort([sent], 0)
 
@@ -303,8 +303,8 @@ def test_a_timestamp_is_one():
         writer(StructType(columns))
 
 
-def test_a_batch_write_is_its_own_transaction(collector, task):
-    # Called from foreachBatch, where the query has a batch, but may write twice for it.
+def test_a_batch_write_is_a_separate_transaction(collector, task):
+    # Called from foreachBatch, where the query may write more than once per batch.
     for _ in range(2):
         write = writer()
         write.commit([write.write(iter([batch(value=["a"])]))])
@@ -334,13 +334,13 @@ def test_a_query_that_spark_does_not_name(collector, task):
         stream_writer().write(iter([batch(value=["a"])]))
 
 
-def test_a_batch_of_another_number_is_not_published(collector, task):
+def test_a_batch_with_another_number_is_not_published(collector, task):
     with pytest.raises(RuntimeError, match="nothing of it was published"):
         stream_writer().commit([Staged("q", 1, 0, 5, 1, 1)], 2)
     assert not collector.published
 
 
-def test_keys_stay_out_of_the_plan(monkeypatch):
+def test_keys_do_not_appear_in_the_plan(monkeypatch):
     asked = {}
 
     class Client:
@@ -370,7 +370,7 @@ def test_overwriting_is_refused():
 
 @pytest.fixture
 def real(tmp_path):
-    """A collector that takes batches of at most so many bytes."""
+    """A collector that accepts batches of at most this many bytes."""
     from zeroxide.pipeline import Collector
 
     opened = []
@@ -386,7 +386,7 @@ def real(tmp_path):
 
 @pytest.mark.parametrize("frame", ["message", "arrow"])
 @pytest.mark.parametrize("max_batch_bytes", [16 << 20, 100_000])
-def test_wide_rows_are_cut_to_what_the_collector_takes(real, task, frame, max_batch_bytes):
+def test_batches_of_wide_rows_are_split_to_the_collectors_limit(real, task, frame, max_batch_bytes):
     if frame == "arrow" and max_batch_bytes < 1 << 20:
         pytest.skip("a table is a row, which nobody can cut")
     collector = real(max_batch_bytes)
