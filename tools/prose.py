@@ -132,7 +132,8 @@ def python_prose(text: str) -> Iterator[Line]:
             yield number, token.string.replace("_", " ")
         elif token.type == tokenize.STRING or token.type == FSTRING:
             prefix = re.match(r"\w*", token.string)
-            if prefix and "b" not in prefix[0].lower():
+            # A single word is a name or a value, not prose.
+            if prefix and "b" not in prefix[0].lower() and " " in token.string:
                 # An empty line first: a docstring does not continue the line above it.
                 for offset, line in enumerate(token.string.splitlines()):
                     yield number + offset, without_code(without_names(line, prefix[0]))

@@ -52,7 +52,7 @@ def test_undeliverable_messages_are_reported(zmq):
         socket = context.socket(zmq.PUSH)
         socket.connect("tcp://127.0.0.1:1")
         for _ in range(3):
-            socket.send(b"to nobody")
+            socket.send(b"without a peer")
         """,
     )
     [line] = errors.splitlines()
@@ -68,7 +68,7 @@ def test_closed_but_not_terminated(zmq):
         context = zmq.Context()
         socket = context.socket(zmq.PUSH)
         socket.connect("tcp://127.0.0.1:1")
-        socket.send(b"to nobody")
+        socket.send(b"without a peer")
         socket.close()
         """,
     )
@@ -86,7 +86,7 @@ def test_unclosed_context_does_not_hang(zmq):
             context = zmq.Context()
             socket = context.socket(zmq.PUSH)
             socket.connect("tcp://127.0.0.1:1")
-            socket.send(b"to nobody")
+            socket.send(b"without a peer")
         forget()
         gc.collect()
         print("done")
@@ -164,7 +164,7 @@ def test_signals_do_not_make_it_longer(zmq):
         context = zmq.Context()
         socket = context.socket(zmq.PUSH)
         socket.connect("tcp://127.0.0.1:1")
-        socket.send(b"to nobody")
+        socket.send(b"without a peer")
         """,
     )
     # Python restores its signals just before the end, so the next signal may end the process.

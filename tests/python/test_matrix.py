@@ -20,7 +20,7 @@ def test_pair(zmq, sockets, transport, bound, connected):
 def test_incompatible_types(zmq, sockets, transport, bound, connected):
     """They exchange no messages, and a compatible peer is still served."""
     if transport == "inproc":
-        pytest.skip("is told at once, if at all")
+        pytest.skip("is refused at once, if at all")
     fitting = {"PUSH": "PULL", "REQ": "REP", "PAIR": "PAIR", "SUB": "PUB"}[bound]
     one = sockets.bound(getattr(zmq, bound), transport)
     unfit = sockets.connected(getattr(zmq, connected), one)

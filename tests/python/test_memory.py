@@ -75,7 +75,7 @@ def test_removed_subscriptions(zmq, kind, topics):
     publisher.bind("tcp://127.0.0.1:*")
     hears = sys.argv[1] == "XPUB"
     if hears:
-        # It wants to hear of all of them.
+        # Every subscription must be received.
         try:
             publisher.recv(zmq.DONTWAIT)
         except zmq.Again:

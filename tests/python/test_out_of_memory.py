@@ -228,7 +228,7 @@ def test_peers_with_messages_that_do_not_fit_are_disconnected_and_others_stay(se
     child(f"""
         secure = {secure}
         if secure:
-            # Nobody may come in: what strangers send before they are known must not cost the process either.
+            # No peer is accepted: bytes that unknown peers send must not exhaust memory either.
             public, secret = zmq.curve_keypair()
             receiver = context.socket(zmq.PULL)
             receiver.curve_server, receiver.curve_secretkey = True, secret
@@ -265,7 +265,7 @@ def test_peers_with_messages_that_do_not_fit_are_disconnected_and_others_stay(se
             sender.send(b"meanwhile")
             seen = None
             while seen != b"meanwhile":
-                assert receiver.poll(20_000), "nobody is served any more"
+                assert receiver.poll(20_000), "no peer is served any more"
                 try:
                     seen = receiver.recv()
                 except MemoryError:

@@ -310,7 +310,7 @@ def test_keys_authenticate_both_sides(zmq, context):
 
 
 @pytest.mark.zeroxide_only
-def test_no_peer_is_trusted_if_the_setting_says_nobody(zmq, context, stranger_to, sockets):
+def test_no_peer_is_trusted_if_the_setting_excludes_all(zmq, context, stranger_to, sockets):
     for properties in (*OPENED, *REFUSED):
         with (
             stranger_to(properties, trust_pickles="nobody") as fake,

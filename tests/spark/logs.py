@@ -99,7 +99,7 @@ class Log:
     def _ask(self, what):
         self.asked.append(what)
         if self.away:
-            raise CollectorGone("nobody there", "fake", 0.1)
+            raise CollectorGone("no peer there", "fake", 0.1)
         if self.refuses:
             raise Refused("not now", self.refuses.pop(0))
 

@@ -19,7 +19,7 @@ def bound(kind):
     socket = context.socket(kind)
     return socket, f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
 
-feeders = []  # a socket that nobody has is closed, and forgets what it has not sent
+feeders = []  # an unreferenced socket is closed, and loses unsent messages
 
 def feeding(bodies):
     push, endpoint = bound(zmq.PUSH)

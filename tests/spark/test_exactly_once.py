@@ -175,7 +175,7 @@ def start(kind, host, *arguments, until):
     processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
     for line in processes[-1].stderr:
         if found := re.search(until, line):
-            # Nobody reads on otherwise, and the pipe would fill up.
+            # Otherwise the pipe is not read, and would fill up.
             threading.Thread(target=processes[-1].stderr.read, daemon=True).start()
             return found[1].strip()
     raise SystemExit(f"{kind} has ended")

@@ -32,7 +32,7 @@ class FakeCollector:
 
     def stage(self, query, batch, partition, attempt, part, record_batch):
         if self.fails:
-            raise ConnectionError("nobody there")
+            raise ConnectionError("no peer there")
         if self.refuses:
             raise Refused("not now", self.refuses.pop(0))
         parts = self.staged.setdefault((query, batch), {}).setdefault((partition, attempt), [])
@@ -59,7 +59,7 @@ class FakeCollector:
 
     def abort(self, query, batch, attempts):
         if self.fails:
-            raise ConnectionError("nobody there")
+            raise ConnectionError("no peer there")
         for attempt in attempts:
             self.staged[query, batch].pop(attempt)
 
@@ -388,7 +388,7 @@ def real(tmp_path):
 @pytest.mark.parametrize("max_batch_bytes", [16 << 20, 100_000])
 def test_batches_of_wide_rows_are_split_to_the_collectors_limit(real, task, frame, max_batch_bytes):
     if frame == "arrow" and max_batch_bytes < 1 << 20:
-        pytest.skip("a table is a row, which nobody can cut")
+        pytest.skip("a table is a row, which cannot be split")
     collector = real(max_batch_bytes)
     rows = 25_000
     write = writer(endpoint=collector.endpoint, frame=frame)
