@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 NO_LESS = 0.95  # of the rival's median counts as no less
 
 
@@ -23,7 +25,7 @@ class Metric:
 class Case:
     group: str
     name: str
-    role: str  # a key of roles.ROLES, or "calls"
+    role: str  # a key of roles.ROLES or roles.ALONE
     transport: str = "tcp"
     size: int = 64
     metrics: tuple[Metric, ...] = (Metric("rate", "msgs/s"),)
@@ -36,7 +38,7 @@ class Case:
 
     @property
     def in_one_process(self) -> bool:
-        return self.transport == "inproc" or self.role == "calls"
+        return self.transport == "inproc"
 
     def parameters(self, seconds: float, scale: float) -> dict[str, Any]:
         """What the measured processes are told."""
@@ -70,6 +72,7 @@ CURVE = "PUSH/PULL over tcp with CURVE, messages per second at the receiver"
 AIO = "asyncio: messages per second at the receiver"
 AIO_LATENCY = "asyncio: REQ/REP, 1 B, one way"
 CALLS = "One call, one thread, nothing blocks"
+THREADS = "Threads of one process, each with a PUSH and a PULL of its own, inproc 64 B"
 MANY = "Many of something"
 SHARES = "Of itself"
 
@@ -348,6 +351,18 @@ CASES: tuple[Case, ...] = (
     ),
     Case(AIO_LATENCY, "tcp, uvloop", "aio_req_rep", "tcp", 1, one_way(), {"loop": "uvloop"}),
     Case(CALLS, "", "calls", "inproc", metrics=SINGLE_CALLS, issue=True, smoke=True),
+    *(
+        Case(
+            THREADS,
+            f"{count} thread{'s' * (count > 1)}",
+            "threads",
+            "inproc",
+            metrics=rate(),
+            options={"threads": count},
+            smoke=True,
+        )
+        for count in (1, 2)
+    ),
     Case(
         MANY,
         "two connected sockets, idle",
@@ -439,5 +454,13 @@ OF_ITSELF = (
         f"{PUSH_PULL}: inproc 64 B",
         f"{CALLS}: inproc send and recv 64 B in turns",
         0.75,
+    ),
+    # With the GIL, two threads take turns; without it, each has a core of its own.
+    Share(
+        SHARES,
+        "two threads, of the rate of one",
+        f"{THREADS}: 2 threads",
+        f"{THREADS}: 1 thread",
+        0.9 if GIL else 1.6,
     ),
 )

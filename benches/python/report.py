@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cases import NO_LESS, Case, Metric, Share
+from cases import GIL, NO_LESS, Case, Metric, Share
 
 NOISY = 0.06  # share of the machine that others may take before a figure is marked
 RATES = ("msgs/s", "1/s", "MB/s")
@@ -343,7 +343,7 @@ def machine(modules: list[str], others: dict[str, str] | None = None) -> dict[st
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         **versions,
         "commit": commit(),
-        "Python": platform.python_version(),
+        "Python": platform.python_version() + ("" if GIL else " without the GIL"),
         "Linux": platform.release(),
         "CPU": f"{cpu_model()}, {os.cpu_count()} cores",
     }

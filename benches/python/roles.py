@@ -22,6 +22,7 @@ import call_roles
 import flow_roles
 import latency_roles
 import scale_roles
+import thread_roles
 from parts import Cpu, Figures, hear, open_socket, say
 
 
@@ -57,6 +58,12 @@ ROLES = {
     "aio_req_rep": Role("REQ", aio_roles.req, "REP", aio_roles.rep, ".asyncio"),
 }
 
+# These open all the sockets that they need themselves.
+ALONE: dict[str, Callable[[Any, Any], Figures]] = {
+    "calls": call_roles.calls,
+    "threads": thread_roles.threads,
+}
+
 
 def main() -> None:
     module, part, case = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
@@ -64,8 +71,8 @@ def main() -> None:
         os.sched_setaffinity(0, case["cores"])  # before there are threads: they inherit it
     scale_roles.raise_limits()
     zmq = import_module(module)
-    if case["role"] == "calls":
-        say(result=call_roles.calls(zmq, case))
+    if alone := ALONE.get(case["role"]):
+        say(result=alone(zmq, case))
         os._exit(0)
     role = ROLES[case["role"]]
     context = import_module(module + role.contexts).Context()
