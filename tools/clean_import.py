@@ -3,6 +3,8 @@
 import importlib
 import importlib.metadata
 import pkgutil
+import sys
+import sysconfig
 
 import pyspark_zeromq  # noqa: F401  (must import where pyspark is not installed)
 import zeroxide as zmq
@@ -18,6 +20,10 @@ for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
             assert error.name is not None and error.name.partition(".")[0] in OPTIONAL, error
+
+# An extension module that does not declare itself ready would bring the GIL back for the whole program.
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    assert not sys._is_gil_enabled(), "the GIL came back with zeroxide"
 
 with zmq.Context() as context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
     port = pull.bind_to_random_port("tcp://127.0.0.1")

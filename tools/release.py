@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -28,9 +29,10 @@ PLATFORMS = {
     "x86_64-unknown-linux-musl": "musllinux_1_2_x86_64",
     "aarch64-unknown-linux-musl": "musllinux_1_2_aarch64",
 }
-# One wheel serves every CPython with a GIL. PyO3 has no stable ABI for 3.14 without one, so that build gets its own wheel.
+# One wheel serves every CPython with the GIL. Free-threaded CPython 3.14 has no stable ABI, so it gets a wheel of its own.
+WITH_GIL = str(WHEEL_VENV / "bin" / "python")
 FREE_THREADED = "python3.14t"
-PYTHONS = {"python3.11": "cp311-abi3", FREE_THREADED: "cp314-cp314t"}
+PYTHONS = {WITH_GIL: "cp311-abi3", FREE_THREADED: "cp314-cp314t"}
 
 
 def version() -> str:
@@ -44,6 +46,8 @@ def version() -> str:
 
 def wheel_environment(runner: Runner) -> None:
     """Installs maturin and zig as the lock file pins them."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise Failed(f"{sys.executable} has no GIL; the stable ABI needs one that does")
     wanted = hashlib.sha256(WHEEL_LOCK.read_bytes() + sys.version.encode()).hexdigest()
     stamp = WHEEL_VENV / "lock.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -58,12 +62,16 @@ def build_wheel(target: str, python: str) -> Callable[[Runner], None]:
     """Builds with zig, whose linker knows the symbols of every glibc, and which brings musl."""
 
     def run(runner: Runner) -> None:
+        path = (
+            f"{WHEEL_VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"  # where maturin looks for zig
+        )
         command = (WHEEL_VENV / "bin" / "maturin", "build", "--locked", "--profile", "release")
         tag = PLATFORMS[target].rpartition("_" + target.partition("-")[0])[0]
         runner.sh(
             *command,
             *("--zig", "--target", target, "--compatibility", tag),
             *("--interpreter", python, "--out", DIST),
+            env={"PATH": path},
         )
 
     return run
