@@ -18,6 +18,10 @@ from support import PATIENCE, Sockets
 
 MODULE = os.environ.get("ZEROXIDE_TEST_MODULE", "zeroxide")
 
+# The allocator of free-threaded Python keeps a gigabyte of address space in reserve, and keeps freed memory until it is
+# called again. Tests limit the address space of child processes, and wait for their memory to go back to the system.
+os.environ |= {"MIMALLOC_ARENA_RESERVE": "0", "MIMALLOC_PURGE_DELAY": "0"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(

@@ -67,6 +67,8 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(page)]
 def test_page(page: Path) -> None:
     for _, line, code, _ in blocks(page):
         compile("\n" * line + code, str(page), "exec")
+        if re.search(r"^import gevent$", code, re.MULTILINE):
+            pytest.importorskip("gevent")  # free-threaded Python cannot have it
     to_run = [block[1:] for block in blocks(page) if block[0]]
     process = subprocess.run(
         [sys.executable, "-W", "error::SyntaxWarning", "-c", RUNNER, str(page)],

@@ -539,7 +539,11 @@ def test_shims(zmq):
         warnings.simplefilter("ignore")
         ioloop = importlib.import_module(f"{zmq.__name__}.eventloop.ioloop")
         ioloop.install()
-        green = subtree(zmq, "green.eventloop.zmqstream")
     assert ioloop.ZMQIOLoop is ioloop.IOLoop
-    assert issubclass(green.ZMQStream, subtree(zmq, "eventloop.zmqstream").ZMQStream)
     assert subtree(zmq, "eventloop").IOLoop is ioloop.IOLoop
+
+
+def test_the_shim_of_gevent(zmq):
+    pytest.importorskip("gevent")
+    green = subtree(zmq, "green.eventloop.zmqstream")
+    assert issubclass(green.ZMQStream, subtree(zmq, "eventloop.zmqstream").ZMQStream)
