@@ -28,7 +28,7 @@ fn main() {
 fn processor(rows: &mut Rows<'_>) {
     let lock = Mutex::new(0_u64);
     measure(rows, "lock and unlock", 1, || {
-        *lock.lock().expect("nobody panics") += 1;
+        *lock.lock().expect("no thread panics") += 1;
     });
     let count = AtomicU64::new(0);
     measure(rows, "store and fence", 1, || {
@@ -61,7 +61,7 @@ fn kernel(rows: &mut Rows<'_>) {
         rustix::io::write(&bell, &1_u64.to_ne_bytes()).expect("room for one more");
     });
     let word = AtomicU32::new(0);
-    measure(rows, "futex wake, nobody waits", 1, || {
+    measure(rows, "futex wake, no thread waits", 1, || {
         futex::wake(&word, futex::Flags::PRIVATE, 1).expect("a futex");
     });
     let quiet = eventfd(0, EventfdFlags::NONBLOCK).expect("a descriptor");
@@ -89,7 +89,7 @@ fn kernel(rows: &mut Rows<'_>) {
 /// In turns from one thread: what the kernel does of the receiver's work within the sender's call is in the sender's.
 fn connection(rows: &mut Rows<'_>) {
     let (mut near, mut far) = connected();
-    // So many writes fit into the connection while nobody reads.
+    // The number of writes that fit into the connection without a reader.
     for (size, name, writes) in [(64, "64 B", 8), (64 << 10, "64 KiB", 1)] {
         let body = vec![7; size];
         let mut arrived = vec![0; size];

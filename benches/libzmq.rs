@@ -105,7 +105,7 @@ fn pull(task: &Task) -> Outcome {
     Ok(())
 }
 
-/// Reads for ever, in a thread; how many messages it has read.
+/// Reads forever in a thread; returns the count of messages read.
 fn read_on(socket: Socket) -> Arc<AtomicU64> {
     let counter = Arc::new(AtomicU64::new(0));
     let shared = Arc::clone(&counter);

@@ -26,7 +26,7 @@ fn within_a_thread(rows: &mut Rows<'_>) {
     measure(rows, "spsc, one thread, flush each", 1000, || {
         for item in 0..1000_u64 {
             producer.push(item);
-            let _ = producer.flush(); // nobody sleeps here
+            let _ = producer.flush(); // no thread sleeps here
             black_box(consumer.pop());
         }
     });

@@ -78,7 +78,7 @@ fn throughput(endpoint: &str, size: usize) -> Result<f64> {
     thread::scope(|scope| {
         scope.spawn(|| {
             let body = vec![7; size];
-            // The timeout lets the loop see that it is over when nobody reads any more.
+            // The timeout lets the loop end when the receiver no longer reads.
             while !stop.load(Ordering::Relaxed) {
                 let until = Instant::now() + Duration::from_millis(50);
                 for _ in 0..64 {

@@ -1,7 +1,7 @@
-"""A hook for mkdocs: fills in what is better read from its source than written twice.
+"""A hook for mkdocs: fills in tables from the sources, so that they are not written twice.
 
-`<!-- socket options -->` and the like become the rows that the core reads (`rust/core/src/options`), `<!-- differences -->`
-the reasons of the tests that pass here and have to fail on pyzmq (`tests/python/same`).
+`<!-- socket options -->` and similar marks become the rows of the core's tables (`rust/core/src/options`), and
+`<!-- differences -->` the reasons of the tests that pass here and must fail on pyzmq (`tests/python/same`).
 """
 
 import re
@@ -70,7 +70,7 @@ def context_options() -> str:
 
 
 def differences() -> str:
-    """What the tests call better than pyzmq, once each."""
+    """The improvements over pyzmq that the tests name, once each."""
     reasons: dict[str, None] = {}
     for path in sorted((ROOT / "tests" / "python" / "same").glob("test_*.py")):
         reasons |= dict.fromkeys(re.findall(rf"\bdiffers\(\s*{TEXT}", path.read_text()))

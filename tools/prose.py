@@ -67,7 +67,7 @@ class Rules:
         return any(fnmatch(path, pattern) for pattern in self.exclude)
 
     def check(self, name: str, text: str) -> list[Found]:
-        """Finds the phrases in one file; `name` decides how its prose is told from its code."""
+        """Finds the phrases in one file; `name` decides how prose is separated from code."""
         found = []
         for block in blocks(name, text):
             joined = "\n".join(words for _, words in block)

@@ -1,4 +1,4 @@
-"""Stages: steps that run commands one after the other, and the table that says what became of each.
+"""Stages: steps that run commands one after the other, and a table of their results.
 
 Standard library only, like everything that sets up the environment that the rest runs in.
 """
@@ -25,7 +25,7 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 
 
 class Failed(Exception):
-    """A stage did not succeed; its output has said why."""
+    """A stage did not succeed; its output shows why."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Counts:
     skipped: int = 0
 
     def read(self, line: str) -> None:
-        """Adds what a test runner's closing line says."""
+        """Adds the counts of a test runner's closing line."""
         if cargo := CARGO_RESULT.match(line):
             passed, failed, ignored = map(int, cargo.groups())
             self.passed += passed
@@ -65,7 +65,7 @@ class Runner:
     counts: Counts = field(default_factory=Counts)
 
     def sh(self, *command: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
-        """Runs one command to its end, its output passed on as it comes; raises when it fails or takes too long."""
+        """Runs one command to its end and forwards its output; raises if it fails or takes too long."""
         words = [str(word) for word in command]
         print("$ " + " ".join(words), flush=True)
         process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Runner:
         out_of_time = threading.Event()
 
         def watch() -> None:
-            """Ends the group once its head is gone: what is left would hold the output open."""
+            """Ends the group when its leader is gone, because other processes would hold the output open."""
             try:
                 process.wait(STAGE_LIMIT_S)
             except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ class Runner:
 
 
 def run(stages: list[Stage], runner: Runner) -> int:
-    """Runs the stages in order and prints the table of them; the exit code says whether all is well."""
+    """Runs the stages in order and prints a table of them; the exit code is 0 if all succeeded."""
     chosen = {stage.name for stage in stages}
     outcomes: dict[str, str] = {}
     table: list[str] = []

@@ -1,8 +1,8 @@
-"""Runs the stages behind `make test`, `make lint` and `make wheel`, and says what each did and how long it took.
+"""Runs the stages behind `make test`, `make lint` and `make wheel`, and reports the result and time of each.
 
-Standard library only: this is what sets up the environment that everything else runs in. A stage whose tool is
-missing is skipped by name, one whose ground failed is not run, and the others go on, so that one run tells all.
-The last line sums up what the test runners counted: `N passed, N failed, N skipped`.
+Standard library only, because these stages set up the environment for everything else. A stage whose tool is
+missing is skipped by name. A stage that depends on a failed one is not run, and all others run, so that one run shows
+all failures. The last line sums up the counts of the test runners: `N passed, N failed, N skipped`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXTENSION = "zeroxide-python"  # links against no libpython, so `cargo test` can
 
 
 def environment(runner: Runner) -> None:
-    """Makes .venv and installs the pinned tools; nothing to do when the lock file is the one installed."""
+    """Makes .venv and installs the pinned tools, unless this lock file is already installed."""
     # spark.txt holds dev.txt's pins too. Not all of them can be installed without a GIL.
     name = "free-threaded.txt" if sysconfig.get_config_var("Py_GIL_DISABLED") else "spark.txt"
     lock = ROOT / "requirements" / name
@@ -112,7 +112,7 @@ def build_wheel(profile: str, into: Path) -> Callable[[Runner], None]:
 
 
 def install(wheels: Path) -> Callable[[Runner], None]:
-    """The wheel itself, never a development install: that would hide what the wheel forgot."""
+    """Installs the wheel itself, never a development install, which would hide files missing from the wheel."""
 
     def run(runner: Runner) -> None:
         pip_install = (PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall")
@@ -157,7 +157,7 @@ def types(runner: Runner) -> None:
 
 
 def stubs(runner: Runner) -> None:
-    """Does the written type stub say what the built extension module has?"""
+    """Compares the type stub with the built extension module."""
     # From another folder, so that the installed package is looked at; PEP 800 is too new for the stub.
     stubtest = (PYTHON, "-m", "mypy.stubtest", "zeroxide._native", "--ignore-disjoint-bases")
     allowed = ROOT / "tools" / "stubtest-allowed.txt"
@@ -165,7 +165,7 @@ def stubs(runner: Runner) -> None:
 
 
 def docs(runner: Runner) -> None:
-    """Every link leads somewhere, every page is in the menu, and every name of the API reference exists."""
+    """Every link resolves, every page is in the menu, and every name of the API reference exists."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # about other tools, for people who choose one
     runner.sh(VENV / "bin" / "mkdocs", "build", "--strict", env=quiet)
     print(ROOT / "build" / "site" / "index.html")
@@ -185,7 +185,7 @@ def bench_smoke(runner: Runner) -> None:
 def tests(
     folder: str, *, apart: str | None = None, on: str = "zeroxide"
 ) -> Callable[[Runner], None]:
-    """The tests of one folder, on the installed wheel or another module; `apart` names a part that is a stage of its own."""
+    """The tests of one folder, on the installed wheel or another module; `apart` names a part that is a separate stage."""
 
     def run(runner: Runner) -> None:
         selection = [] if runner.everything else ["-m", "not slow"]
@@ -231,7 +231,7 @@ def without_path(path: str, *programs: str) -> Callable[[], str | None]:
 
 
 def without_tool(name: str) -> Callable[[], str | None]:
-    """Of the environment, which may be somebody's own and hold less than the lock file says."""
+    """A tool of the environment, which may be a developer's own and lack some tools of the lock file."""
 
     def reason() -> str | None:
         return None if (VENV / "bin" / name).exists() else f"no {name} in {VENV}"
@@ -358,14 +358,14 @@ def main() -> int:
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--only", metavar="NAME", action="append", help="run just the named stages")
     arguments = parser.parse_args()
-    if sys.version_info < (3, 11):  # noqa: UP036  (whoever starts this may have an older one)
+    if sys.version_info < (3, 11):  # noqa: UP036  (the interpreter may be older)
         sys.exit(
             f"zeroxide needs Python 3.11 or newer; this is {sys.version.split()[0]}. Say PYTHON=... to make."
         )
     stages = [
         s for s in TARGETS[arguments.target] if not arguments.only or s.name in arguments.only
     ]
-    # A shell starts what it puts into the background deaf to Ctrl-C, and so would be the programs that tests interrupt.
+    # A shell starts background jobs with Ctrl-C ignored, which the programs that tests interrupt would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return run(stages, Runner(everything=arguments.target == "test-all"))
 

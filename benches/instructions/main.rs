@@ -48,7 +48,7 @@ fn queues() {
         counted(&mut || {
             for _ in 0..EACH {
                 producer.push(Frame::copy_from(black_box(&body)));
-                let _ = producer.flush(); // nobody sleeps here
+                let _ = producer.flush(); // no thread sleeps here
                 black_box(consumer.pop());
             }
         });

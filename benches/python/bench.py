@@ -1,7 +1,7 @@
-"""zeroxide beside pyzmq and pyomq, interleaved in one run: `python benches/python/bench.py [--quick] [--only tcp]`.
+"""zeroxide, pyzmq and pyomq, interleaved in one run: `python benches/python/bench.py [--quick] [--only tcp]`.
 
-Every repetition of a case runs the modules one after the other, in turn about, so that all meet the same machine; the
-table holds medians. Rates are what the receiver counted.
+Every repetition of a case runs the modules one after the other, so that all run under the same conditions. The table
+holds medians. Rates are counted at the receiver.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def measure(arguments: argparse.Namespace, before: str | None) -> int:
-    """Runs the cases; `before` is another build of ours, to be interleaved with this one."""
+    """Runs the cases; `before` is another build of zeroxide, interleaved with this one."""
     settings = settings_of(arguments)
     cases = [
         case
@@ -109,7 +109,7 @@ def measure(arguments: argparse.Namespace, before: str | None) -> int:
         (arguments.out / "results.md").write_text(table)
         print(f"\nwritten: {arguments.out}/results.json and results.md")
     missed = [row for row in rows if row.missed]
-    # What a rival cannot do is a gap in the table; what pyzmq and we cannot is a fault of the bench or ours.
+    # A case that a rival cannot run is a gap in the table; one that pyzmq and zeroxide cannot run is a bug.
     failed = [row for row in rows if None in (row.medians[labels[0]], row.medians[row.ours])]
     elapsed = time.monotonic() - started
     print(
@@ -170,7 +170,7 @@ def modules_here(first_rival_only: bool) -> list[str]:
 
 
 def labels_of(modules: list[str]) -> list[str]:
-    """What the table calls the modules; one against itself is told apart by a number."""
+    """The names of the modules in the table; a module against itself gets a number."""
     names = ["pyzmq" if module == "zmq" else module for module in modules]
     names = ["before" if "@" in name else name for name in names]
     return [

@@ -1,4 +1,4 @@
-"""The rows of the bench: what is run, which figures it yields, and what they should be."""
+"""The rows of the bench: the cases, their figures, and their targets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Case:
         return self.transport == "inproc"
 
     def parameters(self, seconds: float, scale: float) -> dict[str, Any]:
-        """What the measured processes are told."""
+        """The settings for the measured processes."""
         own = {
             "role": self.role,
             "transport": self.transport,
@@ -165,7 +165,7 @@ SINGLE_CALLS = tuple(
     )
 )
 
-# Parts of what the sender reaches by itself, and rates that are the same for everybody.
+# Shares of the sender's own peak rate, and rates that are the same for all modules.
 LOADS = {
     "shares": [0.01, 0.5, 0.9],
     "rival_shares": [0.5, 0.9],
@@ -396,7 +396,7 @@ CASES: tuple[Case, ...] = (
         ),
         options={"hwm": 0},
         scaled={"count": 200_000},
-        not_for=("pyomq",),  # its queues end at 2048 messages, so that the sender waits for ever
+        not_for=("pyomq",),  # its queues end at 2048 messages, so the sender waits forever
         issue=True,
         smoke=True,
     ),

@@ -1,6 +1,6 @@
 """Makes build/bench-venv, where the rivals are: `python benches/python/environment.py`; prints its interpreter.
 
-They are no part of the project's lock file. The interpreter is the newest one here for which all of them have wheels
+They are not part of the project's lock file. The interpreter is the newest one here for which all of them have wheels
 (pyomq's releases need 3.12 now, an older one serves 3.11), or the one that runs this. zeroxide comes from the release wheel.
 What the package index does not give is left out with a line, and the benches go on without it.
 """

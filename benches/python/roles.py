@@ -113,7 +113,7 @@ def peer_side(
 
 
 def bind_or_connect(zmq: Any, socket: Any, case: dict[str, Any]) -> str:
-    """Whoever is not told an endpoint makes one."""
+    """Returns the given endpoint, or makes one."""
     if "endpoint" in case:
         socket.connect(case["endpoint"])
         return str(case["endpoint"])

@@ -54,7 +54,7 @@ class Part:
         self.process.stdin.write(line + "\n")
 
     def end(self) -> None:
-        """The peer sends for ever, so it is killed; its CPU counts as ours once it has been waited for."""
+        """Kills the peer, which sends forever; after the wait, its CPU time counts towards this process."""
         self.watchdog.cancel()
         self.process.kill()
         self.process.communicate()
@@ -109,7 +109,7 @@ def run_both(
 
 
 def machine_cpu() -> float:
-    """Seconds of CPU used by everybody, interrupts aside: those belong to no process."""
+    """Seconds of CPU used by all processes, without interrupts, which belong to no process."""
     with open("/proc/stat") as stat:
         user, nice, system = map(int, stat.readline().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")

@@ -71,7 +71,7 @@ def pub_topics(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_backlog(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """Memory of both sides when nobody receives, over what the messages hold; and when all were received."""
+    """Memory of both sides relative to the messages' bytes, before any are received; and after all were received."""
 
     def both() -> int:
         return resident() + resident(cpu.pid or 0)
@@ -100,7 +100,7 @@ def push_backlog(zmq: Any, socket: Any, case: Any) -> None:
 
 
 def pull_from_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
-    """Time until everybody's first message is here; memory for each connection, at this side and at the other."""
+    """Time until the first message of every peer has arrived; memory per connection, at this side and at the other."""
     socket.recv()
     before = (resident(), resident(cpu.pid or 0))
     start, count = time.perf_counter(), case["connections"]
@@ -168,7 +168,7 @@ def pub_to_many(zmq: Any, socket: Any, case: Any, cpu: Cpu) -> Figures:
 
 
 IP_BIND_ADDRESS_NO_PORT = (
-    24  # the port is chosen when the peer is known, so that it need not be free for everyone
+    24  # the port is chosen when the peer is known, so it need not be free for every peer
 )
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 READY = b"\x05READY" + b"\x0bSocket-Type" + b"\0\0\0\x03SUB"

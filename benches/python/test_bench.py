@@ -7,7 +7,7 @@ import pytest
 from cases import CASES
 
 
-def test_the_others_are_told_what_the_first_one_reached(monkeypatch: pytest.MonkeyPatch):
+def test_the_others_get_the_figures_of_the_first(monkeypatch: pytest.MonkeyPatch):
     told = []
 
     def run(module: str, case: object, parameters: dict[str, object]) -> dict[str, float]:

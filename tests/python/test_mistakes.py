@@ -298,7 +298,7 @@ def test_a_sub_without_a_subscription(any_kind):
 
 
 @any_send
-def test_sending_to_nobody(any_kind, call):
+def test_sending_without_a_peer(any_kind, call):
     push = any_kind.socket(any_kind.zmq.PUSH, sndtimeo=SHORT)
     push.bind("tcp://127.0.0.1:*")
     endpoint = push.last_endpoint.decode()
@@ -466,7 +466,7 @@ def test_a_timeout_where_flags_are_expected(any_kind, flags):
 
 
 @pytest.mark.parametrize("flags", [0.5, None, "NOBLOCK"])
-def test_flags_that_are_no_number(any_kind, flags):
+def test_flags_that_are_not_numbers(any_kind, flags):
     socket = any_kind.socket(any_kind.zmq.PAIR)
     for call in (socket.recv, socket.recv_multipart, lambda flags: socket.send(b"x", flags)):
         text = text_of(any_kind, TypeError, lambda: call(flags))  # noqa: B023
@@ -670,7 +670,7 @@ def test_a_port_that_is_in_use(zmq, context):
         assert str(caught.value) == (
             f"Address already in use: another socket is bound to {endpoint}"
         )
-        # By another name, both are told.
+        # For another name, the error has both endpoints.
         named = endpoint.replace("127.0.0.1", "localhost")
         with pytest.raises(zmq.ZMQError) as caught:
             second.bind(named)

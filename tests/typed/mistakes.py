@@ -1,4 +1,4 @@
-"""Mistakes that type checkers have to find: both complain about an ignored error that is none."""
+"""Mistakes that type checkers must find: both report an `ignore` comment without an error."""
 
 import zeroxide as zmq
 import zeroxide.green

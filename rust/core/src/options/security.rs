@@ -126,7 +126,7 @@ impl Security {
         let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
         if raw && (self.mechanism != SecurityMechanism::Null || self.gate.is_some()) {
             return wrong(
-                "STREAM and ROUTER_RAW have no security mechanism: anybody could connect",
+                "STREAM and ROUTER_RAW have no security mechanism: every peer could connect",
             );
         }
         if raw && self.enforce_domain {
