@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Part,
         SendArguments,
         SendObjectArguments,
+        SocketArguments,
         TrackArgument,
     )
 
@@ -455,12 +456,13 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         socket_type: int = -1,
         io_loop: Any = None,
         _from_socket: "Socket[Any] | None" = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[SocketArguments]",
     ) -> None:
         if isinstance(context, Socket):
             context, _from_socket = None, context
         if _from_socket is not None:
-            super().__init__(shadow=_from_socket, **kwargs)
+            kwargs["shadow"] = _from_socket
+            super().__init__(**kwargs)
             self.__dict__["_shadow_sock"] = _from_socket
         else:
             super().__init__(context, socket_type, **kwargs)

@@ -14,19 +14,16 @@ from .error import ZMQError
 
 __all__ = ["HIDDEN", "OptionAttributes", "SocketOptions", "is_declared", "no_option"]
 
-if sys.version_info >= (3, 14):
-    from annotationlib import Format, get_annotations
 
-    def _annotations(cls: type) -> dict[str, Any]:
+def _annotations(cls: type) -> dict[str, Any]:
+    if sys.version_info >= (3, 14):
         # Names that only type checkers import must not be looked up.
+        from annotationlib import Format, get_annotations
+
         return get_annotations(cls, format=Format.FORWARDREF)
-
-else:
-
-    def _annotations(cls: type) -> dict[str, Any]:
-        # `inspect` would do the same, and takes a third of the package's import time.
-        annotations: dict[str, Any] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
-        return annotations
+    # `inspect` would do the same, and takes a third of the package's import time.
+    annotations: dict[str, Any] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
+    return annotations
 
 
 class _Option:
@@ -189,7 +186,7 @@ _READ_ONLY = [
 
 def _install_options() -> frozenset[str]:
     """Makes every option an attribute; returns the names that completion need not offer."""
-    offered = {*_annotations(SocketOptions), *_READ_ONLY}
+    offered = {*SocketOptions.__annotations__, *_READ_ONLY}
     names: set[str] = set()
     for name, option in SocketOption.__members__.items():
         # Methods and properties of `Socket` go by the names of these four.

@@ -41,6 +41,25 @@ if TYPE_CHECKING:
 
         copy: bool
 
+    class SocketArguments(TypedDict, total=False):
+        """Further arguments of sockets of all kinds."""
+
+        shadow: Socket[Any] | int | None
+        copy_threshold: int | None
+
+    class PortArguments(TypedDict, total=False):
+        """Further arguments of `Socket.bind_to_random_port`."""
+
+        min_port: int
+        max_port: int
+        max_tries: int
+
+    class StreamArguments(TypedDict, total=False):
+        """Further arguments of `ZMQStream.send_string`, which passes them to `send`."""
+
+        copy: bool
+        track: bool
+
     class DumpArguments(TypedDict, total=False):
         """Arguments of `json.dumps`."""
 

@@ -14,19 +14,31 @@ What is made comes behind the caller's positional arguments, or under a name:
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from .context import Context
+from .socket import Socket
 
 __all__ = ("context", "socket")
 
 _R = TypeVar("_R")
-_Decorator = Callable[[Callable[..., _R]], Callable[..., _R]]
 # Given the arguments of a call, makes what is to be passed on.
 _Maker = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[Any]]
 
 
-def context(*args: Any, **kwargs: Any) -> _Decorator[Any]:
+class _Decorator(Protocol):
+    def __call__(self, function: Callable[..., _R], /) -> Callable[..., _R]: ...
+
+
+@overload
+def context(
+    name: str, /, io_threads: int = 1, shadow: Context[Any] | int | None = None
+) -> _Decorator: ...
+@overload
+def context(
+    io_threads: int = 1, shadow: Context[Any] | int | None = None, *, name: str | None = None
+) -> _Decorator: ...
+def context(*args: Any, **kwargs: Any) -> _Decorator:
     """Passes a new context to the function, and destroys it afterwards.
 
     Arguments other than the name are those of `Context`.
@@ -35,7 +47,26 @@ def context(*args: Any, **kwargs: Any) -> _Decorator[Any]:
     return _decorator(name, lambda _args, _kwargs: Context(*args, **kwargs))
 
 
-def socket(*args: Any, context_name: str = "context", **kwargs: Any) -> _Decorator[Any]:
+@overload
+def socket(
+    name: str,
+    socket_type: int,
+    /,
+    socket_class: Callable[..., Socket[Any]] | None = None,
+    *,
+    context_name: str = "context",
+    copy_threshold: int | None = None,
+) -> _Decorator: ...
+@overload
+def socket(
+    socket_type: int,
+    socket_class: Callable[..., Socket[Any]] | None = None,
+    *,
+    name: str | None = None,
+    context_name: str = "context",
+    copy_threshold: int | None = None,
+) -> _Decorator: ...
+def socket(*args: Any, context_name: str = "context", **kwargs: Any) -> _Decorator:
     """Passes a new socket to the function, and closes it afterwards.
 
     Its context is the one passed as `context_name`, or else the first among the
@@ -64,7 +95,7 @@ def _name_of(
     return None, args, kwargs
 
 
-def _decorator(name: str | None, make: _Maker) -> _Decorator[Any]:
+def _decorator(name: str | None, make: _Maker) -> _Decorator:
     def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> _R:

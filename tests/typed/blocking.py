@@ -3,12 +3,16 @@
 from typing import Any, assert_type
 
 import zeroxide as zmq
+from zeroxide import LINGER, PUSH
+from zeroxide.decorators import context as with_context
+from zeroxide.decorators import socket as with_socket
 from zeroxide.utils.monitor import recv_monitor_message
 
 context = zmq.Context()
 assert_type(context, zmq.Context[zmq.Socket[bytes]])
 assert_type(zmq.Context.instance(io_threads=2), zmq.Context[zmq.Socket[bytes]])
 context.linger = 0
+context.socket(PUSH).set(LINGER, 0)
 context.io_threads = 2
 context.memory_budget = 1 << 30
 assert_type(context.max_sockets, int)
@@ -88,3 +92,13 @@ def annotated(context: zmq.Context, socket: zmq.Socket, plain: zmq.SyncSocket) -
 
 
 annotated(context, socket, socket)
+
+
+@with_context()
+@with_socket("push", zmq.PUSH, copy_threshold=0)
+def decorated(context: zmq.Context, push: zmq.Socket) -> int:
+    push.send(b"x")
+    return context.max_sockets
+
+
+assert_type(decorated(), int)

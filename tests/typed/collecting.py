@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import assert_type
 
-from zeroxide.collector import Client, Collector, CollectorGone, DataLoss
+from zeroxide.pipeline import Client, Collector, CollectorGone, DataLoss
 
 
 def collect(folder: Path) -> None:
@@ -21,5 +21,7 @@ def collect(folder: Path) -> None:
                     assert_type(table.num_rows, int)
             except (DataLoss, CollectorGone) as error:
                 print(error)
+            for batch in client.fetch(info.earliest, info.latest):
+                print(batch.num_rows)
             client.commit("group", info.latest)
             assert_type(client.groups(), dict[str, int])

@@ -40,6 +40,20 @@ def arguments() -> None:
     zmq.Poller[zmq.Socket]().register("socket")  # type: ignore
 
 
+def arguments_of_helpers() -> None:
+    zmq.asyncio.Socket(context, zmq.PUSH, copy_treshold=5)  # type: ignore
+    zmq.decorators.context(io_thread=2)  # type: ignore
+    zmq.decorators.socket(zmq.PUSH, copy_treshold=5)  # type: ignore
+    zmq.devices.Proxy(zmq.PULL, zmq.PUSH).bind_in_to_random_port("tcp://*", min=1)  # type: ignore
+
+
+def arguments_of_the_pipeline() -> None:
+    zmq.Producer("tcp://x:1", linger_mss=3)  # type: ignore
+    zmq.Client("tcp://x:1", time=3)  # type: ignore
+    zmq.pipeline.Collector("folder", retention_byte=3)  # type: ignore
+    zmq.asyncio.Producer("tcp://x:1", linger_mss=3)  # type: ignore
+
+
 async def in_asyncio() -> None:
     loop_context = zmq.asyncio.Context()
     pull = loop_context.socket(zmq.PULL)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing import Process
 from threading import Thread
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from ..constants import ETERM, PUSH, DeviceType, Errno
 from ..context import Context
@@ -12,6 +12,9 @@ from ..error import ZMQBindError, ZMQError
 from ..proxy import proxy
 from ..socket import Socket
 from .side import Side
+
+if TYPE_CHECKING:
+    from .._typing import PortArguments
 
 __all__ = ["BackgroundDevice", "Device", "ProcessDevice", "ThreadDevice"]
 
@@ -59,7 +62,9 @@ class Device:
         """Binds the in-socket to `addr` once the device runs."""
         self._in.binds.append(addr)
 
-    def bind_in_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+    def bind_in_to_random_port(
+        self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
+    ) -> int:
         """Binds the in-socket to a free port of ``tcp://interface`` and returns it.
 
         Further arguments are those of `Socket.bind_to_random_port`.
@@ -80,7 +85,9 @@ class Device:
         """Binds the out-socket to `addr` once the device runs."""
         self._out.binds.append(addr)
 
-    def bind_out_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+    def bind_out_to_random_port(
+        self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
+    ) -> int:
         """Binds the out-socket to a free port of ``tcp://interface`` and returns it."""
         return self._bind_to_random_port(self._out, addr, *args, **kwargs)
 
@@ -92,7 +99,9 @@ class Device:
         """Sets an option of the out-socket before it is bound or connected."""
         self._out.options.append((opt, value))
 
-    def _bind_to_random_port(self, side: Side, addr: str, *args: int, **kwargs: int) -> int:
+    def _bind_to_random_port(
+        self, side: Side, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
+    ) -> int:
         """Finds a port that is free now: the socket that will have it does not exist yet."""
         with Context() as context, context.socket(PUSH) as probe:
             for _ in range(5):

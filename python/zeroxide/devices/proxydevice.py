@@ -1,12 +1,15 @@
 """Devices that show everything that passes to a third socket."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..constants import PUB
 from ..proxy import proxy
 from ..socket import Socket
 from .basedevice import Device, ProcessDevice, ThreadDevice
 from .side import Side
+
+if TYPE_CHECKING:
+    from .._typing import PortArguments
 
 __all__ = ["ProcessProxy", "Proxy", "ProxyBase", "ThreadProxy"]
 
@@ -23,7 +26,9 @@ class ProxyBase(Device):
         """Binds the monitor socket to `addr` once the device runs."""
         self._mon.binds.append(addr)
 
-    def bind_mon_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+    def bind_mon_to_random_port(
+        self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
+    ) -> int:
         """Binds the monitor socket to a free port of ``tcp://interface`` and returns it."""
         return self._bind_to_random_port(self._mon, addr, *args, **kwargs)
 

@@ -1,12 +1,15 @@
 """Proxies that take orders."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..constants import PAIR, PUB
 from ..proxy import proxy_steerable
 from ..socket import Socket
 from .proxydevice import ProcessProxy, Proxy, ProxyBase, ThreadProxy
 from .side import Side
+
+if TYPE_CHECKING:
+    from .._typing import PortArguments
 
 __all__ = [
     "ProcessProxySteerable",
@@ -34,7 +37,9 @@ class ProxySteerableBase(ProxyBase):
         """Binds the control socket to `addr` once the device runs."""
         self._ctrl.binds.append(addr)
 
-    def bind_ctrl_to_random_port(self, addr: str, *args: int, **kwargs: int) -> int:
+    def bind_ctrl_to_random_port(
+        self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
+    ) -> int:
         """Binds the control socket to a free port of ``tcp://interface`` and returns it."""
         return self._bind_to_random_port(self._ctrl, addr, *args, **kwargs)
 

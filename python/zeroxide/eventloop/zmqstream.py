@@ -13,7 +13,7 @@ import pickle
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from queue import Queue
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from tornado.ioloop import IOLoop
 from tornado.log import gen_log
@@ -30,6 +30,7 @@ from .future import _Registered
 
 if TYPE_CHECKING:
     from .._native import Frame
+    from .._typing import StreamArguments
 
 __all__ = ["ZMQStream"]
 
@@ -182,10 +183,9 @@ class ZMQStream:
         copy: bool = True,
         track: bool = False,
         callback: _OnSend | None = None,
-        **kwargs: Any,
     ) -> None:
         """Sends a message of one part when its turn comes."""
-        self.send_multipart([msg], flags, copy=copy, track=track, callback=callback, **kwargs)
+        self.send_multipart([msg], flags, copy=copy, track=track, callback=callback)
 
     def send_multipart(
         self,
@@ -194,11 +194,9 @@ class ZMQStream:
         copy: bool = True,
         track: bool = False,
         callback: _OnSend | None = None,
-        **kwargs: Any,
     ) -> None:
         """Sends a message when its turn comes; `callback` is as for `on_send`."""
-        kwargs.update(flags=flags, copy=copy, track=track)
-        self._send_queue.put((msg, kwargs))
+        self._send_queue.put((msg, {"flags": flags, "copy": copy, "track": track}))
         self.on_send(callback or self._send_callback or _ignore)
         self._add_io_state(POLLOUT)
 
@@ -208,7 +206,7 @@ class ZMQStream:
         flags: int = 0,
         encoding: str = "utf-8",
         callback: _OnSend | None = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[StreamArguments]",
     ) -> None:
         """Sends text."""
         if not isinstance(u, str):
@@ -218,7 +216,11 @@ class ZMQStream:
     send_unicode = send_string
 
     def send_json(
-        self, obj: Any, flags: int = 0, callback: _OnSend | None = None, **kwargs: Any
+        self,
+        obj: Any,
+        flags: int = 0,
+        callback: _OnSend | None = None,
+        **kwargs: "Unpack[StreamArguments]",
     ) -> None:
         """Sends an object as JSON."""
         self.send(jsonapi.dumps(obj), flags=flags, callback=callback, **kwargs)
@@ -229,7 +231,7 @@ class ZMQStream:
         flags: int = 0,
         protocol: int = -1,
         callback: _OnSend | None = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[StreamArguments]",
     ) -> None:
         """Sends a pickled object."""
         self.send(pickle.dumps(obj, protocol), flags, callback=callback, **kwargs)

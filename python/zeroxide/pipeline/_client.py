@@ -20,7 +20,7 @@ from .._optional import needed_by
 from .._typing import ArrowData
 
 if TYPE_CHECKING:
-    import pyarrow
+    from .. import _pyarrow as pyarrow
 
 __all__ = ["Client", "Info", "Published"]
 

@@ -22,8 +22,9 @@ from ._client import Info
 from ._errors import CollectorError, DataLoss, Refused
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyarrow.fs import FileSystem
+
+    from .. import _pyarrow as pa
 
 __all__ = ["FilesLog", "open_address"]
 
