@@ -1,7 +1,7 @@
-"""Makes ``format("zeromq")`` known to Spark, which looks for modules of this kind of name.
+"""Registers ``format("zeromq")`` with Spark, which looks for modules with such names.
 
-Spark imports this module in every session that touches any Python data source, so it must
-not fail: a zeroxide that cannot be loaded is told only to those who ask for it.
+Spark imports this module in every session that uses any Python data source, so the import must
+not fail. If zeroxide cannot be loaded, only sessions that use the format get an error.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What stands for the data source where zeroxide cannot be imported."""
+"""The replacement for the data source if zeroxide cannot be imported."""
 
 from typing import TYPE_CHECKING, NoReturn
 
@@ -7,20 +7,20 @@ if TYPE_CHECKING:
 else:
     try:
         from pyspark.sql.datasource import DataSource
-    except Exception:  # without pyspark nobody asks for a data source
+    except Exception:  # without pyspark, no data source is requested
         DataSource = object
 
 _reason: BaseException | None = None
 
 
 def remember(reason: BaseException) -> None:
-    """Keeps why zeroxide could not be imported."""
+    """Remembers why zeroxide could not be imported."""
     global _reason
     _reason = reason
 
 
 class UnavailableDataSource(DataSource):
-    """Says at its first use why ``zeromq`` is not there."""
+    """Raises at its first use, with the reason why ``zeromq`` is not available."""
 
     @classmethod
     def name(cls) -> str:

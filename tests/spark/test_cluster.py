@@ -102,7 +102,7 @@ result["attempts"] = sorted(attempts)
 result["last"] = sorted(attempts[max(attempts)]) == list(range(10_000))
 result["first"] = 0 < len(attempts[0]) < 10_000
 
-# A reading task fails: what it had received is gone, so the query fails, whatever may be left.
+# A reading task fails: its messages are lost, so the query fails, whatever remains.
 endpoint = feeding([b"x"] * 100_000)
 try:
     read(endpoint).mapInArrow(fails_at_first, "value binary").count()

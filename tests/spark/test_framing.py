@@ -19,7 +19,7 @@ def test_single():
 
 
 def test_single_of_several_frames_is_refused_unless_frames_are_kept():
-    with pytest.raises(ValueError, match="message of 3 frames came, where framing=single"):
+    with pytest.raises(ValueError, match="message of 3 frames, but framing=single"):
         split([b"a", [b"x", b"y", b"z"]], reading("single"))
     messages = [[b"a"], [b"x", b"y"]]
     assert split(messages, reading("single", include_frames=True)) == {

@@ -157,7 +157,7 @@ def test_a_message_no_column_holds(bound, background, monkeypatch):
     monkeypatch.setattr(live, "LARGEST", 100)
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send_batch([bytes(101), b"END"]))
-    with pytest.raises(ValueError, match=r"101 bytes came.*zmq\.maxmsgsize"):
+    with pytest.raises(ValueError, match=r"101 bytes, .*zmq\.maxmsgsize"):
         read(endpoint, endOfStream="END")
 
 
@@ -210,7 +210,7 @@ def test_a_second_attempt_refuses_to_read(bound, monkeypatch):
     monkeypatch.setattr(TaskContext, "_taskContext", None)
     task = TaskContext()
     task._attemptNumber, task._localProperties = 1, {}
-    with pytest.raises(RuntimeError, match="cannot be tried again: with mode=live"):
+    with pytest.raises(RuntimeError, match="cannot be repeated: with mode=live"):
         read(bound(zmq.PUSH)[1])
 
 
@@ -221,7 +221,7 @@ def test_a_partition_is_read_once(bound, background):
     reader = source.reader(source.schema())
     (partition,) = reader.partitions()
     assert list(reader.read(partition)) == []
-    with pytest.raises(RuntimeError, match="was read already by this query"):
+    with pytest.raises(RuntimeError, match="was already read by this query"):
         list(reader.read(partition))
 
 

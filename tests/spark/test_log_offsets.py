@@ -25,8 +25,8 @@ def test_json_and_back():
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        ({"version": 2, "collectors": {}}, "of version 2, and this zeroxide knows version 1"),
-        ({"index": 5}, "no offsets of the format zeromq"),
+        ({"version": 2, "collectors": {}}, "have version 2, but this zeroxide supports version 1"),
+        ({"index": 5}, "not offsets of the format zeromq"),
     ],
 )
 def test_json_of_others(kept, said):
@@ -43,7 +43,7 @@ def test_ranges_belong_to_a_log_not_to_a_name():
 def test_ranges_of_a_new_log():
     start = {"a": Position("a", 5, 0)}
     assert ranges(start, {"b": Position("b", 8, 1, begin=2)}) == [Range("b", "b", 1, 2, 8)]
-    with pytest.raises(ValueError, match="nothing says where the batch begins"):
+    with pytest.raises(ValueError, match="start of the batch is unknown"):
         ranges(start, {"b": Position("b", 8, 1)})
 
 

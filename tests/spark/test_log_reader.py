@@ -462,7 +462,7 @@ class TestBatchReads:
             {"startingTimestamp": "40000", "endingTimestamp": "30000"},
         ):
             reader = LogBatchReader(options(streaming=False, **given), columns(), logs)
-            with pytest.raises(ValueError, match=r"mean offset 40, and .* mean offset 30, which"):
+            with pytest.raises(ValueError, match=r"mean offset 40, but .* mean offset 30, which"):
                 reader.partitions()
 
     def test_beyond_the_end(self):

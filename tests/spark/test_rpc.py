@@ -143,7 +143,7 @@ def test_no_service_replies(mute):
             list(made.make(bodies(1)))
         if "took a request" not in str(error.value):
             break
-    assert f"not answered for {timeout_s:g} s; that was try 3" in str(error.value)
+    assert f"not replied for {timeout_s:g} s; this was attempt 3" in str(error.value)
 
 
 def test_no_service_is_available():
@@ -181,7 +181,7 @@ def test_a_service_that_is_lost_too_often(mute, context):
         done = pool.submit(list, made.make(bodies(1)))
         router.recv_multipart()
         router.close(linger=0)
-        with pytest.raises(RpcTimeout, match="was lost before it answered; that was try 1"):
+        with pytest.raises(RpcTimeout, match="was lost before it replied; this was attempt 1"):
             done.result(60)
 
 
@@ -212,7 +212,7 @@ def test_any_rep_socket_is_a_service(bound, background):
 def test_malformed_replies(bound, background):
     rep, endpoint = bound(zmq.REP)
     background(lambda: rep.recv() and rep.send_multipart([b"a", b"b", b"c"]))
-    with pytest.raises(RpcError, match="4 frames behind the request's number"):
+    with pytest.raises(RpcError, match="4 frames after the request's number"):
         list(calls(endpoint).make(bodies(1)))
 
 

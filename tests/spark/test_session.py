@@ -95,7 +95,7 @@ def test_a_sort_reads_twice_and_gets_an_error(spark, bound, background):
     push, endpoint = bound(zmq.PUSH)
     frame = zeromq(spark, endpoint, endOfStream="END").load().select("value")
     background(feed(push, [b"b", b"a"]))
-    with pytest.raises(PySparkException, match=r"was read already.*\.cache\(\)"):
+    with pytest.raises(PySparkException, match=r"was already read.*\.cache\(\)"):
         frame.sort("value").collect()
     background(feed(push, [b"b", b"a"]))
     kept = frame.cache()

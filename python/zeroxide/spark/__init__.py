@@ -5,8 +5,8 @@
     spark = session("flights")
     flights = spark.readStream.format("zeromq").option("endpoint", "tcp://collector:5555").load()
 
-``pip install 'zeroxide[spark]'`` brings what this package needs; Spark finds the format
-``zeromq`` by itself. `zeroxide.spark.log_options` and `zeroxide.spark.options` list its options.
+``pip install 'zeroxide[spark]'`` installs the packages that this one needs. Spark finds the format
+``zeromq`` automatically. `zeroxide.spark.log_options` and `zeroxide.spark.options` list its options.
 """
 
 import os
@@ -43,13 +43,11 @@ def session(
     master: str = "local[*]",
     config: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """A Spark session that works where it is called: with this interpreter and some Java.
+    """Returns a Spark session that works on this machine, with this interpreter and an installed Java.
 
-    What is missing is said in one sentence: a package, or a JDK of version 17 or newer, which
-    is looked for as `ensure_java` says. Python workers are
-    started with the running interpreter unless ``PYSPARK_PYTHON`` names another. A master
-    that is on this machine (``local...``) listens on the loopback address only, where Spark
-    by itself would take the address of a network card.
+    `ensure_java` finds a JDK of version 17 or newer. Python workers are started with the running
+    interpreter unless ``PYSPARK_PYTHON`` names another. A local master (``local...``) listens on
+    the loopback address only; Spark's default would be the address of a network card.
 
     `config` has further settings of Spark by their names. Raises `ImportError` for a package
     and `JavaNotFound` for a Java that is missing.
@@ -79,7 +77,7 @@ def register(spark: "SparkSession") -> None:
 
 
 def _pyspark_session() -> "type[SparkSession]":
-    # Asked for here, because Spark itself would say it in the middle of a query.
+    # Checked here, because Spark itself would raise in the middle of a query.
     missing = [name for name in NEEDED if not _is_there(name)]
     if missing:
         raise ImportError(

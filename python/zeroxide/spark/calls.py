@@ -1,8 +1,8 @@
 """Requests of one task to services, and their replies, in order.
 
-There is a DEALER socket per service, and a window of requests on their way. A request goes to
-the service that has the fewest of them, in turn among equals. It goes to another when its
-service has not answered in time, or the connection is lost; whichever reply comes first counts.
+There is a DEALER socket per service, and a window of requests in transit. A request goes to
+the service with the fewest of them, in turn among equals. It goes to another service if this
+one has not replied in time, or if the connection is lost; the first reply counts.
 """
 
 import os
@@ -23,16 +23,16 @@ __all__ = ["Calls", "RpcError", "RpcTimeout"]
 
 
 class RpcError(RuntimeError):
-    """A service said that it could not do it, or its reply is of no use."""
+    """A service reported an error, or its reply is invalid."""
 
 
 class RpcTimeout(RpcError):
-    """No service has answered in time."""
+    """No service has replied in time."""
 
 
 @dataclass(frozen=True)
 class Calls:
-    """How requests are made; the same for all tasks."""
+    """The settings for requests; the same for all tasks."""
 
     endpoints: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
@@ -44,7 +44,7 @@ class Calls:
         """The replies, in the order of the requests."""
         first = next(requests, None)
         if first is None:
-            return  # nobody is asked, so nobody has to be there
+            return  # without requests, no service is needed
         with ExitStack() as stack:
             services = [self._open(endpoint, stack) for endpoint in self.endpoints]
             yield from _Work(self, services).run(chain([first], requests))
@@ -56,7 +56,7 @@ class Calls:
                 Attachment((endpoint,), False, self.options),
                 timeout_ms=0,
                 linger_ms=0,
-                # Nothing is queued for a service that is not there: another may be.
+                # No request is queued for an unavailable service, because another may be available.
                 settings=[(int(zmq.IMMEDIATE), 1)],
             )
         )
@@ -66,11 +66,11 @@ class Calls:
 
 @dataclass(eq=False)
 class _Request:
-    """A request that was not answered yet, or whose reply waits for its turn."""
+    """A request without a reply, or with a reply that waits for its turn."""
 
     number: bytes
     body: Body
-    deadline: float  # for being answered, or, while nobody has it, for being sent
+    deadline: float  # for the reply, or, if no service has the request, for sending it
     tries: int = 0
     service: "_Service | None" = None
     reply: bytes | None = None
@@ -83,13 +83,13 @@ class _Service:
     endpoint: str
     socket: zmq.Socket
     losses: zmq.SocketEvents
-    # What was sent to it last and is not answered, in the order of the deadlines.
+    # The requests that it has not answered, in the order of the deadlines.
     pending: dict[bytes, _Request] = field(default_factory=dict)
-    # It has not answered in time: others come first, until it does.
+    # It has not replied in time: other services are used first, until it does.
     silent: bool = False
 
     def load(self) -> tuple[bool, int]:
-        """By this the next service is chosen."""
+        """The sort key for choosing the next service."""
         return self.silent, len(self.pending)
 
     def take(self, request: _Request, deadline: float) -> bool:
@@ -112,7 +112,7 @@ class _Work:
         self.services = services
         self.unsent: deque[_Request] = deque()
         self.unanswered: dict[bytes, _Request] = {}
-        # Tasks begin with different services.
+        # Tasks start with different services.
         start = os.getpid() % len(services)
         self.turn = deque(services[start:] + services[:start])
 
@@ -133,7 +133,7 @@ class _Work:
             yield from self._answered(window)
 
     def _answered(self, window: "deque[_Request]") -> Iterator[bytes]:
-        """Waits for the first reply, and gives those that need not be waited for."""
+        """Waits for the first reply, and yields all replies that have arrived."""
         while window[0].reply is None:
             self._wait()
         while window and (reply := window[0].reply) is not None:
@@ -175,7 +175,7 @@ class _Work:
         self._expire()
 
     def _first_due(self) -> Iterator[_Request]:
-        """Of each queue the request whose deadline is the first."""
+        """The request with the earliest deadline of each queue."""
         for service in self.services:
             yield from list(service.pending.values())[:1]
         if self.unsent:
@@ -200,7 +200,7 @@ class _Work:
             while service.losses.recv(0) is not None:
                 pass
         for request in list(service.pending.values()):
-            self._repeat(request, "was lost before it answered")
+            self._repeat(request, "was lost before it replied")
 
     def _expire(self) -> None:
         now = time.monotonic()
@@ -208,11 +208,11 @@ class _Work:
             late = [request for request in service.pending.values() if request.deadline <= now]
             for request in late:
                 service.silent = True
-                self._repeat(request, f"has not answered for {self.how.timeout_s:g} s")
+                self._repeat(request, f"has not replied for {self.how.timeout_s:g} s")
         if self.unsent and self.unsent[0].deadline <= now:
             raise RpcTimeout(
                 f"none of {', '.join(self.how.endpoints)} took a request for"
-                f" {self.how.timeout_s:g} s ('timeout'): start one, or look at why it takes none"
+                f" {self.how.timeout_s:g} s ('timeout'): start one, or find out why it takes none"
             )
 
     def _repeat(self, request: _Request, why: str) -> None:
@@ -220,8 +220,8 @@ class _Work:
         assert service is not None, "only what was sent can be sent again"
         if request.tries > self.how.retries:
             raise RpcTimeout(
-                f"{service.endpoint} {why}; that was try {request.tries} of this request: give it"
-                " more time ('timeout') or tries ('retries'), or add services"
+                f"{service.endpoint} {why}; this was attempt {request.tries} of this request: allow"
+                " more time ('timeout') or attempts ('retries'), or add services"
             )
         del service.pending[request.number]
         request.service = None
@@ -235,6 +235,6 @@ def _result(frames: list[bytes], endpoint: str) -> bytes:
     if len(frames) == 3 and frames[1] == ERROR:
         raise RpcError(f"the service at {endpoint} failed:\n{frames[2].decode('utf-8', 'replace')}")
     raise RpcError(
-        f"the service at {endpoint} replied with {len(frames)} frames behind the request's number,"
-        " not with an empty one and a result"
+        f"the service at {endpoint} replied with {len(frames)} frames after the request's number,"
+        " instead of an empty one and a result"
     )

@@ -1,10 +1,10 @@
 """Each partition of a live read is read once.
 
 A socket gives a message to one reader only, and Spark may run the same scan twice within a
-query, the second time to find nothing: a global sort first samples what it sorts, a lost
-executor takes its share of a shuffle along. Rows would be missing without a word. So the
-first task to read a partition claims it, by an empty file that all workers of this machine
-see, and the second is told. On another machine it is not: there is nothing to ask.
+query: a global sort first samples its input, and a lost executor loses its share of a shuffle.
+The second scan would find no messages, and rows would be silently missing. The first task that
+reads a partition therefore claims it with an empty file that all workers of this machine see,
+and the second task gets an error. This does not work across machines.
 """
 
 import os
@@ -14,12 +14,12 @@ from pathlib import Path
 
 __all__ = ["claim"]
 
-# What is older belongs to queries that have ended.
+# Older claims belong to queries that have ended.
 KEEP_S = 24 * 3600
 
 
 def claim(partition: str) -> bool:
-    """Takes a partition, by a name that no other has; false if it was taken before."""
+    """Claims a partition by its unique name; false if it was already claimed."""
     folder = _folder()
     _forget_old(folder)
     try:

@@ -1,7 +1,7 @@
-"""Which frame of a message belongs to which column, in both directions.
+"""Converts between the frames of messages and columns.
 
-Lists of whole columns go through here, not rows: a step that costs a Python call per message
-would cost more than everything else.
+The functions take lists of whole columns, not rows, because a Python call per message
+would cost more than all other steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,19 +27,19 @@ __all__ = [
     "to_rows",
 ]
 
-# What `recv_batch` gives, bytes or lists of bytes, and what `send_batch` takes.
+# The messages that `recv_batch` returns and `send_batch` takes: bytes or lists of bytes.
 Incoming: TypeAlias = list[Any]
 Outgoing: TypeAlias = "Sequence[bytes | memoryview[int] | tuple[bytes | memoryview[int], ...]]"
 
 # Lists of equal length by the name of their column.
 Columns: TypeAlias = dict[str, list[Any]]
 
-# Under this name the writer's own header travels.
+# The name of the writer's own header.
 SPARK_HEADER = b"spark"
 
 
 def split(messages: Incoming, options: ReadOptions) -> Columns:
-    """Messages as columns; ``value`` is always there, the others where the framing has them."""
+    """Converts messages to columns; ``value`` is always present, others depend on the framing."""
     any_number = options.include_frames
     if options.framing == SINGLE and not any_number:
         if list in set(map(type, messages)):
@@ -64,9 +64,9 @@ def split(messages: Incoming, options: ReadOptions) -> Columns:
 def to_record_batch(
     columns: Columns, times: Sequence[tuple[int, int]], schema: "StructType"
 ) -> "pa.RecordBatch":
-    """A record batch exactly as Spark wants it.
+    """Makes a record batch exactly as Spark expects it.
 
-    `times` says how many rows were received at which microsecond.
+    `times` is the number of rows received at each microsecond.
     """
     import numpy as np
     import pyarrow as pa
@@ -89,7 +89,7 @@ def to_record_batch(
 
 
 def least_framing(columns: Iterable[str], *, topic: bool, header: bool) -> Framing:
-    """The smallest framing that has a place for all of it."""
+    """The simplest framing that holds all of these columns."""
     if header or not {"key", "headers"}.isdisjoint(columns):
         return ENVELOPE
     return TOPIC_FIRST if topic or "topic" in columns else SINGLE
@@ -105,7 +105,7 @@ def to_rows(batch: "pa.RecordBatch", names: Iterable[str]) -> Columns:
         if name == "headers":
             columns[name] = [_header_frames(row) for row in column.to_pylist()]
         else:
-            # Through numpy, because that makes all of the bytes objects in one C loop.
+            # numpy creates all of the bytes objects in one C loop.
             as_bytes = column.cast(pa.binary())
             columns[name] = as_bytes.to_numpy(zero_copy_only=False).tolist()
     return columns
@@ -114,13 +114,13 @@ def to_rows(batch: "pa.RecordBatch", names: Iterable[str]) -> Columns:
 def join(
     columns: Columns, framing: Framing, topic: bytes | None, marks: Sequence[bytes] | None
 ) -> Outgoing:
-    """Columns as messages; `topic` stands for all rows, `marks` has the header of each."""
+    """Converts columns to messages; `topic` applies to all rows, `marks` has the header of each."""
     values = columns["value"]
     missing = values.count(None)
     if missing:
         raise ValueError(
-            f"column 'value' is null in {missing} of {len(values)} rows, which no message can"
-            " say: filter them out or coalesce them to something"
+            f"column 'value' is null in {missing} of {len(values)} rows, but a message cannot be"
+            " null: filter these rows out, or replace null with coalesce"
         )
     if framing == SINGLE:
         return values
@@ -143,7 +143,7 @@ def join(
 
 def _open_envelopes(messages: Any, lengths: set[int]) -> Columns:
     for length in lengths:
-        # A lone frame is a body without its envelope: an end of stream, mostly.
+        # A single frame is a body without its envelope, usually the end of the stream.
         if length % 2 == 0:
             _refuse(length, ENVELOPE)
     return {
@@ -167,7 +167,7 @@ def _refuse(length: int, framing: Framing) -> None:
         ENVELOPE: "topic, key, value and pairs of header frames",
     }
     raise ValueError(
-        f"a message of {length} frames came, where framing={framing} expects"
+        f"received a message of {length} frames, but framing={framing} expects"
         f" {expected[framing]}: set another framing, or framing=single with includeFrames=true,"
         " which takes any number"
     )
@@ -179,7 +179,7 @@ def _text(topics: list[bytes | None]) -> "pa.Array":
     try:
         return pa.array(topics, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
-        # A peer may send any bytes as a topic; they shall not end the read.
+        # A peer may send any bytes as a topic; invalid ones must not end the read.
         decoded = [None if t is None else t.decode("utf-8", "replace") for t in topics]
         return pa.array(decoded, pa.string())
 

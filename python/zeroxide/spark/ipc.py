@@ -11,7 +11,7 @@ __all__ = ["from_stream", "one_batch", "to_stream"]
 def to_stream(
     batch: "pa.RecordBatch", metadata: dict[bytes, bytes] | None = None
 ) -> "memoryview[int]":
-    """A batch as a stream, with additions to the metadata of its schema."""
+    """Serialises a batch as a stream, with additional metadata in its schema."""
     import pyarrow as pa
 
     if metadata:
@@ -19,12 +19,12 @@ def to_stream(
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    # Not as bytes: a copy of a large batch costs ten times what all the rest does.
+    # Not as bytes: copying a large batch costs ten times as much as everything else.
     return memoryview(sink.getvalue())
 
 
 def from_stream(body: "bytes | memoryview[int]") -> "pa.RecordBatch":
-    """The rows of a stream, checked: they come from somebody else."""
+    """Reads and validates a stream, because another program sent it."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(body) as stream:
@@ -34,7 +34,7 @@ def from_stream(body: "bytes | memoryview[int]") -> "pa.RecordBatch":
 
 
 def one_batch(table: "pa.Table") -> "pa.RecordBatch":
-    """A table's rows as one batch, also if there are none."""
+    """A table's rows as one batch, even if there are none."""
     import pyarrow as pa
 
     batches = table.combine_chunks().to_batches()

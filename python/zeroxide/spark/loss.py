@@ -1,6 +1,6 @@
-"""What is said when rows that a query wants are not in the log, in one place.
+"""The errors about rows that a query needs but that are not in the log.
 
-Each of these names the offsets, the option that would go on without them, and what would
+Each error names the offsets, the option that continues without them, and the setting that would
 have kept them.
 """
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
-    """The log begins above what was asked for."""
+    """The log begins above the requested offset."""
     return _loss(
         f"rows [{asked}, {earliest}) of {_of(name, log)} are gone: its log"
         f" has offsets {earliest} to {latest} only. Its retention (--retention-bytes and"
@@ -31,11 +31,11 @@ def trimmed(name: str, log: str, asked: int, earliest: int, latest: int) -> Data
 
 
 def moved_back(name: str, log: str, asked: int, earliest: int, latest: int) -> DataLoss:
-    """The log ends below what was read from it before."""
+    """The log ends below the offset that was read before."""
     return _loss(
-        f"offset {asked} of {_of(name, log)} was reached before, and now its log ends"
+        f"offset {asked} of {_of(name, log)} was reached before, but now its log ends"
         f" at {latest} (it begins at {earliest}): rows [{latest}, {asked}) are gone, as if an older"
-        " copy of its folder had been put in place or its disk had lost what it had confirmed."
+        " copy of its folder had been restored or its disk had lost synced data."
         " Restore the folder, start the query from a new checkpoint",
         f"at {latest}",
         (asked, earliest, latest, log),
@@ -45,11 +45,11 @@ def moved_back(name: str, log: str, asked: int, earliest: int, latest: int) -> D
 def other_rows(
     name: str, log: str, asked: int, others: int, earliest: int, latest: int
 ) -> DataLoss:
-    """The log has grown over what was read from it before."""
+    """The log has grown beyond the offset that was read before, with other rows."""
     return _loss(
-        f"offset {asked} of {_of(name, log)} was reached before, and from offset {others} on its log"
-        f" has other rows now than those that were read (it has offsets {earliest} to {latest}): an"
-        " older copy of its folder was put in place, and has grown since. Put the newer folder"
+        f"offset {asked} of {_of(name, log)} was reached before, but from offset {others} on its log"
+        f" now has other rows than those that were read (it has offsets {earliest} to {latest}): an"
+        " older copy of its folder was restored, and has grown since. Put the newer folder"
         " back, start the query from a new checkpoint",
         f"at {max(others, earliest)}",
         (asked, earliest, latest, log),
@@ -63,9 +63,9 @@ def replaced(
     """Another log answers at the same address."""
     rows = f"rows from {asked} on" if end is None else f"rows [{asked}, {end})"
     return _loss(
-        f"{rows} of collector {name} are wanted from log {log}, but what answers there now is log"
+        f"{rows} of collector {name} are needed from log {log}, but the collector now has log"
         f" {now} with offsets {earliest} to {latest}: the collector was started with another or an"
-        " empty folder. Start it with the folder that it had, start the query from a new"
+        " empty folder. Start it with its previous folder, start the query from a new"
         " checkpoint",
         f"at {earliest} of the new log",
         (asked, earliest, latest, now),
@@ -85,8 +85,8 @@ def damaged(name: str, log: str, asked: int, behind: int, said: str) -> DataLoss
 def removed(name: str, log: str, asked: int) -> DataLoss:
     """A collector of the checkpoint is not among the endpoints."""
     return _loss(
-        f"the checkpoint stands at offset {asked} of {_of(name, log)}, which is at none"
-        " of the addresses in option 'endpoint': what it has behind that offset would be left out."
+        f"the checkpoint is at offset {asked} of {_of(name, log)}, which is at none"
+        " of the addresses in option 'endpoint': its rows after that offset would be skipped."
         " Add it to the option again",
         "with the other collectors",
         (asked, 0, 0, log),
@@ -104,10 +104,10 @@ def cut_short(name: str, log: str, reached: int, end: int) -> DataLoss:
 
 
 def not_dense(name: str, log: str, wanted: int, got: int) -> DataLoss:
-    """A fetch left rows out, or gave some twice."""
+    """A fetch skipped rows, or returned some twice."""
     on = max(wanted, got)
     return _loss(
-        f"offset {wanted} of {_of(name, log)} should have come next, and {got} came:"
+        f"offset {wanted} of {_of(name, log)} should come next, but {got} came:"
         " its segments do not fit together. Stop the collector and look at its folder",
         f"at {on}",
         (wanted, on, 0, log),
@@ -121,6 +121,6 @@ def _of(name: str, log: str) -> str:
 def _loss(
     text: str, where: str, facts: tuple[int, int, int, str], others: int | None = None
 ) -> DataLoss:
-    """The error, with the way on that there always is; `facts` are what a program may ask for."""
-    text = f"{text}, or set option 'failOnDataLoss' to false to go on {where} without them"
+    """Makes the error, with the option that continues; `facts` are attributes for programs."""
+    text = f"{text}, or set option 'failOnDataLoss' to false to continue {where} without them"
     return DataLoss(text, *facts, others)

@@ -1,4 +1,4 @@
-"""How far a query is behind its collectors, and how fast it goes.
+"""The lag of a query behind its collectors, and its rates.
 
     from zeroxide.spark.metrics import MetricsListener
 
@@ -7,8 +7,8 @@
     ...
     listener.latest[query.id].lag
 
-Spark gives Python sources no metrics of their own. What there is, is in a query's progress:
-where the batch ended and where the logs ended when it was planned.
+Spark has no metrics for Python sources. These are computed from a query's progress, which has
+the end of the batch and the ends of the logs when it was planned.
 """
 
 import json
@@ -37,7 +37,7 @@ __all__ = ["TOPIC", "CollectorMetrics", "MetricsListener", "QueryMetrics", "meas
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# In front of what is published, one message of two frames per batch.
+# The first frame of each published message; there is one message of two frames per batch.
 TOPIC = b"zeroxide.spark"
 
 
@@ -45,14 +45,14 @@ TOPIC = b"zeroxide.spark"
 class CollectorMetrics:
     """One collector in one batch."""
 
-    offset: int  # where the batch ended
-    latest: int | None  # where the log ended; before Spark 4.2 it is not known
+    offset: int  # the end of the batch
+    latest: int | None  # the end of the log; unknown before Spark 4.2
     lag: int | None  # rows between the two
 
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """One batch of one query, as far as it read from collectors."""
+    """One batch of one query, for the sources that are collectors."""
 
     id: str
     name: str | None
@@ -67,7 +67,7 @@ class QueryMetrics:
 
 
 def measure(progress: "StreamingQueryProgress") -> QueryMetrics | None:
-    """What a query's progress says about its collectors; None if it reads from none."""
+    """The metrics in a query's progress; None if it does not read from collectors."""
     collectors: dict[str, CollectorMetrics] = {}
     rows = 0
     arriving = processed = 0.0
@@ -136,16 +136,16 @@ class MetricsListener(StreamingQueryListener):
         return "\n".join(lines) + "\n"
 
     def close(self) -> None:
-        """Ends what `publish` began."""
+        """Closes the socket of `publish`."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Nothing is known of it yet."""
+        """A new query has no metrics yet."""
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        """A batch is done."""
+        """Takes the metrics of a completed batch."""
         metrics = measure(event.progress)
         if metrics is None:
             return
@@ -164,10 +164,10 @@ class MetricsListener(StreamingQueryListener):
             self._socket.send_multipart([TOPIC, json.dumps(asdict(metrics)).encode()])
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:
-        """There was nothing to do: what was said last is still so."""
+        """An idle trigger does not change the metrics."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """It is forgotten."""
+        """Removes the metrics of the query."""
         with self._lock:
             self._latest.pop(str(event.id), None)
 
@@ -200,7 +200,7 @@ def _quoted(text: str) -> str:
 
 
 def _offsets(text: Any) -> Offsets | None:
-    """Offsets as progress has them, or None if they are another source's."""
+    """Parses the offsets in a progress; None if they belong to another source."""
     try:
         return load(json.loads(text) if isinstance(text, str) else text)
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -208,5 +208,5 @@ def _offsets(text: Any) -> Offsets | None:
 
 
 def _finite(rate: float | None) -> float:
-    # The first batch has no rate, which Spark says as NaN.
+    # The first batch has no rate; Spark reports NaN.
     return rate if rate is not None and rate == rate and rate != float("inf") else 0.0

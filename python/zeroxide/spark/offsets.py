@@ -1,21 +1,21 @@
-"""Where a query stands in the logs of its collectors, and the arithmetic on it.
+"""The position of a query in the logs of its collectors, and the arithmetic on it.
 
 The JSON in a checkpoint, per collector:
 
     {"version": 1, "collectors": {"tcp://a:5555": {"log": "5f..", "offset": 70, "partition": 0}}}
 
-An entry also says which opening of the log wrote the row before its offset
-(``"generation"``), if that is known: an older copy of a log that was put in its place has the
-same id, and other rows.
+An entry also records which opening of the log wrote the row before its offset
+(``"generation"``), if that is known, because an older copy that replaced a log has the same id
+but other rows.
 
-A log is known by its id, so a collector may move to another address and keep its place. Its
-number, the column ``partition``, is given once and kept, so that a range which is read again
-gives the same rows whatever became of the list of endpoints.
+The id identifies a log, so a collector may move to another address and keep its position. Its
+number, the column ``partition``, is assigned once and kept, so that reading a range again
+returns the same rows, whatever happened to the list of endpoints.
 
-An end may also say where its batch begins (``"from"``), for a log that the offsets before
-it do not have, or have no more, and for a query's first batch: Spark does not keep where
-that began, and asks a reader that may know better by then. A log without new rows keeps its
-entry as it is: another one would be a batch to Spark.
+An end may also record the start of its batch (``"from"``): for a log that is missing from the
+offsets before it, and for a query's first batch, because Spark does not store that start, and
+asks a reader that may return another one by then. A log without new rows keeps its entry
+unchanged, because Spark would run a batch for a changed one.
 """
 
 import math
@@ -31,7 +31,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Position:
-    """A place in one log: `offset` is that of the next row."""
+    """A position in one log: `offset` is that of the next row."""
 
     log: str
     offset: int
@@ -40,7 +40,7 @@ class Position:
     generation: str | None = None
 
 
-# By the name of the collector, which is the endpoint as the option has it.
+# By the name of the collector, which is its endpoint as written in the option.
 Offsets: TypeAlias = dict[str, Position]
 
 
@@ -53,17 +53,17 @@ class Range:
     partition: int
     start: int
     end: int
-    # Where its batch begins and ends, and what wrote the rows before: offsets and generations.
+    # The start and end of its batch, with the generations that wrote the rows before them.
     marks: tuple[tuple[int, str], ...] = ()
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.end - self.start
 
 
 def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
-    """The form that Spark keeps."""
+    """Serialises offsets for Spark."""
     collectors = {}
     for name, position in offsets.items():
         entry: dict[str, Any] = {
@@ -80,14 +80,14 @@ def dump(offsets: Mapping[str, Position]) -> dict[str, Any]:
 
 
 def load(kept: Mapping[str, Any]) -> Offsets:
-    """What `dump` made of it."""
+    """Parses the output of `dump`."""
     version = kept.get("version")
     if version != VERSION:
         raise ValueError(
-            f"these offsets are of version {version}, and this zeroxide knows version {VERSION}:"
-            " a newer one wrote this checkpoint, and is needed to go on from it"
+            f"these offsets have version {version}, but this zeroxide supports version {VERSION}:"
+            " a newer one wrote this checkpoint, and is needed to continue from it"
             if isinstance(version, int)
-            else f"these are no offsets of the format zeromq: {str(kept)[:200]}"
+            else f"these are not offsets of the format zeromq: {str(kept)[:200]}"
         )
     return {
         name: Position(
@@ -102,21 +102,21 @@ def load(kept: Mapping[str, Any]) -> Offsets:
 
 
 def ranges(start: Offsets, end: Offsets) -> list[Range]:
-    """What lies between two offsets; collectors without new rows are left out."""
+    """The ranges between two offsets; collectors without new rows are omitted."""
     before = {position.log: position for position in start.values()}
     found = []
     for name, position in end.items():
         was = before.get(position.log)
         if was is not None and (was.offset, was.begin) == (position.offset, position.begin):
-            continue  # where it began is that of the batch before
+            continue  # its start belongs to the previous batch
         if position.begin is not None:
             first = position.begin
         elif was is not None:
             first = was.offset
         else:
             raise ValueError(
-                f"collector {name}: the offsets before this batch do not know its log"
-                f" {position.log}, so nothing says where the batch begins"
+                f"collector {name}: the offsets before this batch do not contain its log"
+                f" {position.log}, so the start of the batch is unknown"
             )
         if first < position.offset:
             known = [position] if was is None or was.offset != first else [was, position]
@@ -128,10 +128,10 @@ def ranges(start: Offsets, end: Offsets) -> list[Range]:
 
 
 def share(available: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divides `most` among those who have something, in proportion to what they have.
+    """Divides `most` among the collectors with rows, in proportion to their rows.
 
-    Everybody with something gets at least one as long as that is possible: who has little
-    would otherwise wait for as long as the others have much.
+    Each of them gets at least one row if possible. Otherwise, a collector with few rows would
+    wait as long as others have many.
     """
     total = sum(available.values())
     if total <= most:
@@ -140,7 +140,7 @@ def share(available: Mapping[str, int], most: int) -> dict[str, int]:
     waiting = sorted((name for name in available if available[name]), key=available.__getitem__)
     left = most
     for place, name in enumerate(waiting):
-        # The smallest first: what it does not need is divided among the larger ones.
+        # The smallest first: its unused share is divided among the larger ones.
         rest = sum(available[other] for other in waiting[place:])
         fair = max(math.floor(left * available[name] / rest), min(1, left))
         shares[name] = min(fair, available[name], left)
@@ -151,9 +151,9 @@ def share(available: Mapping[str, int], most: int) -> dict[str, int]:
 def split(
     found: Iterable[Range], at_least: int, *, most_rows: int | None, least_rows: int
 ) -> list[Range]:
-    """Cuts ranges into about `at_least` pieces in all, none above `most_rows`.
+    """Splits ranges into about `at_least` pieces in total, none above `most_rows`.
 
-    Pieces are not made smaller than `least_rows` for the sake of their number.
+    Pieces are not made smaller than `least_rows` just to reach that number.
     """
     whole = list(found)
     total = sum(piece.rows for piece in whole)

@@ -1,16 +1,16 @@
-"""Packs what Spark's executors need into an archive that travels with a query.
+"""Packs the packages that Spark's executors need into an archive that is shipped with a query.
 
     python -m zeroxide.spark.pack environment.tar.gz
 
 The archive holds a virtual environment with this installation of zeroxide, pyarrow and
-pandas, in the very versions that are installed here, and whatever packages are named
-behind it. It goes to the executors of a cluster by ``spark.archives``, whose workers need
-the same Python in the same place, but nothing of ours::
+pandas, in the versions that are installed here, and the additional packages that are named
+after it. ``spark.archives`` ships it to the executors of a cluster. Their workers need
+the same Python at the same path, but not these packages::
 
     export PYSPARK_DRIVER_PYTHON=$(which python) PYSPARK_PYTHON=./environment/bin/python
     python query.py   # with the setting spark.archives = environment.tar.gz#environment
 
-It is made by venv-pack (``pip install venv-pack``).
+It is made with venv-pack (``pip install venv-pack``).
 """
 
 import re
@@ -27,9 +27,9 @@ from .._arguments import Parser
 
 __all__ = ["main", "pack"]
 
-# These go along however they came here.
+# These are always included, however they were installed.
 OURS = ("zeroxide", "pyspark_zeromq")
-# What Spark's Python workers want beside them. Spark itself is there already.
+# Other packages that Spark's Python workers need. Executors already have Spark itself.
 NEEDED = ("pyarrow", "pandas")
 
 
@@ -52,13 +52,13 @@ def pack(output: "str | Path", packages: Iterable[str] = ()) -> Path:
             _copy_package(package, site)
         for distribution in _with_dependencies([*NEEDED, *packages]):
             _copy_distribution(distribution, site)
-        # Speed before size: executors fetch it once.
+        # Speed matters more than size, because executors fetch it once.
         venv_pack.pack(prefix=str(home), output=str(output), force=True, compress_level=1)
     return Path(output)
 
 
 def _copy_package(name: str, site: Path) -> None:
-    """Copies a package from wherever Python finds it, an editable installation included."""
+    """Copies a package from the place where Python finds it, even from an editable installation."""
     spec = find_spec(name)
     assert spec is not None and spec.origin is not None, "it is part of this distribution"
     folder = Path(spec.origin).parent
@@ -66,7 +66,7 @@ def _copy_package(name: str, site: Path) -> None:
 
 
 def _with_dependencies(names: Iterable[str]) -> list[metadata.Distribution]:
-    """The distributions with these names and those that they require, as installed here."""
+    """The installed distributions with these names, and their requirements."""
     waiting = list(names)
     wanted = len(waiting)
     found: dict[str, metadata.Distribution] = {}
@@ -90,7 +90,7 @@ def _with_dependencies(names: Iterable[str]) -> list[metadata.Distribution]:
 
 def _copy_distribution(distribution: metadata.Distribution, site: Path) -> None:
     for file in distribution.files or []:
-        # Commands lie elsewhere; executors have no use for them.
+        # Commands are stored elsewhere, and executors do not need them.
         if ".." in file.parts or "__pycache__" in file.parts:
             continue
         source, target = Path(str(distribution.locate_file(file))), site / file

@@ -1,7 +1,7 @@
-"""What a driver decides: where logs are read from and up to where, and in which pieces.
+"""The driver's decisions: the start and end of each log, and the pieces.
 
-Functions of what the collectors say and what the options want; nothing here waits for
-anything but `resolve`, which asks for the offset at a time.
+These are functions of the collectors' state and the options. Only `resolve` waits, because it
+asks for the offset at a time.
 """
 
 import logging
@@ -29,7 +29,7 @@ def present(infos: Mapping[str, Info | None]) -> dict[str, Info]:
 
 
 def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offsets:
-    """The end of all logs, checked against where the query stands in them."""
+    """The ends of all logs, checked against the query's positions."""
     by_log = {position.log: position for position in start.values()}
     serving: dict[str, str] = {}
     for name, info in present(infos).items():
@@ -67,7 +67,7 @@ def newest(start: Offsets, infos: Mapping[str, Info | None], keep: bool) -> Offs
         if position.log in serving or name in infos:
             continue
         if someone_is_away:
-            # It may be the one that is away, under another name.
+            # It may be the unavailable one under another name.
             end[name] = position
         else:
             _refuse(loss.removed(name, position.log, position.offset), keep)
@@ -87,7 +87,7 @@ def _onward(name: str, position: Position, info: Info, keep: bool) -> Position:
         _refuse(loss.other_rows(name, info.log_id, position.offset, others, *has), keep)
         return replace(here, begin=max(others, info.earliest))
     if position.offset == info.latest:
-        return position  # exactly as it was, or Spark would run a batch for it
+        return position  # exactly unchanged, or Spark would run a batch for it
     if position.offset < info.earliest:
         _refuse(loss.trimmed(name, info.log_id, position.offset, info.earliest, info.latest), keep)
         return replace(here, begin=info.earliest)
@@ -112,7 +112,7 @@ def resolve(
     option: str,
     keep: bool,
 ) -> dict[str, int]:
-    """The offset of each collector that an option means."""
+    """The offset of each collector for the value of an option."""
     if timestamp is not None:
         found = {name: collectors.offset_at(name, timestamp) for name in infos}
         return {
@@ -195,7 +195,7 @@ def narrow(piece: Range, column: str, comparison: str, value: Any, collectors: C
         return piece if fits else empty
     if column == "receive_time":
         if comparison not in (">", ">=", "="):
-            return piece  # clocks are set back: only what begins late enough is sure
+            return piece  # a clock may have been set back, so only a segment that begins late enough is certain
         micros = round(value.timestamp() * 1_000_000)
         first = collectors.offset_at(piece.name, micros)
         return replace(piece, start=min(max(piece.start, first), piece.end))

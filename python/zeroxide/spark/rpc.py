@@ -1,6 +1,6 @@
-"""Calls from a DataFrame's tasks to services, and what comes back as rows.
+"""Calls from a DataFrame's tasks to services, with the replies as rows.
 
-`calls` makes the requests of a task; here is what they are made of. `serve` is the other side.
+`calls` sends the requests of a task; this module builds them. `serve` is the other side.
 """
 
 from collections import deque
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RpcError", "RpcTimeout", "Service", "rpc", "serve"]
 
-# How many requests a task has on their way, unless told otherwise.
+# The default number of requests that a task has in transit.
 WINDOWS = {"batch": 4, "message": 500}
 
-# The column that is sent, where a row is a request.
+# The column that is sent if each row is a request.
 VALUE = "value"
 
 
@@ -38,23 +38,23 @@ def rpc(
     retries: int = 2,
     options: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """The answers of services to the rows of `df`, as a DataFrame of the columns `schema`.
+    """Sends the rows of `df` to services; returns their replies as a DataFrame with the columns `schema`.
 
-    `endpoint` is where the services are, several in a list or separated by commas: `serve`,
-    or anything else with a ROUTER or REP socket.
+    `endpoint` is the address of the services, or several in a list or separated by commas: `serve`,
+    or any program with a ROUTER or REP socket.
 
     With ``unit="batch"`` a request is a record batch, and so is the reply, which may have
     other rows. With ``unit="message"`` a request is the column ``value`` of one row, and the
     reply is the one column of `schema` that `df` does not have; the others stay as they are.
 
-    A task has up to `window` requests on their way, 4 batches or 500 messages at first. After
-    `timeout` seconds, or when its service is lost, a request is sent again, `retries` times
-    at most; then the task fails with `RpcTimeout`. What the service's function raises fails
-    it at once, with `RpcError`. The order of the rows is kept.
+    A task has up to `window` requests in transit, by default 4 batches or 500 messages. After
+    `timeout` seconds, or when its service is lost, a request is sent again, at most `retries`
+    times; then the task fails with `RpcTimeout`. If the service's function raises, the task fails
+    at once with `RpcError`. The order of the rows is kept.
 
     `options` are socket options by their names, such as ``curve_serverkey``; a value
-    ``env:NAME`` or ``file:PATH`` is looked up in the task. Raises `ValueError` for what
-    cannot be meant.
+    ``env:NAME`` or ``file:PATH`` is read in the task. Raises `ValueError` for contradictory
+    arguments.
     """
     endpoints = endpoint.split(",") if isinstance(endpoint, str) else list(endpoint)
     endpoints = [text.strip() for text in endpoints if text.strip()]
@@ -69,7 +69,7 @@ def rpc(
     if retries < 0:
         raise ValueError(f"retries is {retries}; it should be at least 0")
     check_names(options or ())
-    # Spark reads the schema, and nothing else yet.
+    # At this point, Spark only reads the schema.
     target: StructType = df.mapInArrow(lambda batches: batches, schema).schema
     calls = Calls(
         endpoints=tuple(endpoints),
@@ -107,7 +107,7 @@ def _reply_column(columns: list[str], target: "StructType") -> str:
 
 @dataclass(frozen=True)
 class _CallBatches:
-    """What a task does where a request is a batch."""
+    """The function of a task if each request is a batch."""
 
     calls: Calls
     target: "StructType"
@@ -120,7 +120,7 @@ class _CallBatches:
 
 @dataclass(frozen=True)
 class _CallMessages:
-    """What a task does where a request is a row's value."""
+    """The function of a task if each request is a row's value."""
 
     calls: Calls
     target: "StructType"
@@ -161,7 +161,7 @@ class _CallMessages:
 
 
 def _as(batch: "pa.RecordBatch", target: "StructType") -> "pa.RecordBatch":
-    """The columns that were asked for, of the types that were asked for."""
+    """The requested columns with the requested types."""
     import pyarrow as pa
 
     from .schema import to_arrow

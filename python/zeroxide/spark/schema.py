@@ -1,6 +1,6 @@
-"""The columns, for Spark and for Arrow; the one place that knows both.
+"""The columns, as schemas of Spark and of Arrow.
 
-Spark takes a record batch only if its schema equals the one that Spark derives from its own:
+Spark accepts a record batch only if its schema equals the one that Spark derives from its own:
 the same order, names, types and nullability, ``binary`` and ``string`` with 32-bit offsets,
 timestamps in microseconds of UTC.
 """
@@ -38,7 +38,7 @@ __all__ = [
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
-# Everything that a message has, whether read or written.
+# All fields of a message, for reading and writing.
 COLUMNS: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
@@ -54,10 +54,10 @@ COLUMNS: dict[str, DataType] = {
     "frames": ArrayType(BinaryType()),
 }
 
-# What a collector's log has always; headers and frames are there when they are asked for.
+# The columns that a collector's log always has; headers and frames are optional.
 LOG_COLUMNS = tuple(name for name in COLUMNS if name not in ("headers", "frames"))
 
-# Every message has these.
+# The columns that every message has.
 NEVER_NULL = ("value", "partition", "offset", "timestamp", "timestampType", "receive_time")
 
 # Columns that the writer sends. Text is sent as UTF-8.
@@ -71,7 +71,7 @@ def spark_schema(names: Iterable[str]) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":
-    """The schema that Spark demands of record batches for these columns."""
+    """The schema that Spark requires of record batches for these columns."""
     import pyarrow as pa
 
     types: dict[str, Any] = {
@@ -92,9 +92,9 @@ def arrow_schema(schema: StructType) -> "pa.Schema":
 
 
 def conform(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
-    """The columns of a record batch that Spark wants, in its order and with its nullability.
+    """The columns of a record batch that Spark expects, in its order and with its nullability.
 
-    Nothing is copied: Spark compares whole schemas, and what differs is only what they say.
+    No data is copied: Spark compares whole schemas, and only their descriptions differ.
     """
     import pyarrow as pa
 
@@ -108,17 +108,17 @@ def conform(batch: "pa.RecordBatch", target: "pa.Schema") -> "pa.RecordBatch":
 
 
 def to_arrow(schema: StructType) -> "pa.Schema":
-    """Any columns of Spark as Arrow has them; times in UTC."""
+    """Converts columns of Spark to Arrow; times are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Before 4.2 they always were in UTC, and there was nothing to say.
+    # Before 4.2, times were always in UTC, and there is no such setting.
     takes_zone = "timezone" in signature(to_arrow_schema).parameters
     convert: Callable[..., pa.Schema] = to_arrow_schema
     return convert(schema, timezone="UTC") if takes_zone else convert(schema)
 
 
 def check_readable(schema: StructType, available: Iterable[str]) -> None:
-    """Raises unless these options give these columns; a reader may ask for fewer of them."""
+    """Raises unless these options give these columns; a reader may request fewer of them."""
     available = list(available)
     for field in schema.fields:
         if field.name not in available:
@@ -136,9 +136,9 @@ def check_readable(schema: StructType, available: Iterable[str]) -> None:
 
 
 def check_writable(schema: StructType) -> list[str]:
-    """The columns that will be sent; raises unless there is a value among them.
+    """The columns that are sent; raises if there is no column ``value``.
 
-    Columns of other names are left out, as Spark's Kafka sink does.
+    Columns with other names are ignored, as by Spark's Kafka sink.
     """
     fields = {field.name: field.dataType for field in schema.fields}
     if "value" not in fields:
@@ -159,7 +159,7 @@ def check_writable(schema: StructType) -> list[str]:
 
 
 def check_loggable(schema: StructType) -> list[str]:
-    """The columns that go to a log: those that are sent, and the time of each row."""
+    """The columns that are sent to a log, with the time of each row."""
     columns = check_writable(schema)
     for field in schema.fields:
         if field.name == "timestamp":
@@ -172,7 +172,7 @@ def check_loggable(schema: StructType) -> list[str]:
 
 
 def _is_headers(kind: DataType) -> bool:
-    # Nullability and the order of the header's fields are the query's business.
+    # The query decides nullability and the order of the header's fields.
     return (
         isinstance(kind, ArrayType)
         and isinstance(kind.elementType, StructType)

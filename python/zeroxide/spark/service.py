@@ -1,11 +1,11 @@
 """The service side of `rpc`: a function behind a ROUTER socket.
 
 A request is an envelope, an empty frame and a body, as a REQ or DEALER socket sends it; the
-reply carries the same envelope. So anything that speaks to a REP socket can call, and any REP
-socket can stand in for this service.
+reply carries the same envelope. Any program that can talk to a REP socket can therefore call this
+service, and any REP socket can replace it.
 
-The body is an Arrow IPC stream or plain bytes. A reply of one frame is a result; of two
-frames, the first of which is ``error``, the reason why there is none.
+The body is an Arrow IPC stream or plain bytes. A reply of one frame is a result. A reply of two
+frames, the first of which is ``error``, is the reason of a failure.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ __all__ = ["ERROR", "UNITS", "Body", "Service", "Unit", "serve"]
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# The first frame of a reply that is no result.
+# The first frame of a reply that is an error.
 ERROR = b"error"
 
 Unit: TypeAlias = Literal["batch", "message"]
@@ -33,10 +33,10 @@ UNITS = ("batch", "message")
 
 Body: TypeAlias = "bytes | memoryview[int]"
 
-# How often a service looks whether it was closed.
+# The interval at which a service checks whether it was closed.
 LOOK_MS = 200
 
-# How long its last replies may take to leave.
+# The time limit for sending its last replies.
 FLUSH_MS = 1000
 
 
@@ -48,14 +48,14 @@ def serve(
     threads: int = 1,
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Answers requests with what `fn` returns, until the process is interrupted.
+    """Replies to requests with the result of `fn`, until the process is interrupted.
 
         def score(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch: ...
 
         serve(score, "tcp://*:5560")
 
-    With ``unit="message"``, `fn` takes and returns bytes. What it raises is raised at the
-    caller, and the service goes on. `Service` does the same in the background.
+    With ``unit="message"``, `fn` takes and returns bytes. Its exceptions are raised at the
+    caller, and the service continues. `Service` does the same in the background.
     """
     with Service(fn, endpoint, unit=unit, threads=threads, options=options) as service:
         try:
@@ -65,11 +65,11 @@ def serve(
 
 
 class Service(Closing):
-    """A function that answers requests in threads of its own, until it is closed.
+    """A function that replies to requests in its own threads, until it is closed.
 
-    `fn` must stand being called from `threads` threads at once. `options` are socket options
-    by their names; a value ``env:NAME`` or ``file:PATH`` is looked up there. Raises
-    `ValueError` for what cannot be meant, and `zeroxide.ZMQError` if it cannot bind.
+    `fn` must allow calls from `threads` threads at once. `options` are socket options
+    by their names; a value ``env:NAME`` or ``file:PATH`` is read from there. Raises
+    `ValueError` for invalid arguments, and `zeroxide.ZMQError` if it cannot bind.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Service(Closing):
         self._context = zmq.Context()
         self._router = self._context.socket(zmq.ROUTER)
         try:
-            # A caller that has left wants no reply; one that does not read waits for nobody.
+            # Replies to a caller that has left or does not read are dropped, so that others do not wait.
             self._router.linger = 0
             self._router.sndtimeo = self._router.rcvtimeo = LOOK_MS
             apply_options(self._router, tuple((options or {}).items()))
@@ -97,7 +97,7 @@ class Service(Closing):
         except BaseException:
             self._context.destroy(linger=0)
             raise
-        #: Where the service is, with the port that a wildcard stands for.
+        #: The address of the service, with the port that replaced a wildcard.
         self.endpoint: str = self._router.last_endpoint.decode()
         self._closing = threading.Event()
         self._threads = [
@@ -113,7 +113,7 @@ class Service(Closing):
             thread.join()
 
     def close(self) -> None:
-        """Ends the service; requests that are being worked on are answered before."""
+        """Ends the service after replying to the requests in progress."""
         self._closing.set()
         self.wait()
         with contextlib.suppress(zmq.Again):
@@ -121,7 +121,7 @@ class Service(Closing):
         self._context.destroy(linger=0)
 
     def _work(self) -> None:
-        # Threads share the socket: each message is received by one of them, whole.
+        # Threads share the socket: each message is received by one of them, completely.
         while not self._closing.is_set():
             try:
                 message = self._router.recv_multipart()
@@ -131,7 +131,7 @@ class Service(Closing):
                 log.warning("zeromq: %s dropped a message without an envelope", self.endpoint)
                 continue
             body = message.index(b"", 1) + 1
-            with contextlib.suppress(zmq.Again):  # it has left, or does not take replies
+            with contextlib.suppress(zmq.Again):  # the caller has left, or does not take replies
                 self._router.send_multipart([*message[:body], *self._reply(message[body:])])
 
     def _reply(self, request: list[bytes]) -> list[Body]:

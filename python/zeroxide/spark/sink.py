@@ -1,9 +1,9 @@
-"""The writers: rows leave as messages of PUSH, DEALER or PUB sockets in the tasks.
+"""The writers: rows are sent as messages of PUSH, DEALER or PUB sockets in the tasks.
 
-A task that is done has handed every row to the kernel of a peer. A task that fails halfway
-has sent some of its rows, and its next attempt sends all of them: each row arrives at least
-once, or, over PUB, at most once at each subscriber. ``includeHeaders`` marks every message
-with its row and the attempt it belongs to, for receivers that drop repetitions.
+A completed task has handed every row to the kernel. A task that fails halfway
+has sent some of its rows, and its next attempt sends all of them. Each row arrives at least
+once or, over PUB, at most once at each subscriber. ``includeHeaders`` adds the row and the
+attempt to every message, for receivers that drop repetitions.
 """
 
 import logging
@@ -33,13 +33,13 @@ __all__ = ["Sent", "SocketStreamWriter", "SocketWriter"]
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# How often to look whether the peers are there.
+# The interval of checks for the peers.
 LOOK_S = 0.005
 
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """What one task sent."""
+    """The counts of one task."""
 
     rows: int
     messages: int
@@ -48,12 +48,12 @@ class Sent(WriterCommitMessage):
 
 
 class _Sender(Writer):
-    """What both writers do in the tasks."""
+    """The common part of both writers in the tasks."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         super().__init__(schema)
         self.options = options
-        # Stands for the query where Spark has no name for it: in a batch.
+        # Replaces the query's id where Spark has none: in a batch.
         self.job: str = uuid.uuid4().hex
         if options.frame == "arrow":
             self.columns: list[str] = []
@@ -74,10 +74,10 @@ class _Sender(Writer):
             )
 
     def write_batches(self, batches: Iterator["pa.RecordBatch"]) -> Sent:
-        """Sends all rows of one task, and returns when they have left for their peers."""
+        """Sends all rows of one task, and returns when the kernel has taken them."""
         task = Task.current()
         sent = Sent(0, 0, task.partition, task.attempt)
-        # Peers are not waited for when there is nothing to tell them.
+        # Without rows, the task does not wait for peers.
         first = next(batches, None)
         if first is None:
             return sent
@@ -100,12 +100,12 @@ class _Sender(Writer):
         return sent
 
     def finished(self, messages: list[WriterCommitMessage | None], what: str) -> None:
-        """Says to the driver's log what was sent."""
+        """Logs in the driver what was sent."""
         sent = [message for message in messages if isinstance(message, Sent)]
         log.info("zeromq: %s sent %d rows", what, sum(message.rows for message in sent))
 
     def failed(self, messages: list[WriterCommitMessage | None], what: str) -> None:
-        """Says to the driver's log what cannot be taken back."""
+        """Logs in the driver what was sent and cannot be undone."""
         sent = [message for message in messages if isinstance(message, Sent)]
         log.warning(
             "zeromq: %s failed after at least %d rows had been sent, which cannot be taken back",
@@ -127,7 +127,7 @@ class _Sender(Writer):
         return join(columns, self.framing, self.options.topic, marks)
 
     def _mark(self, task: Task) -> str | None:
-        """What stands before a row's number in its header, if it has one."""
+        """The start of each header, before the row's number; None without headers."""
         if not self.options.include_headers:
             return None
         query = self.options.query_name or task.query or self.job
@@ -139,11 +139,11 @@ class SocketWriter(_Sender, BatchWriter):
     """Writes a batch query's rows."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are done, and everything has left."""
+        """Called when all tasks are done, and all rows have been handed to the kernel."""
         self.finished(messages, "the write")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task failed for good."""
+        """Called when a task failed permanently."""
         self.failed(messages, "the write")
 
 
@@ -151,21 +151,21 @@ class SocketStreamWriter(_Sender, StreamWriter):
     """Writes a streaming query's rows, batch after batch."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks of this batch are done, and everything has left."""
+        """Called when all tasks of this batch are done, and all rows have been handed to the kernel."""
         self.finished(messages, f"batch {batchId}")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A task of this batch failed for good."""
+        """Called when a task of this batch failed permanently."""
         self.failed(messages, f"batch {batchId}")
 
 
 def _socket(options: WriteOptions) -> tuple[int, list[tuple[int, int | bytes]]]:
     settings: list[tuple[int, int | bytes]] = [(int(zmq.SNDTIMEO), options.flush_timeout_ms)]
     if options.socket == "pub":
-        # It waits for a subscriber that is slow as long as a flush would, and does not drop
-        # for it.
+        # For a slow subscriber, it waits as long as a flush would, instead of dropping
+        # messages.
         return int(zmq.PUB), [*settings, (int(zmq.XPUB_NODROP), 1)]
-    # Nothing is queued for a peer that is not there, which may never come.
+    # No message is queued for a peer that is not connected, and may never be.
     kind = zmq.DEALER if options.socket == "dealer" else zmq.PUSH
     return int(kind), [*settings, (int(zmq.IMMEDIATE), 1)]
 
@@ -173,7 +173,7 @@ def _socket(options: WriteOptions) -> tuple[int, list[tuple[int, int | bytes]]]:
 def _wait_for_peers(socket: zmq.Socket, options: WriteOptions) -> None:
     deadline = time.monotonic() + options.flush_timeout_ms / 1000
     while True:
-        # A publisher receives nothing from its peers but what they subscribe to.
+        # A publisher receives only subscriptions from its peers.
         there = sum(
             peer["connected"] and (options.socket != "pub" or peer["received"] > 0)
             for peer in socket.stats()["peers"]

@@ -16,10 +16,10 @@ __all__ = ["ZeroMQDataSource"]
 
 
 class ZeroMQDataSource(DataSource):
-    """Messages as rows and rows as messages.
+    """Reads messages as rows, and writes rows as messages.
 
     `zeroxide.spark.log_options` lists the options of reading a collector's log,
-    `zeroxide.spark.options` those of sockets. A read may name fewer columns than there are:
+    `zeroxide.spark.options` those of sockets. A read may name fewer columns:
     ``.schema("value binary")``.
     """
 
@@ -57,7 +57,7 @@ class ZeroMQDataSource(DataSource):
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """The writer of ``df.write``; what was sent before cannot be overwritten."""
+        """The writer of ``df.write``; messages cannot be overwritten."""
         if overwrite:
             raise ValueError(
                 "mode('overwrite') is not possible: messages that were sent, and rows of a log,"
@@ -74,7 +74,7 @@ class ZeroMQDataSource(DataSource):
         return SocketStreamWriter(WriteOptions.parse(self.options), schema)
 
     def _columns(self) -> list[str]:
-        # Spark asks every source for its schema, also one that it is about to write to.
+        # Spark asks every source for its schema, even one that it will only write to.
         return (
             included_columns(self.options)
             if mode(self.options) == "live"

@@ -1,7 +1,7 @@
-"""What every writer is to Spark: record batches come in, and a task tells who it is.
+"""The common interface of all writers to Spark: record batches come in, and each task has an identity.
 
-Spark hands a writer record batches where it can. The streams of pyspark 4.0 know only rows,
-which are made into batches here, so that nothing else needs to know.
+Spark passes record batches to a writer if it can. The streams of pyspark 4.0 only pass rows,
+which this module converts into batches for the other modules.
 """
 
 from abc import ABC, abstractmethod
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchWriter", "StreamWriter", "Task", "Writer", "to_record_batches"]
 
-# How Spark names these in the properties of a streaming query's tasks; a batch has neither.
+# Spark's names for these in the properties of a streaming query's tasks; a batch has neither.
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
 
-# Rows per record batch, where Spark makes none.
+# Rows per record batch if Spark makes none.
 BATCH_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """The task that calls, as far as Spark says."""
+    """The current task, as far as Spark identifies it."""
 
     partition: int = 0
     attempt: int = 0
@@ -41,7 +41,7 @@ class Task:
 
     @classmethod
     def current(cls) -> "Task":
-        """The task that runs here; the only task there is, where Spark does not run."""
+        """The task that runs here; without Spark, a single task."""
         from pyspark import TaskContext
 
         task = TaskContext.get()
@@ -87,7 +87,7 @@ if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):
 else:
 
     class StreamWriter(Writer, datasource.DataSourceStreamWriter):
-        """The base of writers for ``df.writeStream``, where Spark has only rows for them."""
+        """The base of writers for ``df.writeStream`` if Spark only passes rows."""
 
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
             """Writes all rows of one task."""
@@ -95,7 +95,7 @@ else:
 
 
 def to_record_batches(rows: Iterable[Any], schema: StructType) -> Iterator["pa.RecordBatch"]:
-    """Spark's rows as record batches of the schema that Spark itself would have made."""
+    """Converts Spark's rows to record batches with the schema that Spark itself would have made."""
     import pyarrow as pa
 
     types = to_arrow(schema).types
@@ -106,7 +106,7 @@ def to_record_batches(rows: Iterable[Any], schema: StructType) -> Iterator["pa.R
         for column, field, kind in zip(zip(*chunk, strict=True), schema.fields, types, strict=True):
             values: Any = column
             if isinstance(field.dataType, TimestampType):
-                # A row's times are local ones that do not say so.
+                # A row's times are local times without a time zone.
                 values = [time and time.astimezone(UTC) for time in column]
             arrays.append(pa.array(values, kind))
         yield pa.RecordBatch.from_arrays(arrays, names)
