@@ -107,7 +107,7 @@ endpoint = feeding([b"x"] * 100_000)
 try:
     read(endpoint).mapInArrow(fails_at_first, "value binary").count()
 except Exception as error:
-    result["refused"] = "cannot be tried again" in str(error)
+    result["refused"] = "cannot be repeated" in str(error)
 spark.stop()
 print("RESULT", json.dumps(result))
 sys.stdout.flush()

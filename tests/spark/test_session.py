@@ -169,5 +169,5 @@ def test_a_live_stream_read_is_refused(spark, tmp_path):
 def test_an_error_in_a_task_names_its_cause(spark, bound, background):
     push, endpoint = bound(zmq.PUSH)
     background(lambda: push.send_multipart([b"a", b"b"]))
-    with pytest.raises(PySparkException, match="where framing=single expects one frame"):
+    with pytest.raises(PySparkException, match="but framing=single expects one frame"):
         zeromq(spark, endpoint).load().collect()

@@ -147,7 +147,7 @@ class _CallMessages:
             if values.null_count:
                 raise ValueError(
                     f"column 'value' is null in {values.null_count} of {batch.num_rows} rows,"
-                    " which no message can say: filter them out or coalesce them to something"
+                    " but a message cannot be null: filter these rows out, or replace null with coalesce"
                 )
             asked.append(batch)
             yield from values.to_numpy(zero_copy_only=False).tolist()
