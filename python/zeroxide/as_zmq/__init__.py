@@ -1,8 +1,8 @@
-"""Making ``import zmq`` mean zeroxide, for programs that cannot be edited.
+"""Makes ``import zmq`` mean zeroxide, for programs that cannot be edited.
 
-From the outside: ``python -m zeroxide.as_zmq PROGRAM ARGS``. From the inside, before
-anything imports zmq: ``zeroxide.install_as_zmq()``. Either way ``zmq.sugar.socket`` and
-its like are the very modules of zeroxide, so that classes are the same under both names.
+From outside: ``python -m zeroxide.as_zmq PROGRAM ARGS``. From inside, before
+any code imports zmq: ``zeroxide.install_as_zmq()``. In both cases, ``zmq.sugar.socket`` and
+other submodules are zeroxide's modules, so classes are the same under both names.
 """
 
 import os
@@ -18,16 +18,16 @@ _installed = False
 def install_as_zmq(*, subprocesses: bool = False) -> None:
     """Makes ``import zmq`` mean zeroxide in this process from now on.
 
-    ``importlib.metadata.version("pyzmq")`` answers, too, and ``zmq.__version__`` is what
-    it says; zeroxide's own version is that of the distribution ``zeroxide``. Whether
-    pyzmq is installed makes no difference.
+    ``importlib.metadata.version("pyzmq")`` also works, and returns ``zmq.__version__``.
+    zeroxide's own version is that of the distribution ``zeroxide``. It makes no difference
+    whether pyzmq is installed.
 
-    With `subprocesses`, Python programs that this one starts are treated alike, however
-    they are started (`subprocess`, `multiprocessing`, a shell), unless they ignore the
-    environment (``python -E`` or ``-I``) or are for a Python that zeroxide is not for.
+    With `subprocesses`, this includes the Python programs that this one starts in any way
+    (`subprocess`, `multiprocessing`, a shell), unless they ignore the
+    environment (``python -E`` or ``-I``) or run on a Python that zeroxide does not support.
 
-    Raises `RuntimeError` when pyzmq was imported before: its classes are in use then.
-    Calling this again is no error.
+    Raises `RuntimeError` if pyzmq was imported before, because its classes are in use.
+    Calling this again has no effect.
     """
     package = sys.modules["zeroxide"]
     present = sys.modules.get("zmq", package)
@@ -38,7 +38,7 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
         )
     global _installed
     if not _installed:
-        # Not needed where zeroxide goes by its own name.
+        # Not needed where zeroxide is imported by its own name.
         from .finder import FINDER
 
         sys.meta_path.insert(0, FINDER)

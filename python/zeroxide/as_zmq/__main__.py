@@ -1,6 +1,6 @@
 """The command line of `zeroxide.as_zmq`.
 
-It hands over to a new interpreter in the same process, so that ``sys.argv``,
+It starts a new interpreter in the same process, so that ``sys.argv``,
 ``__main__``, tracebacks, signals and exit codes are those of plain Python.
 """
 
@@ -30,7 +30,7 @@ examples:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs what `arguments` say; returns only on a mistake in them."""
+    """Runs the program in `arguments`; returns only if they contain a mistake."""
     everywhere = False
     while arguments and arguments[0] in ("--subprocesses", "-h", "--help"):
         if arguments[0] != "--subprocesses":
@@ -55,15 +55,15 @@ def main(arguments: list[str]) -> int:
 
 
 def interpreter_flags() -> list[str]:
-    """What this interpreter was given in front of ``-m zeroxide.as_zmq``."""
+    """The options of this interpreter before ``-m zeroxide.as_zmq``."""
     head = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
     if head and head[-1] == "zeroxide.as_zmq":
-        # The option in front of it may be a cluster: -um.
+        # The option before it may be combined: -um.
         return head[:-2] + [option for option in (head[-2][:-1],) if option != "-"]
     if head and head[-1].endswith("mzeroxide.as_zmq"):
         option = head[-1].removesuffix("mzeroxide.as_zmq")
         return head[:-1] + ([option] if option != "-" else [])
-    # Started in another way, by a debugger for example.
+    # Started in another way, for example by a debugger.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return flags
 

@@ -1,4 +1,4 @@
-"""The distribution ``pyzmq``, for programs that ask which version is installed."""
+"""The distribution ``pyzmq``, for programs that check the installed version."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ __all__ = ["find"]
 
 
 def find(name: str | None) -> Iterable[Distribution]:
-    """The distributions of that name, or all: pyzmq at most."""
+    """The distributions with that name, or all: at most pyzmq."""
     if name is None or re.sub(r"[-_.]+", "-", name).lower() == "pyzmq":
         yield _Distribution()
 

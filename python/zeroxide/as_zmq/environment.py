@@ -1,4 +1,4 @@
-"""How a Python process that is about to start learns that zmq shall mean zeroxide.
+"""Tells a new Python process that zmq means zeroxide.
 
 Every interpreter imports ``sitecustomize`` when it starts. The folder `startup`, which
 holds one, comes first on its ``PYTHONPATH``.
@@ -17,9 +17,9 @@ _STARTUP = str(Path(__file__).parent / "startup")
 
 
 def extend(environment: MutableMapping[str, str], *, once: bool = False) -> None:
-    """Lets processes with `environment` take zmq for zeroxide.
+    """Makes zmq mean zeroxide in processes with `environment`.
 
-    With `once`, what these start themselves is no longer concerned.
+    With `once`, this does not include the processes that these start.
     """
     path = environment.get("PYTHONPATH", "")
     if path.split(os.pathsep)[0] != _STARTUP:

@@ -1,4 +1,4 @@
-"""Answers imports of ``zmq`` and its submodules with zeroxide's modules."""
+"""Resolves imports of ``zmq`` and its submodules to zeroxide's modules."""
 
 import importlib
 import importlib.util
@@ -24,7 +24,7 @@ class Finder(MetaPathFinder):
         if top != "zmq":
             return None
         original = f"zeroxide{dot}{rest}"
-        # A package may put modules that lie elsewhere under its name.
+        # A package may have submodules that are stored elsewhere.
         importlib.import_module(original.rpartition(".")[0] or original)
         found = importlib.util.find_spec(original)
         if found is None:
@@ -35,14 +35,14 @@ class Finder(MetaPathFinder):
         return spec
 
     def find_distributions(self, context: "DistributionFinder.Context") -> "Iterable[Distribution]":
-        # Whoever asks has imported importlib.metadata, which takes a while.
+        # The caller has already imported importlib.metadata, which takes some time.
         from .distribution import find
 
         return find(context.name)
 
 
 class _Alias(InspectLoader):
-    """Gives the module that another spec stands for, instead of loading one."""
+    """Returns the module of another spec, instead of loading one."""
 
     def __init__(self, original: ModuleSpec) -> None:
         self._original = original
@@ -75,5 +75,5 @@ class _Alias(InspectLoader):
         return self._original.loader
 
 
-# What `install_as_zmq` puts into ``sys.meta_path``.
+# The finder that `install_as_zmq` adds to ``sys.meta_path``.
 FINDER = Finder()

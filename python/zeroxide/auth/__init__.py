@@ -1,12 +1,12 @@
-"""Who may talk to whom.
+"""Authentication of peers.
 
-The short way, without a handler, is a method of the socket::
+The simplest way, without a handler, is a method of the socket::
 
     allowed = server.secure_server(secret_key, allow=["Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"])
     client.secure_client(server_key, secret_key)
 
-`AllowList` and `Passwords` are what such a socket lets in; they may change at any
-time. The other names are pyzmq's: an `Authenticator` answers ZAP requests (RFC 27) for
+`AllowList` and `Passwords` define the peers that such a socket accepts; they may change at
+any time. The other names are pyzmq's: an `Authenticator` answers ZAP requests (RFC 27) for
 all sockets of its context, in a thread (`zeroxide.auth.thread`) or in an asyncio loop
 (`zeroxide.auth.asyncio`).
 """

@@ -13,7 +13,7 @@ __all__ = ["AsyncioAuthenticator", "Authenticator"]
 
 
 class AsyncioAuthenticator(Authenticator):
-    """An `Authenticator` that answers from a task of the running loop."""
+    """An `Authenticator` that answers in a task of the running loop."""
 
     __task: "asyncio.Task[None] | None"
     __requests: Socket | None
@@ -25,24 +25,24 @@ class AsyncioAuthenticator(Authenticator):
         encoding: str = "utf-8",
         log: Any = None,
     ) -> None:
-        # `loop` is there for old callers: the task belongs to the loop that runs.
+        # `loop` exists for old callers: the task belongs to the running loop.
         super().__init__(context, encoding, log)
         self.__task = None
         self.__requests = None
 
     def start(self) -> None:
-        """Starts to answer; to be called in the loop."""
+        """Starts to answer requests; must be called in the loop."""
         loop = asyncio.get_running_loop()
         super().start()
         self.__requests = Socket(shadow=self.zap_socket)
         self.__task = loop.create_task(self.__serve(self.__requests))
 
     def stop(self) -> None:
-        """Stops to answer. Does nothing if it does not run."""
+        """Stops answering. Has no effect if it is not running."""
         if self.__task is not None:
             self.__task.cancel()
         if self.__requests is not None:
-            # By the handle that the loop watches, so that it stops to.
+            # With the handle that the loop watches, so that the loop stops watching it.
             self.__requests.close()
         self.__task = self.__requests = None
         super().stop()

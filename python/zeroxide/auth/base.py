@@ -1,4 +1,4 @@
-"""The ZAP handler, apart from what drives it."""
+"""The ZAP handler, without the thread or loop that drives it."""
 
 import hmac
 import inspect
@@ -14,22 +14,22 @@ from .certs import load_certificates
 
 __all__ = ["CURVE_ALLOW_ANY", "Authenticator"]
 
-# In place of a folder of certificates: every client key is good.
+# Instead of a folder of certificates: every client key is accepted.
 CURVE_ALLOW_ANY = "*"
 
 ENDPOINT = "inproc://zeromq.zap.01"
 VERSION = b"1.0"
 
-# The domain of sockets that have none.
+# The domain of sockets without one.
 _DEFAULT_DOMAIN = "*"
 
 
-# Of no use to anybody else: digests are compared in place of passwords, whose lengths would show.
+# A private key: digests are compared instead of passwords, whose lengths would be visible.
 _SALT = os.urandom(32)
 
 
 def _is_same(expected: str, got: str) -> bool:
-    """Compares in a time that tells neither where two passwords differ nor how long they are."""
+    """Compares in a time that depends neither on the first difference nor on the lengths."""
     left, right = (
         hmac.digest(_SALT, text.encode("utf-8", "surrogatepass"), "sha256")
         for text in (expected, got)
@@ -41,17 +41,17 @@ class CredentialsProvider(Protocol):
     """Decides about keys, see `Authenticator.configure_curve_callback`."""
 
     def callback(self, domain: str, key: bytes) -> bool | Awaitable[bool]:
-        """Whether the owner of the public `key`, in Z85, may come in."""
+        """Returns whether the owner of the public `key`, in Z85, is accepted."""
 
 
 class Authenticator:
-    """Answers the questions of a context's sockets about who may connect (ZAP, RFC 27).
+    """Answers the requests of a context's sockets about peers that connect (ZAP, RFC 27).
 
     This class decides; `ThreadAuthenticator` and `AsyncioAuthenticator` also run it. A
-    socket asks if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
-    compared as they are; ``"*"`` stands for the sockets without one.
+    socket sends requests if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
+    compared literally; ``"*"`` means the sockets without one.
 
-    An authenticator without settings lets every NULL peer in, and nobody by PLAIN or
+    By default, an authenticator accepts every NULL peer, and no peer with PLAIN or
     CURVE.
     """
 
@@ -86,11 +86,11 @@ class Authenticator:
     # ---- life -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Makes the socket that requests arrive at. There can be one in a context."""
-        # Whatever the context makes otherwise, this one is driven by hand.
+        """Creates the socket that receives requests. A context can have only one."""
+        # Whatever class the context creates, this socket is driven directly.
         socket = self.context.socket(constants.REP, socket_class=Socket)
         socket.linger = 1
-        # Not the context's defaults: requests may be far between.
+        # Not the context's defaults, because there may be long pauses between requests.
         socket.rcvtimeo = socket.sndtimeo = -1
         try:
             socket.bind(ENDPOINT)
@@ -101,7 +101,7 @@ class Authenticator:
         self.log.debug("Starting")
 
     def stop(self) -> None:
-        """Closes the socket. Who asks from now on gets no answer."""
+        """Closes the socket. Further requests get no answer."""
         if self.zap_socket:
             self.zap_socket.close()
         self.zap_socket = None  # type: ignore[assignment]
@@ -109,14 +109,14 @@ class Authenticator:
     # ---- settings -------------------------------------------------------------------
 
     def allow(self, *addresses: str) -> None:
-        """Only these IP addresses may connect. May be called again to add some."""
+        """Allows only these IP addresses to connect. Further calls add addresses."""
         if self._denied:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Allowing %s", ",".join(addresses))
         self._allowed.update(addresses)
 
     def deny(self, *addresses: str) -> None:
-        """These IP addresses may not connect. May be called again to add some."""
+        """Rejects these IP addresses. Further calls add addresses."""
         if self._allowed:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Denying %s", ",".join(addresses))
@@ -125,8 +125,8 @@ class Authenticator:
     def configure_plain(
         self, domain: str = _DEFAULT_DOMAIN, passwords: dict[str, str] | None = None
     ) -> None:
-        """The users of a domain and their passwords, instead of those it had."""
-        # None at all is a setting, too: nobody may come in any more.
+        """Sets the users of a domain and their passwords, and replaces previous ones."""
+        # An empty dict is also a setting: no user is accepted.
         if passwords is not None:
             self.passwords[domain] = passwords
         self.log.debug("Configure plain: %s", domain)
@@ -134,10 +134,10 @@ class Authenticator:
     def configure_curve(
         self, domain: str = _DEFAULT_DOMAIN, location: "str | os.PathLike[str]" = "."
     ) -> None:
-        """A folder of certificates whose owners may connect to a domain.
+        """Sets a folder of certificates whose owners may connect to a domain.
 
-        Call it again whenever files have come or gone. With `CURVE_ALLOW_ANY` every key
-        is good, in all domains.
+        Call it again after files were added or removed. With `CURVE_ALLOW_ANY`, every key
+        is accepted in all domains.
         """
         self.log.debug("Configure curve: %s[%s]", domain, location)
         if location == CURVE_ALLOW_ANY:
@@ -147,7 +147,7 @@ class Authenticator:
         try:
             self.certs[domain] = load_certificates(location)
         except Exception as error:
-            # What was valid before may not be any more.
+            # Previous keys may no longer be valid.
             self.certs.pop(domain, None)
             self.log.error("Failed to load CURVE certs from %s: %s", location, error)
 
@@ -156,7 +156,7 @@ class Authenticator:
         domain: str = _DEFAULT_DOMAIN,
         credentials_provider: CredentialsProvider | None = None,
     ) -> None:
-        """An object whose ``callback(domain, key)`` decides; it may be a coroutine."""
+        """Sets an object whose ``callback(domain, key)`` decides; it may be a coroutine function."""
         self.allow_any = False
         if credentials_provider is None:
             self.log.error("None credentials_provider provided for domain:%s", domain)
@@ -164,10 +164,10 @@ class Authenticator:
             self.credentials_providers[domain] = credentials_provider
 
     def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:
-        """Does nothing: the mechanism itself authenticates."""
+        """Has no effect: the mechanism itself authenticates."""
 
     def curve_user_id(self, client_public_key: bytes) -> str:
-        """The User-Id of the owner of a key; replace it to give people names."""
+        """Returns the User-Id for the owner of a key; override it to use names."""
         return z85.encode(client_public_key).decode("ascii")
 
     # ---- requests -------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Authenticator:
         """Answers a request."""
         if len(msg) < 6:
             self.log.error("Invalid ZAP message, not enough frames: %r", msg)
-            # Who did not number the question does not understand the answer; those behind it get theirs.
+            # A peer that did not number its request does not understand the answer; later requests get theirs.
             request_id = msg[1] if len(msg) > 1 else b""
             self._send_zap_reply(request_id, b"400", b"Not enough frames", "")
             return
@@ -203,7 +203,7 @@ class Authenticator:
             if not reason:
                 reason, user_id = await self._authenticate(domain, mechanism, credentials)
         except Exception:
-            # An answer there must be: the peer waits, and so do those behind it.
+            # There must be an answer, because this peer and all later ones wait.
             self.log.exception("the question about %s cannot be answered", address)
             self._send_zap_reply(request_id, b"500", b"Internal error", "")
             return
@@ -213,7 +213,7 @@ class Authenticator:
             self._send_zap_reply(request_id, b"200", b"OK", user_id)
 
     def _check_address(self, address: str) -> bytes:
-        """Why an address may not connect; nothing if it may."""
+        """The reason why an address is rejected; empty if it is accepted."""
         if self._allowed:
             if address not in self._allowed:
                 self.log.debug("DENIED (not allowed) address=%s", address)
@@ -229,13 +229,13 @@ class Authenticator:
     async def _authenticate(
         self, domain: str, mechanism: bytes, credentials: list[bytes]
     ) -> tuple[bytes, str]:
-        """Why a peer may not come in, nothing if it may, and who it is."""
+        """The reason why a peer is rejected, empty if it is accepted, and its User-Id."""
         name = mechanism.decode("ascii", "replace")
         expected = {"NULL": 0, "PLAIN": 2, "CURVE": 1, "GSSAPI": 1}.get(name)
         if expected is None:
             return b"NO ACCESS", ""
         if name == "NULL":
-            # The address is all there is to check.
+            # There is only the address to check.
             self.log.debug("ALLOWED (NULL)")
             return b"", "anonymous"
         if len(credentials) != expected:
@@ -257,7 +257,7 @@ class Authenticator:
         return (b"" if allowed else reason), principal.decode(self.encoding, "replace")
 
     def _authenticate_plain(self, domain: str, username: str, password: str) -> tuple[bool, bytes]:
-        """Whether the password is right, and what is wrong if not."""
+        """Returns whether the password is right, and the reason if not."""
         if not self.passwords:
             reason = b"No passwords defined"
         elif (users := self.passwords.get(domain or _DEFAULT_DOMAIN)) is None:
@@ -274,7 +274,7 @@ class Authenticator:
         return False, reason
 
     async def _authenticate_curve(self, domain: str, client_key: bytes) -> tuple[bool, bytes]:
-        """Whether a key may come in, and what is wrong if not."""
+        """Returns whether a key is accepted, and the reason if not."""
         domain = domain or _DEFAULT_DOMAIN
         if self.allow_any:
             self.log.debug("ALLOWED (CURVE allow any client)")
@@ -296,7 +296,7 @@ class Authenticator:
         return (True, b"") if allowed else (False, b"Unknown key")
 
     def _authenticate_gssapi(self, domain: str, principal: bytes) -> tuple[bool, bytes]:
-        """The mechanism has done it already."""
+        """The mechanism has already authenticated the peer."""
         self.log.debug("ALLOWED (GSSAPI) domain=%s principal=%s", domain, principal)
         return True, b""
 

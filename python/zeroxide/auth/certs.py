@@ -1,6 +1,6 @@
 """Certificates: CURVE keys in text files, as pyzmq and czmq read and write them.
 
-A pair of files: ``NAME.key`` holds the public key, ``NAME.key_secret`` both.
+A certificate is a pair of files: ``NAME.key`` holds the public key, ``NAME.key_secret`` both keys.
 """
 
 import datetime
@@ -31,12 +31,12 @@ _SECRET = """\
 def create_certificates(
     key_dir: _Path, name: str, metadata: Mapping[str, str] | None = None
 ) -> tuple[str, str]:
-    """Makes a key pair and writes it into two files; returns their names, public first.
+    """Creates a key pair and writes it to two files; returns their names, public first.
 
-    Only the owner may read the secret one.
+    Only the owner can read the secret file.
     """
     public_key, secret_key = (key.decode("ascii") for key in curve_keypair())
-    # Not a matter of `os.path.join`: a name may have dots.
+    # `with_suffix` does not work here, because a name may have dots.
     base = os.path.join(os.fspath(key_dir), name)
     keys = [("public-key", public_key)]
     public_file = _write(f"{base}.key", 0o644, _PUBLIC, metadata, keys)
@@ -57,14 +57,14 @@ def _write(
     lines += [f"    {field} = {value}\n" for field, value in (metadata or {}).items()]
     lines.append("curve\n")
     lines += [f'    {field} = "{key}"\n' for field, key in keys]
-    # A new file takes the place of whatever is there: what a link points to is not written to,
-    # and the keys are never readable for others, not for a moment.
+    # A new file replaces an existing one or a link, whose target is not written to. The keys
+    # are never readable for others, not even briefly.
     fresh = f"{path}.{os.urandom(8).hex()}.new"
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), mode)  # whatever the umask says
+                os.fchmod(file.fileno(), mode)  # whatever the umask is
             file.writelines(lines)
         os.replace(fresh, path)
     except BaseException:
@@ -74,10 +74,10 @@ def _write(
 
 
 def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
-    """The public key in a file, and the secret one if it holds that too.
+    """Reads the public key from a file, and the secret key if the file has it.
 
-    Warns if others than the owner and the group can read a secret key. One behind a link is
-    not read at all, an `OSError`.
+    Warns if users other than the owner and the group can read a secret key. A secret key behind
+    a link is not read and raises `OSError`.
     """
     path = Path(filename)
     if not path.exists():
@@ -115,7 +115,7 @@ def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
 
 
 def _read(path: Path) -> tuple[str, int | None]:
-    """What is in a file, and its mode; none if it was found through a link."""
+    """The contents of a file and its mode; no mode if it was found through a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
@@ -127,7 +127,7 @@ def _read(path: Path) -> tuple[str, int | None]:
 
 
 def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:
-    """The public keys of all ``*.key`` files in a directory, as keys of a dictionary."""
+    """Reads the public keys of all ``*.key`` files in a directory, as keys of a dictionary."""
     folder = Path(directory)
     if not folder.is_dir():
         raise OSError(f"Invalid certificate directory: {directory}")

@@ -1,4 +1,4 @@
-"""An authenticator in a thread of its own."""
+"""An authenticator in a separate thread."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ __all__ = ["AuthenticationThread", "Authenticator", "ThreadAuthenticator"]
 
 
 def _threads_are_greenlets() -> bool:
-    """Whether gevent has put its own threads into the place of the system's."""
+    """Whether gevent has replaced the system's threads with its own."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and monkey.is_module_patched("threading")
 
@@ -26,7 +26,7 @@ class AuthenticationThread(Thread):
     authenticator: Authenticator
 
     def __init__(self, authenticator: Authenticator, pipe: Any = None) -> None:
-        # `pipe` is there for old callers: closing the socket is enough.
+        # `pipe` exists for old callers: closing the socket is enough.
         super().__init__(daemon=True, name="zeroxide-auth")
         self.authenticator = authenticator
         self.pipe = pipe
@@ -37,7 +37,7 @@ class AuthenticationThread(Thread):
             self._requests = Socket(shadow=authenticator.zap_socket)
 
     def stop(self) -> None:
-        """Ends the thread, and with it the socket."""
+        """Ends the thread and closes its socket."""
         self._requests.close()
         self.join()
 
@@ -54,7 +54,7 @@ class AuthenticationThread(Thread):
 
 
 class ThreadAuthenticator(Authenticator):
-    """An `Authenticator` that answers from a thread.
+    """An `Authenticator` that answers in a thread.
 
     Its settings may change at any time from any thread.
     """
@@ -71,13 +71,13 @@ class ThreadAuthenticator(Authenticator):
         self.thread = None
 
     def start(self) -> None:
-        """Starts the thread; requests are answered from now on."""
+        """Starts the thread, which answers requests from now on."""
         super().start()
         self.thread = AuthenticationThread(self)
         self.thread.start()
 
     def stop(self) -> None:
-        """Ends the thread. Does nothing if it is not running."""
+        """Ends the thread. Has no effect if it is not running."""
         if self.thread is not None:
             self.thread.stop()
         self.thread = None
@@ -88,6 +88,6 @@ class ThreadAuthenticator(Authenticator):
         return self.thread is not None and self.thread.is_alive()
 
     def __del__(self) -> None:
-        # An unfinished object has no thread.
+        # An object whose constructor failed has no thread.
         if getattr(self, "thread", None) is not None:
             self.stop()

@@ -1,6 +1,6 @@
 """The collector's own program: ``zeroxide collector``, its HTTP server and its metrics.
 
-The classes are in `zeroxide.pipeline`; programs that import them from here go on working.
+The classes are in `zeroxide.pipeline`; programs that import them from here still work.
 """
 
 from ..pipeline import (

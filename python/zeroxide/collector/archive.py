@@ -1,4 +1,4 @@
-"""A former home of `Archiver`: see `zeroxide.pipeline`."""
+"""The former module of `Archiver`: see `zeroxide.pipeline`."""
 
 from ..pipeline import Archiver, archive_segments
 

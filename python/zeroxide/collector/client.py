@@ -1,4 +1,4 @@
-"""A former home of the clients: see `zeroxide.pipeline`."""
+"""The former module of the clients: see `zeroxide.pipeline`."""
 
 from ..pipeline import Client, Info, Published
 

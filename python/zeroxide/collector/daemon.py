@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "main", "run"]
 
-# How often to look whether everything is as it should be.
+# The interval of checks.
 _LOOK_EVERY = 1.0
 
 _log = logging.getLogger("zeroxide.collector")
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _handled(stop: threading.Event) -> Iterator[threading.Event]:
-    """Turns signals into events: the end, and what is given, that keys are to be read anew."""
+    """Turns signals into events: the end, and a request to read the keys again."""
     reloads = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -134,7 +134,7 @@ def _handled(stop: threading.Event) -> Iterator[threading.Event]:
 
 
 def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | None]":
-    """Who may come in, and our own secret key."""
+    """The allow-list and the collector's secret key."""
     from ..auth import AllowList, load_certificate
 
     secret = os.environ.get(SECRET_KEY, "").strip().encode() or None
@@ -152,7 +152,7 @@ def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | N
 
 
 def _roles(options: argparse.Namespace) -> dict[str, Any] | None:
-    """What the owner of each key may do."""
+    """The roles of each key."""
     if not options.roles:
         return None
     if not (options.key or os.environ.get(SECRET_KEY)):
@@ -189,7 +189,7 @@ def _open_http(options: argparse.Namespace, collector: Collector) -> "HttpServer
 
 
 def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServer | None") -> None:
-    """Says where it listens and what it found; whoever started it may wait for that."""
+    """Logs the endpoints and the state of the log; a program that started this may wait for that."""
     recovery = collector.recovery
     if recovery.dropped_bytes:
         _log.info(
@@ -223,7 +223,7 @@ def _announce(options: argparse.Namespace, collector: Collector, http: "HttpServ
 
 
 def _connects(options: argparse.Namespace, name: str, number: int) -> bool:
-    """Whether this endpoint of an option is connected to, and not bound."""
+    """Whether this endpoint of an option is connected instead of bound."""
     if name == "subscribe":
         return not options.subscribe[number].startswith("bind:")
     given = getattr(options, name)
@@ -236,7 +236,7 @@ def _watch(
     reloads: threading.Event,
     allow: "AllowList | None",
 ) -> int:
-    """Waits for the end; says when something goes wrong, and when it is well again."""
+    """Waits for the end; logs each failure and each recovery."""
     state = "fine"
     told: set[str] = set()
     away: dict[str, int] = {}
@@ -254,7 +254,7 @@ def _watch(
             continue
         for name in ("plain_too_large", "too_large"):
             if stats[name] and name not in told:
-                # Once: how many there are the counters say.
+                # Only once: the counters have the number.
                 told.add(name)
                 fields = {"counter": name, "max_batch_bytes": stats["max_batch_bytes"]}
                 _log.warning("message_too_large", extra={"fields": fields})
@@ -280,12 +280,12 @@ def _reload(allow: "AllowList | None") -> None:
     try:
         _log.info("keys_read", extra={"fields": {"keys": allow.reload()}})
     except (ZMQBaseError, OSError) as error:
-        # Who was let in before still is.
+        # Keys that were accepted before still are.
         _log.error("keys_not_read", extra={"fields": {"reason": str(error)}})
 
 
 def _notify(text: str) -> None:
-    """Tells systemd, if it asked to be told."""
+    """Notifies systemd, if it requested notifications."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return

@@ -1,4 +1,4 @@
-"""A former home of the exceptions: see `zeroxide.pipeline`."""
+"""The former module of the exceptions: see `zeroxide.pipeline`."""
 
 from ..pipeline import (
     CollectorError,

@@ -1,4 +1,4 @@
-"""A former home of `FilesLog`: see `zeroxide.pipeline`."""
+"""The former module of `FilesLog`: see `zeroxide.pipeline`."""
 
 from ..pipeline import FilesLog
 

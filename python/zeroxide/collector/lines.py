@@ -1,4 +1,4 @@
-"""What the collector's command says on stderr: lines for people, or objects for programs."""
+"""The log of the collector's command on stderr: readable lines, or JSON objects for programs."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ __all__ = ["write_lines"]
 
 
 def write_lines(log: logging.Logger, form: str, level: str) -> None:
-    """Lets a logger write lines of this form, ``text`` or ``json``, from this level on."""
+    """Makes a logger write lines in this format, ``text`` or ``json``, from this level on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     log.handlers[:] = [handler]
@@ -24,7 +24,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Json(logging.Formatter):
-    """One object per line: time, level, event, and what belongs to it."""
+    """One object per line: time, level, event and its details."""
 
     def format(self, record: logging.LogRecord) -> str:
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -38,7 +38,7 @@ class _Json(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """A line for people."""
+    """A readable line."""
 
     def format(self, record: logging.LogRecord) -> str:
         time_ = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))

@@ -1,7 +1,7 @@
-"""Messages in the body of a request, taken out as it comes in.
+"""Messages in the body of a request, parsed as it arrives.
 
-Each reader is given chunks with `add`. When it `is_ripe`, `take` gives the messages that are
-there as a whole; `finish` gives the rest, and `size` is how many bytes are kept.
+Each reader gets chunks with `add`. When it `is_ripe`, `take` returns the complete messages;
+`finish` returns the rest, and `size` is the number of bytes kept.
 """
 
 import struct
@@ -11,7 +11,7 @@ from .request import Wrong
 
 __all__ = ["Counted", "Lines", "Whole"]
 
-# From so many bytes on messages are taken out before the body has ended.
+# From this many bytes on, messages are taken out before the body has ended.
 _PIECE = 1 << 20
 
 
@@ -38,13 +38,13 @@ class Whole:
 
 
 class Lines(Whole):
-    """A message per line that is not empty."""
+    """One message per line that is not empty."""
 
     is_ripe: bool
 
     def add(self, chunk: bytes) -> None:
         super().add(chunk)
-        # A line without an end is not looked through again with each chunk of it.
+        # An incomplete line is not searched again with each chunk.
         self.is_ripe = self.size >= _PIECE and b"\n" in chunk
 
     def take(self) -> list[bytes]:
@@ -63,7 +63,7 @@ class Counted:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._count: int | None = None
-        # How many bytes the next message takes, as far as is known.
+        # The size of the next message in bytes, if known.
         self._next = 4
 
     @property

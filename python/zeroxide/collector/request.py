@@ -1,7 +1,7 @@
-"""What an HTTP request says, read as RFC 9112 has it and no other way.
+"""Parses HTTP requests strictly according to RFC 9112.
 
-Two readers of a request that do not agree on where it ends are how requests are smuggled past
-a proxy. So whatever may be read in two ways is refused here, and the connection with it.
+If two readers disagree about the end of a request, requests can be smuggled past
+a proxy. Ambiguous requests are therefore refused, and their connections closed.
 """
 
 import re
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 __all__ = ["HEAD_MAX", "Request", "Wrong", "parse"]
 
-#: The most bytes of a request line and its header fields.
+#: The maximum number of bytes of a request line and its header fields.
 HEAD_MAX = 16 << 10
 
 _FIELDS_MAX = 100
@@ -23,7 +23,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::[0-9]*
 
 
 class Wrong(Exception):
-    """What to answer to a request that cannot be served."""
+    """The answer to a request that cannot be served."""
 
     def __init__(
         self, status: HTTPStatus, text: str, code: str = "", *, is_over: bool = False, **fields: str
@@ -31,7 +31,7 @@ class Wrong(Exception):
         super().__init__(text)
         self.status = status
         self.code = code
-        #: Where the next request would begin is not known, or not worth reading on for.
+        #: Whether the connection is closed, because the start of the next request is unknown or too far away.
         self.is_over = is_over
         #: Further header fields of the answer; ``_`` stands for ``-``.
         self.fields = fields
@@ -44,26 +44,26 @@ class Request:
     method: str
     path: str
     query: str
-    #: The host that it is for, without a port; empty in HTTP/1.0, where it may be missing.
+    #: The requested host, without a port; empty in HTTP/1.0, where it may be missing.
     host: str
     fields: dict[str, list[str]] = field(default_factory=dict)
-    #: How many bytes of a body follow.
+    #: The number of bytes of the body that follows.
     length: int = 0
     has_length: bool = False
     #: Whether another request may follow on the connection.
     is_kept: bool = True
-    #: Whether the client waits to hear that its body is welcome.
+    #: Whether the client waits for permission to send its body.
     waits: bool = False
 
     def one(self, name: str) -> str:
-        """A field that is there once; empty if it is not there."""
+        """A field that occurs at most once; empty if it is missing."""
         values = self.fields.get(name, [])
         if len(values) > 1:
             raise _bad(f"more than one {name}")
         return values[0] if values else ""
 
     def parameters(self) -> dict[str, str]:
-        """What the query says; the last of a name counts."""
+        """The parameters of the query; the last of each name counts."""
         try:
             found = parse_qs(self.query, keep_blank_values=True, errors="strict", max_num_fields=16)
         except ValueError as error:
@@ -72,11 +72,11 @@ class Request:
 
 
 def parse(head: bytes) -> Request:
-    """The request whose head this is, without the empty line that ends it.
+    """Parses the head of a request, without the empty line that ends it.
 
-    Raises `Wrong` for what is not one, and for what could be taken for another.
+    Raises `Wrong` for invalid and for ambiguous heads.
     """
-    # An empty line before a request is to be overlooked.
+    # An empty line before a request is ignored.
     first, *rest = head.removeprefix(b"\r\n").split(b"\r\n")
     line = _LINE.fullmatch(first)
     if line is None:
@@ -117,7 +117,7 @@ def parse(head: bytes) -> Request:
 
 
 def _frame(request: Request, is_newer: bool) -> None:
-    """How long the body is, and what comes behind it."""
+    """Sets the length of the body, and whether another request may follow."""
     codings = request.fields.get("transfer-encoding")
     length = request.one("content-length")
     request.has_length = "content-length" in request.fields

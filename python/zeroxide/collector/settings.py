@@ -249,7 +249,7 @@ def _shown(option: _Option) -> str:
 
 
 def settle(options: argparse.Namespace, environment: Mapping[str, str]) -> None:
-    """Fills in what was not given from the environment, or else with the defaults."""
+    """Fills in missing options from the environment, or else with the defaults."""
     for option in (option for group in _GROUPS.values() for option in group):
         if getattr(options, option.name) is not None:
             continue

@@ -1,4 +1,4 @@
-"""Passing messages on in the background: in threads and processes of their own."""
+"""Proxies in the background, in their own threads and processes."""
 
 from ..constants import DeviceType
 from ..proxy import proxy

@@ -1,4 +1,4 @@
-"""The device: two sockets, made and served where it runs."""
+"""The device: two sockets, created and served in the thread or process where it runs."""
 
 import threading
 from collections.abc import Callable
@@ -20,19 +20,19 @@ __all__ = ["BackgroundDevice", "Device", "ProcessDevice", "ThreadDevice"]
 
 
 class Device:
-    """Passes messages on between two sockets; ``start()`` does so until the context ends.
+    """Forwards messages between two sockets; ``start()`` does so until the context ends.
 
-    It is given socket types instead of sockets, and told where to bind and connect them.
-    With a negative `out_type`, one socket is both ends. `device_type` makes no
-    difference; the socket types say it all.
+    It takes socket types instead of sockets, and the endpoints to bind and connect.
+    With a negative `out_type`, one socket is both ends. `device_type` has no
+    effect, because the socket types determine the behaviour.
     """
 
-    # What makes the context where the device runs; a class or instance may replace it.
+    # Creates the context where the device runs; a class or instance may replace it.
     context_factory: Callable[[], Context[Any]] = Context.instance
 
     # Whether the thread or process ends with the program.
     daemon: bool
-    # Whether it has run to its end.
+    # Whether it has ended.
     done: bool
 
     def __init__(
@@ -102,7 +102,7 @@ class Device:
     def _bind_to_random_port(
         self, side: Side, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
     ) -> int:
-        """Finds a port that is free now: the socket that will have it does not exist yet."""
+        """Finds a port that is currently free, because the socket that will use it does not exist yet."""
         with Context() as context, context.socket(PUSH) as probe:
             for _ in range(5):
                 port = probe.bind_to_random_port(addr, *args, **kwargs)
@@ -117,7 +117,7 @@ class Device:
     # ---- running --------------------------------------------------------------------
 
     def _setup_sockets(self) -> tuple[Socket[Any], ...]:
-        """Makes the sockets, where the device runs."""
+        """Creates the sockets in the thread or process where the device runs."""
         self._context = self.context_factory()
         ins = self._in.make(self._context)
         self._sockets.append(ins)
@@ -135,7 +135,7 @@ class Device:
         return ins, outs
 
     def _setup_side(self, side: Side) -> Socket[Any]:
-        """Makes one more socket than the two."""
+        """Creates a third socket."""
         socket = side.make(self._context)
         self._sockets.append(socket)
         side.set_options(socket)
@@ -153,7 +153,7 @@ class Device:
         proxy(ins, outs)
 
     def run(self) -> None:
-        """`run_device`, for which the end of the context is a good end."""
+        """Calls `run_device`, and treats the end of the context as a normal end."""
         try:
             self.run_device()
         except ZMQError as error:
@@ -165,18 +165,18 @@ class Device:
             self._close_sockets()
 
     def start(self) -> None:
-        """Runs here, or wherever the kind of device says."""
+        """Runs here; subclasses run in a thread or process."""
         self.run()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits until it is over, at most `timeout` seconds."""
+        """Waits until the device has ended, at most `timeout` seconds."""
         self._over.wait(timeout)
 
 
 class BackgroundDevice(Device):
     """A device that runs somewhere else; `start` returns at once."""
 
-    # What it runs in, once started.
+    # The thread or process, once started.
     launcher: Any = None
     _launch_class: ClassVar[Any] = None
 
@@ -198,13 +198,13 @@ class ThreadDevice(BackgroundDevice):
 
 
 class ProcessDevice(BackgroundDevice):
-    """A device in a process, with a context of its own."""
+    """A device in a process, with a separate context."""
 
     _launch_class = Process
     context_factory: Callable[[], Context[Any]] = Context
 
     def __getstate__(self) -> dict[str, Any]:
-        # For processes that are not forked: neither can be sent there nor is needed.
+        # For processes that are not forked: these can be neither sent there nor used.
         state = self.__dict__.copy()
         state.pop("launcher", None)
         del state["_over"]

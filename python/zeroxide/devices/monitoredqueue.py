@@ -1,4 +1,4 @@
-"""The proxy whose monitor is told where messages come from."""
+"""The proxy whose monitor receives the origin of each message."""
 
 from .._native import monitored_queue
 

@@ -13,7 +13,7 @@ __all__ = [
 
 
 class MonitoredQueueBase(ProxyBase):
-    """Adds the prefixes by which the monitor tells the directions apart."""
+    """Adds the prefixes that mark the directions for the monitor."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class MonitoredQueueBase(ProxyBase):
 
 
 class MonitoredQueue(MonitoredQueueBase, Proxy):
-    """`monitored_queue` as a device: a proxy, also between two ROUTER sockets.
+    """`monitored_queue` as a device: a proxy, which also works between two ROUTER sockets.
 
-    The monitor gets every message behind a frame that says which socket it came from.
+    The monitor gets every message after a frame that names the socket it came from.
     """
 
 

@@ -1,4 +1,4 @@
-"""Devices that show everything that passes to a third socket."""
+"""Devices that copy every message to a third socket."""
 
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -50,9 +50,9 @@ class ProxyBase(Device):
 
 
 class Proxy(ProxyBase, Device):
-    """`zeroxide.proxy` as a device; the monitor socket had best be a PUB.
+    """`zeroxide.proxy` as a device; use a PUB as the monitor socket.
 
-    Any other that has no peer to send to, or a slow one, holds the messages up.
+    A socket of another type delays the messages if it has no peer, or a slow one.
     """
 
 

@@ -1,4 +1,4 @@
-"""Proxies that take orders."""
+"""Proxies that obey commands."""
 
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ProxySteerableBase(ProxyBase):
-    """Adds the control socket, from which orders come: see `zeroxide.proxy_steerable`."""
+    """Adds the control socket, which receives commands: see `zeroxide.proxy_steerable`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One of a device's sockets before it exists: what it will be and where it will be."""
+"""The settings of one of a device's sockets before it exists."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["Side"]
 
 
 class Side:
-    """Remembers what to do with a socket once the device runs and makes it."""
+    """Remembers the settings of a socket until the device runs and creates it."""
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
@@ -18,21 +18,21 @@ class Side:
         self.connects: list[str] = []
 
     def make(self, context: Context[Any]) -> Socket[Any]:
-        """The socket, with nothing done to it."""
+        """Creates the socket without settings."""
         socket: Socket[Any] = context.socket(self.kind)
         return socket
 
     def set_options(self, socket: Socket[Any]) -> None:
-        """What comes first: a routing id set later would not count."""
+        """Sets the options; a routing id that is set after connecting has no effect."""
         for option, value in self.options:
             socket.setsockopt(option, value)
 
     def bind(self, socket: Socket[Any]) -> None:
-        """Binds it wherever it shall be bound."""
+        """Binds it to its endpoints."""
         for address in self.binds:
             socket.bind(address)
 
     def connect(self, socket: Socket[Any]) -> None:
-        """Connects it wherever it shall be connected."""
+        """Connects it to its endpoints."""
         for address in self.connects:
             socket.connect(address)

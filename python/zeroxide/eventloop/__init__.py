@@ -12,5 +12,5 @@ with needed_by("zeroxide.eventloop", extra="tornado"):
 
 __all__ = ["IOLoop"]
 
-# Modules for old programs only are found here.
+# Modules that only old programs use.
 __path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "eventloop"))

@@ -1,7 +1,7 @@
 """Sockets that return futures of tornado.
 
-tornado's futures are asyncio's today, but for cancelling: a cancelled one of these has
-failed with this module's `CancelledError`. Otherwise use `zeroxide.asyncio`.
+tornado's futures are now those of asyncio, except for cancelling: a cancelled one of these has
+failed with this module's `CancelledError`. If you do not need that, use `zeroxide.asyncio`.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class _AsyncTornado(_future._Async):
         return IOLoop.current()
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
-        # Every loop of tornado stands on one of asyncio.
+        # Every loop of tornado uses one of asyncio.
         return cast(asyncio.AbstractEventLoop, self._get_loop().asyncio_loop)
 
 
@@ -73,7 +73,7 @@ class Poller(_AsyncTornado, _future._AsyncPoller[PolledT]):
 
 
 class _Registered:
-    """A socket in a loop's list of what ``close(all_fds=True)`` closes."""
+    """A socket in a loop's list for ``close(all_fds=True)``."""
 
     def __init__(self, socket: "_Socket[Any]", watcher: _native.Watcher) -> None:
         self._socket = weakref.ref(socket)
@@ -99,21 +99,21 @@ class Socket(_AsyncTornado, _future._AsyncSocket):
         loop: IOLoop = super()._get_loop()
         if loop is not previous:
             self._leave(previous)
-            # Never readable: the list is all that matters.
+            # Never readable: only the list matters.
             self._registered = _Registered(self, _native.Watcher(self))
             loop.add_handler(self._registered, _ignore, 0)
         return loop
 
     def _leave(self, loop: Any) -> None:
-        # A loop that is closed has forgotten already. The last reference may go in any thread:
-        # where nothing is watched, this is taking something out of a dict.
+        # A closed loop has already removed it. The last reference may be dropped in any thread;
+        # without a watched descriptor, this only removes an entry from a dict.
         registered, self._registered = self._registered, None
         if loop is not None and registered is not None and not _is_closed(loop):
             loop.remove_handler(registered)
 
     def close(self, linger: int | None = None) -> None:
         """Closes the socket; calls that wait are cancelled."""
-        # Also when another handle has closed it.
+        # Even if another handle has closed it.
         self._leave_loop()
         super().close(linger)
 
@@ -141,7 +141,7 @@ class Context(_Context[Socket]):
     """Makes sockets for tornado."""
 
     _socket_class: ClassVar[type[Any]] = Socket
-    # Not that of the contexts that block.
+    # Not the class of blocking contexts.
     _instance: ClassVar[Any] = None
     io_loop: Any = None
 

@@ -7,7 +7,7 @@ from tornado.ioloop import IOLoop as IOLoop
 from tornado.ioloop import PeriodicCallback as PeriodicCallback
 
 if not TYPE_CHECKING:
-    # Other names that tornado's module holds, some of which are not its own.
+    # Other names in tornado's module, some of which it imports.
     from tornado.ioloop import *  # noqa: F403
 
 
@@ -25,5 +25,5 @@ ZMQIOLoop = IOLoop
 
 
 def install() -> None:
-    """Does nothing: any loop will do."""
+    """Has no effect: any loop works."""
     _deprecated()

@@ -5,7 +5,7 @@
     stream.send_multipart([b"a", b"b"])
 
 One message is received and one sent per turn of the loop, so that streams share it
-fairly; what is sent waits in a queue until its turn comes.
+fairly. Sent messages wait in a queue for their turn.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ZMQStream"]
 
-# What was sent, and what the socket said to that.
+# The message that was sent, and the result of the send.
 _OnSend: TypeAlias = Callable[[Sequence[Any], "MessageTracker | ZMQError | None"], object]
 
 
 class ZMQStream:
-    """Calls back when a message has come, was sent, or the stream was closed.
+    """Calls back when a message has arrived, was sent, or the stream was closed.
 
     Callbacks may be coroutine functions; those run as tasks.
     """
@@ -69,7 +69,7 @@ class ZMQStream:
         self._send_callback: _OnSend | None = None
         self._close_callback: Callable[[], object] | None = None
         self._recv_copy = False
-        # Within a turn of the loop, after `flush`: its callbacks have had their turn.
+        # Within a turn of the loop, after `flush`, which has called the callbacks.
         self._flushed = False
         self._state = 0
         self.io_loop.add_handler(self._registered, self._handle_events, IOLoop.READ)
@@ -155,19 +155,19 @@ class ZMQStream:
             self.on_send(lambda parts, status: callback(self, parts, status))
 
     def on_err(self, callback: Callable[..., object]) -> None:
-        """Does nothing, and never did much."""
+        """Has no effect; kept for compatibility."""
         gen_log.warning("ZMQStream.on_err does nothing")
 
     def stop_on_recv(self) -> None:
-        """Receives no more."""
+        """Stops receiving."""
         self.on_recv(None)
 
     def stop_on_send(self) -> None:
-        """Does not call back any more when a message was sent."""
+        """Stops calling back when a message was sent."""
         self.on_send(None)
 
     def stop_on_err(self) -> None:
-        """Does nothing."""
+        """Has no effect."""
         gen_log.warning("ZMQStream.on_err does nothing")
 
     def set_close_callback(self, callback: Callable[[], object] | None) -> None:
@@ -239,11 +239,11 @@ class ZMQStream:
     # ---- flushing -------------------------------------------------------------------
 
     def flush(self, flag: int = POLLIN | POLLOUT, limit: int | None = None) -> int:
-        """Receives and sends what is there without waiting for the loop; returns how much.
+        """Receives and sends waiting messages without the loop; returns their number.
 
-        `flag` chooses between receiving and sending, `limit` is the most messages. With
-        POLLIN messages are received whether or not anybody wants them: that is how to
-        throw them away. Afterwards the loop skips the stream for one turn.
+        `flag` selects receiving or sending, `limit` is the maximum number of messages. With
+        POLLIN, messages are received even without a callback, which discards them.
+        Afterwards, the loop skips the stream for one turn.
         """
         self._check_closed()
         already_flushed = self._flushed
@@ -333,7 +333,7 @@ class ZMQStream:
             ready = self.socket.events
         except ContextTerminated:
             gen_log.warning("the context of stream %s is terminated", self)
-            # Nothing more will come; the socket is still its owner's to close.
+            # No more messages will arrive; closing the socket is up to its owner.
             self._watcher.rest()
             self.closed()
             return
@@ -363,7 +363,7 @@ class ZMQStream:
         try:
             parts = self.socket.recv_multipart(NOBLOCK, copy=self._recv_copy)
         except Again:
-            # Somebody else was faster.
+            # Another receiver was faster.
             return
         if self._recv_callback:
             self._run_callback(self._recv_callback, parts)
@@ -389,7 +389,7 @@ class ZMQStream:
             result = callback(*args)
         except Exception:
             gen_log.error("Uncaught exception in ZMQStream callback", exc_info=True)
-            # The loop hears of it, too.
+            # The loop gets the exception, too.
             raise
         if isinstance(result, Awaitable):
             asyncio.ensure_future(result).add_done_callback(self._on_callback_done)
@@ -415,7 +415,7 @@ class ZMQStream:
         self._update_handler(self._state)
 
     def _update_handler(self, state: int) -> None:
-        """Watches the socket if there is something to wait for, and looks what there is."""
+        """Watches the socket if there is an event to wait for, and checks its state."""
         if self.socket is None:
             return
         if not state:

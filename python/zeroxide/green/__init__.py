@@ -1,8 +1,8 @@
-"""ZeroMQ for gevent: what would block, blocks the greenlet only.
+"""ZeroMQ for gevent: a call that would block only blocks its greenlet.
 
     import zeroxide.green as zmq
 
-Everything else is as in `zeroxide`. ``RCVTIMEO`` and ``SNDTIMEO`` hold, any number of
+Everything else is as in `zeroxide`. ``RCVTIMEO`` and ``SNDTIMEO`` work, any number of
 greenlets may wait for one socket, and closing it wakes them.
 """
 
@@ -23,7 +23,7 @@ from .poll import zmq_poll as zmq_poll
 __all__ = ["Context", "Poller", "Socket", "device", "select", "zmq_poll"]
 __all__ += _zeroxide.__all__
 
-# Modules for old programs only are found here.
+# Modules that only old programs use.
 __path__.append(_os.path.join(_os.path.dirname(__path__[0]), "_compat", "green"))  # noqa: F405
 
 

@@ -1,4 +1,4 @@
-"""Imported before everything that needs gevent, which may not be installed."""
+"""Imported before all modules that need gevent, which may not be installed."""
 
 from .._optional import needed_by
 

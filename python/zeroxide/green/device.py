@@ -9,9 +9,9 @@ __all__ = ["device"]
 
 
 def device(device_type: int, isocket: Any, osocket: Any) -> NoReturn:
-    """Passes messages between two sockets, both ways; ends by raising.
+    """Forwards messages between two sockets in both directions; ends by raising.
 
-    `device_type` makes no difference. -1 for `osocket` means `isocket`.
+    `device_type` has no effect. -1 for `osocket` means `isocket`.
     """
     if isinstance(osocket, int) and osocket == -1:
         osocket = isocket

@@ -22,9 +22,9 @@ _P = TypeVar("_P", bound="int | HasFileno")
 
 
 def patiently(look: Callable[[], _T], event: Event, timeout: float | None) -> _T | None:
-    """Looks, and looks again after each `event`, until there is something.
+    """Polls at once and after each `event`, until there is a result.
 
-    None after `timeout` milliseconds; None or negative = for ever.
+    Returns None after `timeout` milliseconds; None or a negative timeout means no limit.
     """
     forever = timeout is None or timeout < 0
     deadline = time.monotonic() + (timeout or 0) / 1000
@@ -38,7 +38,7 @@ def patiently(look: Callable[[], _T], event: Event, timeout: float | None) -> _T
 
 
 class _Watch:
-    """Sets an event whenever something happens to one of several things."""
+    """Sets an event whenever one of several objects has an event."""
 
     def __init__(self, items: Sequence[tuple[Any, int]]) -> None:
         self.event = Event()
@@ -86,14 +86,14 @@ def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tup
     if timeout == 0 or not sockets:
         return found
     if found:
-        # Others have their turn, and may take what is there.
+        # Other greenlets run, and may take the messages.
         gevent.sleep(0)
         found = _zmq_poll(sockets, 0)
         if found:
             return found
     there = [(item, events) for item, events in sockets if not _is_closed(item)]
     if not there and timeout < 0:
-        # It says what is wrong with that.
+        # It raises the right error.
         return _zmq_poll(sockets, -1)
     with _Watch(there) as event:
         return patiently(lambda: _zmq_poll(there, 0), event, timeout) or []
@@ -126,5 +126,5 @@ class _Poller(Poller[PolledT]):
     """Remembers what to wait for; waits in the greenlet only."""
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
-        """Waits up to `timeout` milliseconds, None for ever, until something is ready."""
+        """Waits up to `timeout` milliseconds (None: no limit) until an object is ready."""
         return zmq_poll(self.sockets, -1 if timeout is None or timeout < 0 else timeout)

@@ -19,17 +19,17 @@ __all__ = ["Waiting", "in_thread", "others"]
 
 _T = TypeVar("_T")
 
-# Of the thread, not of the greenlet.
+# One per thread, not per greenlet.
 _thread_ident = get_original("_thread", "get_ident")
 
 
 class _Turn(get_original("_thread", "_local")):  # type: ignore[misc]
-    """When the hub of a thread was last known to run others."""
+    """When the hub of a thread last ran other greenlets."""
 
     def __init__(self) -> None:
-        # Until when nobody has waited for long.
+        # The time until which no other greenlet has waited for long.
         self.until = 0.0
-        # The hub has a callback that says when others have run.
+        # The hub has a callback that reports when others have run.
         self.told = False
 
     def end(self) -> None:
@@ -38,12 +38,12 @@ class _Turn(get_original("_thread", "_local")):  # type: ignore[misc]
 
 _turn = _Turn()
 
-# For so many seconds a greenlet may go on with calls that need not wait.
+# How many seconds a greenlet may continue with calls that do not wait.
 _GRACE = 0.001
 
 
 def others() -> None:
-    """Lets other greenlets have their turn, if they have waited for long."""
+    """Lets other greenlets run, if they have waited for long."""
     turn, now = _turn, time.monotonic()
     if now < turn.until:
         return
@@ -58,14 +58,14 @@ def others() -> None:
 class Waiting:
     """The greenlets of one hub that wait for one socket.
 
-    Those that want the same stand in line: when something happens the first is woken, and
-    on its way out it wakes the next. Whoever watches only is woken every time.
+    Those with the same operation wait in a queue: an event wakes the first, and when it has
+    finished, it wakes the next. A greenlet that only watches is woken every time.
     """
 
     def __init__(self, socket: _native.Socket) -> None:
         self._watcher = _native.Watcher(socket)
         hub = get_hub()
-        # Sockets keep this for as long as there is the hub.
+        # Sockets keep this as long as the hub exists.
         self._hub = weakref.ref(hub)
         self._io = hub.loop.io(self._watcher.fileno(), 1)
         self._lines: dict[int, deque[Event]] = {}
@@ -79,9 +79,9 @@ class Waiting:
         timeout: float,
         late: Callable[[], BaseException],
     ) -> _T:
-        """Attempts until it need not wait, for `timeout` seconds; negative = for ever.
+        """Tries until a call does not have to wait, for `timeout` seconds; negative means no limit.
 
-        Raises what `late` returns when the time is over.
+        When the time is over, raises the exception that `late` returns.
         """
         line = self._lines.setdefault(event, deque())
         turn = Event()
@@ -90,7 +90,7 @@ class Waiting:
         try:
             self._watch()
             while True:
-                # Something may have happened before anybody watched.
+                # An event may have occurred before the watch began.
                 if line[0] is turn:
                     turn.clear()
                     try:
@@ -106,21 +106,21 @@ class Waiting:
             self._rest()
 
     def join(self, event: Event) -> None:
-        """Sets `event` whenever something happens, until `leave`."""
+        """Sets `event` at every event of the socket, until `leave`."""
         self._watchers.append(event)
         self._watch()
 
     def leave(self, event: Event) -> None:
-        """Takes `join` back."""
+        """Undoes `join`."""
         self._watchers.remove(event)
         self._rest()
 
     def is_wanted(self, event: int) -> bool:
-        """Whether anybody stands in line."""
+        """Whether a greenlet waits in the queue."""
         return bool(self._lines.get(event))
 
     def wake(self) -> None:
-        """Lets everybody look again."""
+        """Makes all waiting greenlets try again."""
         self._watcher.clear()
         for line in self._lines.values():
             if line:
@@ -129,11 +129,11 @@ class Waiting:
             event.set()
 
     def close(self) -> None:
-        """Wakes everybody for the last time, from whatever thread."""
+        """Wakes all greenlets for the last time, from any thread."""
         hub = self._hub()
         loop = None if hub is None else hub.loop
         if hub is None or loop is None:
-            # With its hub went everybody who waited, and what the loop had of this.
+            # The waiting greenlets and the loop's watcher ended with the hub.
             self._watcher.rest()
         elif hub.thread_ident == _thread_ident():
             self._close()
@@ -152,14 +152,14 @@ class Waiting:
             self._io.start(self.wake)
 
     def _rest(self) -> None:
-        # A hub with nothing left to wait for can tell that it is done.
+        # A hub without watchers can detect that it is done.
         if not self._watchers and not any(self._lines.values()):
             self._watcher.rest()
             self._io.stop()
 
 
 def in_thread(call: Callable[..., _T], *arguments: Any) -> _T:
-    """Runs what blocks in a thread, while other greenlets go on."""
+    """Runs a blocking call in a thread, while other greenlets continue."""
     hub = get_hub()
     if gevent.getcurrent() is hub:
         return call(*arguments)

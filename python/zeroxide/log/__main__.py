@@ -1,4 +1,4 @@
-"""Shows what a `PUBHandler` publishes.
+"""Prints the messages that a `PUBHandler` publishes.
 
 python -m zeroxide.log tcp://127.0.0.1:12345 --timestamp --align
 """
@@ -36,15 +36,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 class Printer:
-    """Makes lines of messages as the options say."""
+    """Formats messages as lines, according to the options."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        # How wide the parts of topics have been so far.
+        # The maximum widths of the parts of topics so far.
         self._widths: list[int] = []
 
     def line(self, topic: str, message: str) -> str:
-        """One line, without its end."""
+        """One line without a newline."""
         options = self._options
         topics = topic.strip().split(".")
         level = next((part for part in topics if part in _COLORS), "")

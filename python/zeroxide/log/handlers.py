@@ -1,4 +1,4 @@
-"""A handler that publishes what is logged, and a logger for messages with topics.
+"""A handler that publishes log records, and a logger for messages with topics.
 
     handler = PUBHandler("tcp://127.0.0.1:12345", root_topic="app")
     logging.getLogger("app").addHandler(handler)
@@ -24,11 +24,11 @@ TOPIC_DELIM = "::"
 class PUBHandler(logging.Handler):
     """Publishes each record under ``root topic.level.topic of the message``.
 
-    Takes a PUB socket that is bound or connected, or an address to bind one to. Text
+    Takes a bound or connected PUB socket, or an address to bind a new one. The text
     before ``::`` in a message is its topic.
     """
 
-    # By level; one that is not in here has the default of `logging`.
+    # By level; other levels have the default of `logging`.
     formatters: dict[int, logging.Formatter | None]
     ctx: Context[Any]
     socket: Socket[Any]
@@ -59,7 +59,7 @@ class PUBHandler(logging.Handler):
 
     @property
     def root_topic(self) -> str:
-        """What every topic begins with."""
+        """The beginning of every topic."""
         return self._root_topic
 
     @root_topic.setter
@@ -80,7 +80,7 @@ class PUBHandler(logging.Handler):
             self.formatters[level] = fmt
 
     def format(self, record: logging.LogRecord) -> str:
-        """The text that is published."""
+        """Returns the text that is published."""
         formatter = self.formatters.get(record.levelno) or logging.Formatter()
         return formatter.format(record)
 
@@ -88,7 +88,7 @@ class PUBHandler(logging.Handler):
         """Publishes a record."""
         topic, delimiter, message = str(record.msg).partition(TOPIC_DELIM)
         if delimiter:
-            # Other handlers get the record as it is.
+            # Other handlers get the record unchanged.
             record = copy(record)
             record.msg = message
         try:
@@ -102,7 +102,7 @@ class PUBHandler(logging.Handler):
 
 
 class TopicLogger(logging.Logger):
-    """A logger whose methods take a topic in front of the message.
+    """A logger whose methods take a topic before the message.
 
     ``logger.info("disk", "almost full")`` is ``logging``'s ``info("disk::almost full")``.
     """
@@ -119,7 +119,7 @@ def _with_topic(name: str) -> Callable[..., None]:
     method = getattr(logging.Logger, name)
 
     def log(self: TopicLogger, topic: str, msg: str, *args: Any, **kwargs: Any) -> None:
-        # The caller is one frame further up than `logging` thinks.
+        # The caller is one frame further up than `logging` assumes.
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         method(self, f"{topic}{TOPIC_DELIM}{msg}", *args, **kwargs)
 
@@ -129,6 +129,6 @@ def _with_topic(name: str) -> Callable[..., None]:
 
 
 for _name in ("debug", "info", "warn", "warning", "error", "exception", "critical", "fatal"):
-    # Python 3.13 has no `warn` any more.
+    # Python 3.13 has removed `warn`.
     if hasattr(logging.Logger, _name):
         setattr(TopicLogger, _name, _with_topic(_name))

@@ -1,4 +1,4 @@
-"""``python -m zeroxide.port``: what of a program still imports pyzmq, and changes it."""
+"""``python -m zeroxide.port``: lists the lines of programs that import pyzmq, and changes them."""
 
 import difflib
 import sys
@@ -56,8 +56,8 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 
 def _port(path: Path, *, write: bool, diff: bool) -> bool:
-    """Checks or changes one file; returns whether something is left to do."""
-    # With the encoding that it declares, and its own ends of lines.
+    """Checks or changes one file; returns whether lines remain to be changed."""
+    # Keeps the declared encoding and the line ends.
     with path.open("rb") as file:
         encoding, _ = tokenize.detect_encoding(file.readline)
     with path.open(encoding=encoding, newline="") as file:

@@ -1,4 +1,4 @@
-"""Which lines of a program import pyzmq, and what they become."""
+"""Finds the lines of a program that import pyzmq, and their replacements."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ __all__ = ["Finding", "port"]
 
 OLD, NEW = "zmq", "zeroxide"
 
-# Calls whose first argument names a module, and calls whose dotted names are something else.
+# Calls whose first argument names a module, and calls whose dotted names mean other things.
 _IMPORTING = {"import_module", "__import__", "importorskip", "find_spec", "run_module"}
 _OTHER_NAMES = {"getLogger", "get_logger"}
 _DOTTED = re.compile(r"zmq(\.[A-Za-z_]\w*)+")
@@ -19,10 +19,10 @@ _DOTTED = re.compile(r"zmq(\.[A-Za-z_]\w*)+")
 
 @dataclass(frozen=True)
 class Finding:
-    """A line that has to change.
+    """A line that must change.
 
-    ``line`` counts from 1. ``before`` is what stands there, and ``after`` what takes its
-    place; ``None`` where that is for a person to decide, for the reason in ``note``.
+    ``line`` counts from 1. ``before`` is the current text, and ``after`` its replacement.
+    ``after`` is ``None`` if it must be changed by hand, for the reason in ``note``.
     """
 
     line: int
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Edit:
-    """Bytes of the source, counted from its beginning, and what takes their place."""
+    """A range of bytes of the source, and its replacement."""
 
     start: int
     end: int
@@ -41,10 +41,10 @@ class _Edit:
 
 
 def port(source: str) -> tuple[str, list[Finding]]:
-    """The source with its imports of pyzmq changed, and what was found in it, in order.
+    """Returns the source with its imports of pyzmq changed, and all findings in order.
 
-    Only import statements are changed. What names pyzmq in a string, or a name that
-    zeroxide does not have, is found and left as it is.
+    Only import statements are changed. A string that names pyzmq, or a name that
+    zeroxide does not have, is reported but not changed.
 
     Raises `SyntaxError` if it is not Python.
     """
@@ -71,11 +71,11 @@ class _Walk:
         self.starts = starts
         self.edits: list[_Edit] = []
         self.findings: list[Finding] = []
-        # Names that stand for the package, wherever they are bound.
+        # Names that mean the package, wherever they are bound.
         self.names: set[str] = set()
 
     def block(self, body: list[ast.stmt], bound: bool) -> None:
-        """The statements of one block; `bound`: whether ``zmq`` means zeroxide before them."""
+        """Visits the statements of one block; `bound`: whether ``zmq`` means zeroxide before them."""
         for statement in body:
             match statement:
                 case ast.Import(names=names):
@@ -155,7 +155,7 @@ class _Walk:
                         self.tell(node, f"{NEW} has no {attribute}")
 
     def exists(self, statement: ast.stmt, module: str) -> bool:
-        """Whether zeroxide has the module; told if not."""
+        """Returns whether zeroxide has the module; reports it if not."""
         try:
             found = importlib.util.find_spec(module) is not None
         except ModuleNotFoundError:
@@ -165,7 +165,7 @@ class _Walk:
         return found
 
     def change(self, statement: ast.stmt, edits: list[_Edit]) -> None:
-        """Takes the edits of one statement."""
+        """Records the edits of one statement."""
         if not edits:
             return
         start, end = self.span(statement)
@@ -177,7 +177,7 @@ class _Walk:
         self.findings.append(Finding(statement.lineno, before, after.decode()))
 
     def tell(self, node: ast.stmt | ast.expr, note: str) -> None:
-        """Finds something that is left as it is."""
+        """Records a finding that is not changed."""
         start, end = self.span(node)
         self.findings.append(Finding(node.lineno, self.text[start:end].decode(), None, note))
 
@@ -190,7 +190,7 @@ class _Walk:
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The blocks inside of a statement."""
+    """The blocks inside a statement."""
     for name in ("body", "orelse", "finalbody"):
         yield getattr(statement, name, [])
     for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
@@ -206,7 +206,7 @@ def _renamed(module: str) -> str:
 
 
 def _is_module(name: str) -> bool:
-    """Whether this may be the name of a module of pyzmq, or of something in one."""
+    """Whether this may be the name of a module of pyzmq, or of a member of one."""
     first = name.split(".")[1]
     return _has(importlib.import_module(NEW), first)
 

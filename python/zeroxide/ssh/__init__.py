@@ -1,4 +1,4 @@
-"""Reaching what is behind an ssh server: see `zeroxide.ssh.tunnel`."""
+"""Tunnels to endpoints behind an ssh server: see `zeroxide.ssh.tunnel`."""
 
 from .tunnel import (
     openssh_tunnel,

@@ -1,4 +1,4 @@
-"""Passing connections to a local port on through a transport of paramiko's."""
+"""Forwards connections to a local port through a transport of paramiko."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def forward_tunnel(local_port: int, remote_host: str, remote_port: int, transport: Any) -> None:
-    """Serves the local port for ever.
+    """Serves the local port without an end.
 
     `transport` opens a channel for each connection to it, which leads to
     ``remote_host:remote_port`` as seen from the far end.
@@ -44,7 +44,7 @@ def forward_tunnel(local_port: int, remote_host: str, remote_port: int, transpor
 
 
 def _shuttle(one: Any, other: Any) -> None:
-    """Passes bytes both ways until either end closes."""
+    """Forwards bytes in both directions until either end closes."""
     while True:
         for source in select.select([one, other], [], [])[0]:
             data = source.recv(_CHUNK)

@@ -1,4 +1,4 @@
-"""Tunnels that the program ``ssh`` makes."""
+"""Tunnels made by the program ``ssh``."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ from .server import Server
 
 __all__ = ["Forward", "SSHException", "lets_in", "open_tunnel"]
 
-# How long a server may take to answer, in seconds.
+# The time limit for a server's answer, in seconds.
 _PATIENCE = 30
 
-# What the far shell says once the tunnel is there.
+# The far shell prints this when the tunnel is ready.
 _READY = b"zeroxide-tunnel-ready"
 
-# Hands a password over to ssh, which asks this program for it instead of the terminal.
+# Passes a password to ssh, which runs this program instead of asking at the terminal.
 _ASKPASS = "#!/bin/sh\nprintf '%s\\n' \"$ZEROXIDE_SSH_PASSWORD\"\n"
 
 # Tunnels of this process: forgotten ones would be reported as unclosed.
@@ -27,12 +27,12 @@ _tunnels: list[subprocess.Popen[bytes]] = []
 
 
 class SSHException(Exception):
-    """ssh failed; the text is what it said."""
+    """ssh failed; the text is its output."""
 
 
 @dataclass(frozen=True)
 class Forward:
-    """From a port of this machine to one that the server can reach."""
+    """A tunnel from a port of this machine to one that the server can reach."""
 
     local_port: int
     host: str
@@ -44,7 +44,7 @@ class Forward:
 
 
 def lets_in(server: Server, keyfile: str | None) -> bool:
-    """Whether `server` needs no password; `TimeoutError` when it does not answer."""
+    """Whether `server` needs no password; raises `TimeoutError` if it does not answer."""
     command = [*_ssh(keyfile), "-o", "BatchMode=yes", *server.arguments(), "exit"]
     try:
         done = subprocess.run(
@@ -63,15 +63,15 @@ def lets_in(server: Server, keyfile: str | None) -> bool:
 def open_tunnel(
     server: Server, forward: Forward, keyfile: str | None, password: str | None, timeout: int
 ) -> int:
-    """Opens a tunnel that lives while it is used, and `timeout` seconds at least.
+    """Opens a tunnel that lasts while it is used, at least `timeout` seconds.
 
-    Returns the number of its process, once it can be used. Raises `SSHException`.
+    Returns its process id when it is ready. Raises `SSHException`.
     """
     command = [
         *_ssh(keyfile),
         *("-o", "ExitOnForwardFailure=yes", "-L", str(forward)),
         *server.arguments(),
-        # ssh ends after this, or later when the tunnel is not used any more.
+        # ssh ends after this, or later when the tunnel is no longer used.
         f"echo {_READY.decode()}; exec sleep {int(timeout)}",
     ]
     with _answering(password) as environment, tempfile.TemporaryFile() as said:
@@ -81,7 +81,7 @@ def open_tunnel(
             stdout=subprocess.PIPE,
             stderr=said,
             env=environment,
-            # Ctrl-C is for us, and the tunnel may outlive us.
+            # Ctrl-C is for this process, and the tunnel may outlive it.
             start_new_session=True,
         )
         if not _is_ready(process):
@@ -96,19 +96,19 @@ def open_tunnel(
 
 
 def _ssh(keyfile: str | None) -> list[str]:
-    # A connection of its own, which nobody else ends.
+    # A separate connection, which no other process ends.
     key = ["-i", keyfile] if keyfile else []
     return ["ssh", "-S", "none", *key]
 
 
 def _is_ready(process: subprocess.Popen[bytes]) -> bool:
-    """Reads what the far shell says; False if the tunnel failed or takes too long."""
+    """Reads the output of the far shell; False if the tunnel failed or takes too long."""
     assert process.stdout is not None, "it was asked for"
     ready = threading.Event()
     over = threading.Event()
 
     def listen(output: IO[bytes]) -> None:
-        # To the end: a pipe that nobody empties would stop the far shell.
+        # To the end, because a full pipe would stop the far shell.
         for line in output:
             if line.strip() == _READY:
                 ready.set()

@@ -2,8 +2,8 @@
 
     tunnel_connection(socket, "tcp://10.0.0.5:5555", "me@gateway.example.org")
 
-connects the socket to what ``10.0.0.5:5555`` is as seen from the gateway. The program
-``ssh`` does the work and obeys its configuration; with ``paramiko=True``, the library
+connects the socket to ``10.0.0.5:5555`` as seen from the gateway. The program
+``ssh`` makes the tunnel and uses its configuration; with ``paramiko=True``, the library
 does, if it is installed. Servers must be known (``~/.ssh/known_hosts``).
 """
 
@@ -38,7 +38,7 @@ class MaxRetryExceeded(Exception):
 
 
 def select_random_ports(n: int) -> list[int]:
-    """As many ports as asked for that are free now."""
+    """Returns `n` ports that are currently free."""
     with contextlib.ExitStack() as stack:
         probes = [stack.enter_context(_sockets.socket()) for _ in range(n)]
         for probe in probes:
@@ -47,9 +47,9 @@ def select_random_ports(n: int) -> list[int]:
 
 
 def try_passwordless_ssh(server: str, keyfile: str | None, paramiko: bool | None = None) -> bool:
-    """Whether the server lets us in without asking for a password.
+    """Whether the server accepts a login without a password.
 
-    Raises `SSHException` when the server is unknown, `MaxRetryExceeded` when it does not
+    Raises `SSHException` if the server is unknown, and `MaxRetryExceeded` if it does not
     answer.
     """
     target = Server.parse(server)
@@ -72,7 +72,7 @@ def tunnel_connection(
 ) -> int | Process:
     """Connects a socket to `addr`, a tcp endpoint as seen from the ssh server.
 
-    Returns what `open_tunnel` does.
+    Returns the tunnel, as `open_tunnel` does.
     """
     endpoint, tunnel = open_tunnel(addr, server, keyfile, password, paramiko, timeout)
     socket.connect(endpoint)
@@ -87,12 +87,12 @@ def open_tunnel(
     paramiko: bool | None = None,
     timeout: int = 60,
 ) -> tuple[str, int | Process]:
-    """Opens a tunnel to `addr` and returns the endpoint to connect to instead, and it.
+    """Opens a tunnel to `addr`; returns the endpoint to connect to instead, and the tunnel.
 
-    `server` is ``user@host:port``, the user and port optional. The tunnel is the number
-    of its process, or the process if it is paramiko's. It closes when nothing uses it,
-    but not in the first `timeout` seconds. Where a password is needed and none is given,
-    it is asked for at the terminal.
+    `server` is ``user@host:port``; user and port are optional. The tunnel is a process id,
+    or the process object if paramiko makes it. It closes when it is not in use,
+    but not in the first `timeout` seconds. If a password is needed and none is given,
+    ssh asks for it at the terminal.
     """
     scheme, separator, rest = addr.partition("://")
     host, _, port = rest.rpartition(":")
@@ -113,9 +113,9 @@ def openssh_tunnel(
     password: str | None = None,
     timeout: int = 60,
 ) -> int:
-    """A tunnel from our port `lport` to ``remoteip:rport`` as seen from the server.
+    """Makes a tunnel from the local port `lport` to ``remoteip:rport`` as seen from the server.
 
-    Made by the program ``ssh``, the number of whose process is returned.
+    The program ``ssh`` makes the tunnel; returns its process id.
     """
     if password is None and not try_passwordless_ssh(server, keyfile):
         password = _ask(server)
@@ -135,9 +135,9 @@ def paramiko_tunnel(
     password: str | None = None,
     timeout: int = 60,
 ) -> Process:
-    """The same as `openssh_tunnel`, made by the library paramiko in another process.
+    """Does the same as `openssh_tunnel` with the library paramiko in another process.
 
-    It ends with this program; `timeout` makes no difference.
+    The tunnel ends with this program; `timeout` has no effect.
     """
     _paramiko()
     if password is None and not try_passwordless_ssh(server, keyfile, paramiko=True):
@@ -170,7 +170,7 @@ def _connect_paramiko(server: Server, keyfile: str | None, password: str | None)
     paramiko = _paramiko()
     client = paramiko.SSHClient()
     client.load_system_host_keys()
-    # RejectPolicy is the default: an unknown server may be anybody.
+    # RejectPolicy is the default, because an unknown server may be an impostor.
     policy = os.environ.get("PYZMQ_PARAMIKO_HOST_KEY_POLICY")
     if policy:
         client.set_missing_host_key_policy(getattr(paramiko, f"{policy}Policy")())

@@ -4,13 +4,13 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-# Modules for old programs only are found here.
+# Modules that only old programs use.
 __path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "utils"))
 
-# What `import zmq` brings along in pyzmq. Here it is loaded when it is asked for.
+# In pyzmq, `import zmq` imports these. Here they are imported on first use.
 _BROUGHT_ALONG = {"interop", "jsonapi"}
 
-if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
 
     def __getattr__(name: str) -> Any:
         if name in _BROUGHT_ALONG:

@@ -12,12 +12,12 @@ Z85CHARS: Final = (
 )
 Z85MAP: Final = {character: value for value, character in enumerate(Z85CHARS)}
 
-# What the five digits of a group count.
+# The weights of the five digits of a group.
 _PLACES = (85**4, 85**3, 85**2, 85, 1)
 
 
 def encode(rawbytes: "Buffer") -> bytes:
-    """The text of some bytes, whose number must be a multiple of 4."""
+    """Encodes bytes as text; their number must be a multiple of 4."""
     raw = bytes(memoryview(rawbytes))
     if len(raw) % 4:
         raise ValueError(f"length must be multiple of 4, not {len(raw)}")
@@ -29,7 +29,7 @@ def encode(rawbytes: "Buffer") -> bytes:
 
 
 def decode(z85bytes: "str | Buffer") -> bytes:
-    """The bytes that a text stands for, which must be whole groups of 5 digits."""
+    """Decodes a text of complete groups of 5 digits."""
     if isinstance(z85bytes, str):
         try:
             digits = z85bytes.encode("ascii")
@@ -46,7 +46,7 @@ def decode(z85bytes: "str | Buffer") -> bytes:
             value = sum(Z85MAP[digit] * place for digit, place in zip(group, _PLACES, strict=True))
             raw += value.to_bytes(4, "big")
         except KeyError:
-            # The place only: the text may be a secret key.
+            # Only the position, because the text may be a secret key.
             raise ValueError(f"not Z85: an unknown digit in the group at {start}") from None
         except OverflowError:
             raise ValueError(f"not Z85: the group at {start} is out of range") from None

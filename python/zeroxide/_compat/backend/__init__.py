@@ -1,4 +1,4 @@
-"""The lower half of pyzmq: here, what the extension module provides."""
+"""pyzmq's backend: the names that the extension module provides."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -42,10 +42,10 @@ __all__ = [
 
 PYZMQ_DRAFT_API: bool = has("draft")
 
-if not TYPE_CHECKING:  # to type checkers, what does not exist is a mistake
+if not TYPE_CHECKING:  # for type checkers, a missing name is a mistake
 
     def __getattr__(name: str) -> Any:
-        # As in pyzmq it is there without being imported.
+        # As in pyzmq, it is available without an import.
         if name == "select":
             return importlib.import_module(".select", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

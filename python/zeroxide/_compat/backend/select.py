@@ -7,10 +7,10 @@ __all__ = ["public_api", "select_backend"]
 
 _backend = sys.modules["zeroxide.backend"]
 
-# What a backend provides.
+# The names that a backend provides.
 public_api: list[str] = list(_backend.__all__)
 
 
 def select_backend(name: str) -> dict[str, Any]:
-    """The names of a backend and what they mean; `name` makes no difference."""
+    """The names of a backend and their objects; `name` makes no difference."""
     return {key: getattr(_backend, key) for key in public_api}

@@ -1,6 +1,6 @@
-"""The upper half of pyzmq, from whose modules programs import.
+"""pyzmq's sugar package, from whose modules programs import.
 
-They are this package's own: ``zeroxide.sugar.socket`` is ``zeroxide.socket``.
+Its modules are those of this package: ``zeroxide.sugar.socket`` is ``zeroxide.socket``.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""pyzmq's thread that frees what was sent without copying.
+"""pyzmq's thread that frees memory sent without copying.
 
-There is none here: buffers are given back when the extension module is next called.
-What programs do to it before a fork or at their end does nothing.
+zeroxide has no such thread: buffers are released at the next call of the extension module.
+Calls that programs make before a fork or at their end have no effect.
 """
 
 import os
@@ -27,12 +27,12 @@ class GarbageCollector:
 
     @property
     def refs(self) -> Mapping[int, None]:
-        """One entry for each buffer that is not free yet; there is nothing behind the keys."""
+        """One entry for each buffer that is not free yet; the values are empty."""
         return dict.fromkeys(range(_native.lent_buffers()))
 
     @property
     def context(self) -> Context[Any]:
-        """A context that nothing is done with."""
+        """A context that is not used."""
         if self._context is None or self._context.closed:
             self._context = Context.instance()
         return self._context
@@ -52,7 +52,7 @@ class GarbageCollector:
         """Nothing runs that could be stopped."""
 
     def store(self, obj: object, event: Event | None = None) -> int:
-        """Frees at once: nothing but pyzmq's own code has a use for this."""
+        """Frees at once: only pyzmq's own code needs this."""
         if event is not None:
             event.set()
         return 0

@@ -1,4 +1,4 @@
-"""Addresses of C objects, as other bindings hand them over."""
+"""Addresses of C objects, as other bindings pass them."""
 
 import sys
 from typing import Any
@@ -13,7 +13,7 @@ def cast_int_addr(n: Any) -> int:
     """
     if isinstance(n, int):
         return n
-    # A pointer of cffi can only exist where cffi was imported.
+    # A pointer of cffi can only exist if cffi was imported.
     if (cffi := sys.modules.get("cffi")) is not None:
         ffi = cffi.FFI()
         if isinstance(n, ffi.CData):

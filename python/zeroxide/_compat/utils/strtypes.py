@@ -1,4 +1,4 @@
-"""Text and bytes for programs from the days of two Pythons; deprecated."""
+"""Text and bytes for programs that supported Python 2 and 3; deprecated."""
 
 import warnings
 
@@ -10,7 +10,7 @@ basestring = (str,)
 
 
 def cast_bytes(s: str | bytes, encoding: str = "utf8", errors: str = "strict") -> bytes:
-    """Bytes as they are, text encoded."""
+    """Returns bytes unchanged, and encodes text."""
     _warn()
     if isinstance(s, str):
         return s.encode(encoding, errors)
@@ -20,7 +20,7 @@ def cast_bytes(s: str | bytes, encoding: str = "utf8", errors: str = "strict") -
 
 
 def cast_unicode(s: str | bytes, encoding: str = "utf8", errors: str = "strict") -> str:
-    """Text as it is, bytes decoded."""
+    """Returns text unchanged, and decodes bytes."""
     _warn()
     if isinstance(s, bytes):
         return s.decode(encoding, errors)

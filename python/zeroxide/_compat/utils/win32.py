@@ -10,7 +10,7 @@ __all__ = ["allow_interrupt"]
 class allow_interrupt:
     """A ``with`` block in which Ctrl-C interrupts a waiting call.
 
-    Here every call can be interrupted anyway, so `action` is not needed.
+    In zeroxide, every call can be interrupted, so `action` is not called.
     """
 
     def __init__(self, action: Callable[[], Any] | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Runs when an interpreter starts in which zmq shall mean zeroxide.
+"""Runs at the start of an interpreter in which zmq means zeroxide.
 
-Then it makes room for the ``sitecustomize`` that would have run without it. Whatever Python
-it is, this has to run there: a program that needs no zmq must not notice.
+Afterwards, the ``sitecustomize`` that it replaced runs. This module must work in every version of
+Python, and must have no effect on programs that do not need zmq.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import sys
 _folder = os.path.dirname(os.path.abspath(__file__))
 _everywhere = os.environ.get("ZEROXIDE_AS_ZMQ") == "all"
 
-# What brought this file here is not for subprocesses, unless they are meant, too.
+# The variables that lead to this file are not for subprocesses, unless they are included.
 if not _everywhere:
     os.environ.pop("ZEROXIDE_AS_ZMQ", None)
     _path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -32,5 +32,5 @@ try:
 except ImportError as _error:
     if "sitecustomize" not in str(_error):
         raise
-    # Whoever is importing this file looks for it under its name.
+    # The import of this file expects a module under its name.
     sys.modules[__name__] = _this

@@ -1,4 +1,4 @@
-"""Waits for the first import of zmq: a program that never needs it pays nothing."""
+"""Waits for the first import of zmq, so that a program without one has no costs."""
 
 import importlib.util
 import os
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["begin"]
 
-# Where the package lies that this file is part of.
+# The folder of the package that contains this file.
 _SITE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 
 
 def begin(*, subprocesses: bool) -> None:
-    """Lets zmq mean zeroxide from now on, in subprocesses too if wanted."""
+    """Makes zmq mean zeroxide from now on, optionally in subprocesses too."""
     sys.meta_path.insert(0, _Deferred(subprocesses=subprocesses))
 
 
 class _Deferred:
-    """Stands for the finder of `zeroxide.as_zmq` until it is asked for something."""
+    """Replaces the finder of `zeroxide.as_zmq` until its first use."""
 
     def __init__(self, *, subprocesses: bool) -> None:
         self._subprocesses = subprocesses
@@ -54,7 +54,7 @@ class _Deferred:
 
 
 def _import_zeroxide() -> None:
-    """Imports the package that this file is part of, wherever it is."""
+    """Imports the package that contains this file, wherever it is."""
     if "zeroxide" in sys.modules:
         return
     spec = PathFinder.find_spec("zeroxide", [_SITE])

@@ -1,1 +1,1 @@
-"""What old versions of pyzmq had of tornado. Deprecated: tornado itself is used."""
+"""The part of tornado that old versions of pyzmq contained. Deprecated: tornado itself is used."""
