@@ -1,7 +1,6 @@
 """A warning for modules that use zeroxide and pyzmq under one name.
 
-``import zeroxide as zmq`` followed by ``import zmq.asyncio`` runs on pyzmq from then on,
-and nothing else would say so.
+Code with ``import zeroxide as zmq`` followed by ``import zmq.asyncio`` silently uses pyzmq from then on.
 """
 
 import sys
@@ -17,12 +16,12 @@ _TEXT = (
     "contexts of the two do not go together. Import zeroxide.asyncio instead of zmq.asyncio, and "
     "so on; `python -m zeroxide.port FILE` finds and changes such lines"
 )
-# Of importing modules: one statement may load several of pyzmq's modules.
+# The importing modules: one statement may load several of pyzmq's modules.
 _warned: set[str] = set()
 
 
 class _Watch:
-    """Sees the first import of each module of pyzmq's, and finds nothing itself."""
+    """Sees the first import of each module of pyzmq, and finds no modules itself."""
 
     @staticmethod
     def find_spec(fullname: str, path: object = None, target: object = None) -> None:
@@ -34,19 +33,19 @@ class _Watch:
 
 
 def watch_imports() -> None:
-    """Warns from now on where one module loads both."""
+    """Warns from now on if one module loads both."""
     sys.meta_path.insert(0, _Watch)
 
 
 def _importer(frame: FrameType | None) -> FrameType | None:
-    """The code whose import statement this is about."""
+    """The frame with the import statement."""
     while frame is not None and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
     return frame
 
 
 def _name_of_ours(frame: FrameType) -> str | None:
-    """Under which other name than its own the code there knows zeroxide."""
+    """The name other than its own under which the code there uses zeroxide."""
     package: ModuleType = sys.modules["zeroxide"]
     for scope in (frame.f_locals, frame.f_globals):
         for name, value in list(scope.items()):

@@ -1,4 +1,4 @@
-"""Warnings about security settings that are allowed, and hardly meant."""
+"""Warnings about security settings that are allowed, but probably mistakes."""
 
 import warnings
 from typing import Any
@@ -19,7 +19,7 @@ _plain_was_told = False
 
 
 def warn_of_security(socket: Any, endpoint: str) -> None:
-    """Warns about what `socket` was told to use at an endpoint it was just bound or connected to."""
+    """Warns about the settings of `socket` for an endpoint that was just bound or connected."""
     mechanism = socket.get(MECHANISM)
     if mechanism == _NULL:
         return
@@ -30,7 +30,7 @@ def warn_of_security(socket: Any, endpoint: str) -> None:
 
 
 def _warn_of_plain(endpoint: str) -> None:
-    """Once: passwords that other machines can read."""
+    """Warns once about passwords that other machines can read."""
     global _plain_was_told
     if _plain_was_told or not endpoint.startswith("tcp://") or _is_loopback(endpoint):
         return
@@ -45,7 +45,7 @@ def _warn_of_plain(endpoint: str) -> None:
 
 
 def _warn_of_keys(socket: Any, endpoint: str) -> None:
-    """A client whose two keys are of different pairs."""
+    """Warns about a client whose two keys belong to different pairs."""
     public, secret = socket.get(CURVE_PUBLICKEY), socket.get(CURVE_SECRETKEY)
     if public and curve_public(secret) != public:
         warnings.warn(
@@ -60,7 +60,7 @@ def _is_loopback(endpoint: str) -> bool:
     # Only programs that speak PLAIN get here.
     import ipaddress
 
-    # A source address may stand in front: tcp://SOURCE;HOST:PORT.
+    # A source address may come first: tcp://SOURCE;HOST:PORT.
     address = endpoint.removeprefix("tcp://").rpartition(";")[2]
     host = address.rpartition(":")[0].strip("[]").partition("%")[0]
     try:

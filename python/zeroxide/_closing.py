@@ -1,4 +1,4 @@
-"""What has a `close` is a context manager."""
+"""Makes objects with a `close` method context managers."""
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Self

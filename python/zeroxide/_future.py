@@ -1,10 +1,10 @@
-"""Sockets and pollers whose calls return futures, for whatever event loop.
+"""Sockets and pollers whose calls return futures, for any event loop.
 
-`zeroxide.asyncio` and `zeroxide.eventloop.future` are made of these. The names are those
+`zeroxide.asyncio` and `zeroxide.eventloop.future` are built on these. The names are those
 that programs written for pyzmq import and subclass.
 
-Sending and receiving are native; here is what a call needs when it has to wait: a loop,
-and a future that gives a message back when nobody is left to take it.
+Sending and receiving are native. This module has what a waiting call needs: a loop,
+and a future that returns a message to the socket if its task no longer takes it.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ _R = TypeVar("_R")
 
 
 class _Done:
-    """What `Ready`, the future of a call that need not wait, has beside being awaited."""
+    """The methods of `Ready`, the future of a call that does not wait, except for awaiting."""
 
-    # What it holds, where it was made, and the loop that was running there: `Ready` has
+    # The result, and the thread and running loop where it was created: `Ready` has
     # room for them.
     _result: Any
     _thread: int
@@ -80,17 +80,17 @@ class _Done:
             loop.call_soon_threadsafe(callback, self, context=context)
 
     def remove_done_callback(self, callback: Callable[[Any], object], /) -> int:
-        # They are with the loop already.
+        # The loop already has them.
         return 0
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         try:
             return self._made_in
         except AttributeError:
-            # Nobody has asked so far.
+            # The loop was not requested so far.
             if self._thread != threading.get_ident():
                 raise RuntimeError(
-                    "a call of another thread, whose loop is not known here"
+                    "the call was made in another thread, whose loop is not known here"
                 ) from None
         loop = asyncio._get_running_loop()
         if loop is None:
@@ -108,7 +108,7 @@ class _Done:
     def _loop(self) -> asyncio.AbstractEventLoop:
         return self.get_loop()
 
-    # By this asyncio's own functions know a future.
+    # asyncio's own functions recognise a future by this attribute.
     @property
     def _asyncio_future_blocking(self) -> bool:
         return False
@@ -129,7 +129,7 @@ for _name, _member in vars(_Done).items():
 class _Waiting(asyncio.Future[Any]):
     """The future of a call that waits."""
 
-    # What it takes the place of.
+    # The future that it replaces.
     _stands_for: ClassVar[Any] = asyncio.Future
 
     # The queue it is in; set by the native code.
@@ -144,26 +144,26 @@ class _Waiting(asyncio.Future[Any]):
 
 
 class _GivesBack(_Waiting):
-    """Waits for a message, and gives it back if the task that awaits it is cancelled.
+    """Waits for a message, and returns it to the socket if the awaiting task is cancelled.
 
-    Between the moment when a future gets its result and the moment when the task that
-    awaits it goes on, other tasks run, and may cancel that one. It never sees the result
-    then, and with an ordinary future the message would be lost.
+    After a future gets its result and before the awaiting task continues, other tasks run, and
+    may cancel that task. It then never sees the result, and with an ordinary future, the
+    message would be lost.
     """
 
     # Set by the native code, together with the result.
     _undo: "_native.Undo | None" = None
-    # The same while the message is there and the result is not, since the loop has to turn first.
+    # The same while the message has arrived but the result is not set, because the loop must turn first.
     _held: "_native.Undo | None" = None
-    # What makes the result of what is held, one after the other.
+    # The functions that make the result from the message, in order.
     _loads: "tuple[Callable[[Any], Any], ...]" = ()
-    # How many tasks are at `await`.
+    # The number of tasks at `await`.
     _awaited = 0
-    # The next callback is that of the task which has just begun to wait.
+    # Whether the next callback belongs to the task that has just begun to wait.
     _task_comes = False
-    # How many callbacks there are that are no tasks'.
+    # The number of callbacks that do not belong to tasks.
     _listeners = 0
-    # It is done, but who awaits it lets others have their turn first: they waited for long.
+    # It is done, but the awaiting task lets other tasks run first, because they waited for long.
     _turns = False
 
     def cancel(self, msg: Any = None) -> bool:
@@ -202,14 +202,14 @@ class _GivesBack(_Waiting):
             self._awaited -= 1
             if not self.done():
                 raise RuntimeError("await wasn't used with future")
-        # Whoever gets here has the message.
+        # The code that gets here has the message.
         self._undo = None
         return self.result()
 
     __iter__ = __await__
 
     def _loaded(self, load: Callable[[Any], Any]) -> Any:
-        """The same with what `load` makes of the result."""
+        """The same, with `load` applied to the result."""
         if self.exception() is not None:
             return self
         future = type(self)(loop=self.get_loop())
@@ -231,13 +231,13 @@ class _GivesBack(_Waiting):
     def _give_back(self) -> None:
         self._give_back_held()
         undo, self._undo = self._undo, None
-        # What a callback was told of is not lost: it must not come again.
+        # A result that a callback has seen is not lost, so it must not be returned.
         if undo is not None and self.done() and self._listeners <= 0:
             undo.give_back()
-            # From now on the future is one that was cancelled before it got a result.
+            # From now on, the future behaves as if cancelled before it got a result.
             self.__init__(loop=self.get_loop())  # type: ignore[misc]
             self.cancel()
-            # That nobody asked is no news.
+            # Marks the cancellation as retrieved, so that it is not reported.
             self.cancelled()
 
 
@@ -257,10 +257,10 @@ def _settle(future: Any, result: Any) -> None:
 
 
 class _Async:
-    """Which loop, and which futures."""
+    """The loop and the class of futures."""
 
     _Future: Any = asyncio.Future
-    # What calls return that have to wait.
+    # The class of futures of waiting calls.
     _Receiving: Any = _GivesBack
     _Sending: Any = _Waiting
     _current_loop: Any = None
@@ -274,12 +274,12 @@ class _Async:
         return self._current_loop
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
-        """The same as asyncio knows it."""
+        """The same loop as an asyncio loop."""
         loop: asyncio.AbstractEventLoop = self._get_loop()
         return loop
 
     def _is_standard(self) -> bool:
-        """Whether the futures are ours, not of a program's own class."""
+        """Whether the futures have this module's class, not a program's own."""
         return getattr(self._Receiving, "_stands_for", None) is self._Future
 
     def _settled(self, result: Any) -> Any:
@@ -291,7 +291,7 @@ class _Async:
         return self._turning(result) if _native.turn_is_over() else _native.Ready(result)
 
     def _turning(self, result: Any, undo: "_native.Undo | None" = None) -> Any:
-        """A future that has a result; who awaits it lets others have their turn first."""
+        """A future that has a result; the awaiting task lets other tasks run first."""
         future = self._Receiving()
         future.set_result(result)
         if self._is_standard():
@@ -299,7 +299,7 @@ class _Async:
         return future
 
     def _settled_next_turn(self, result: Any, undo: "_native.Undo | None" = None) -> Any:
-        """A future that gets its result when others have had their turn."""
+        """A future that gets its result after other tasks have run."""
         future = self._Sending() if undo is None else self._Receiving()
         if undo is not None:
             future._held = undo
@@ -323,7 +323,7 @@ class _AsyncPoller(_Async, Poller[PolledT]):
     def poll(  # type: ignore[override]
         self, timeout: float | None = -1
     ) -> asyncio.Future[list[tuple[PolledT, int]]]:
-        """Waits up to `timeout` milliseconds, for ever if None or negative.
+        """Waits up to `timeout` milliseconds; None or a negative value means no limit.
 
         The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
         time-out.
@@ -351,14 +351,14 @@ class _Watch:
         self._loop = poller._get_loop()
         self._pending: list[Any] = []
         self._descriptors: list[Any] = []
-        # Sockets that block get a handle that does not.
+        # Blocking sockets get a handle that does not block.
         self._handles: dict[Any, Any] = {}
         self._timer = None
         if timeout is not None and timeout > 0:
             self._timer = self._loop.call_later(timeout / 1000, self._on_timeout)
         self.future.add_done_callback(self._on_done)
         if found:
-            # The loop turns first: what is ready may stay so for long.
+            # The loop turns first, because a socket may stay ready for long.
             poller._event_loop().call_soon(self._on_event)
         else:
             self._begin()
@@ -394,7 +394,7 @@ class _Watch:
             future.remove_done_callback(self._on_event)
             if not future.done():
                 future.cancel()
-                # That nobody asked is no news; tornado's would tell of it.
+                # An exception that is not retrieved is not an error here; tornado would log it.
                 future.cancelled()
         descriptors, self._descriptors = self._descriptors, []
         if descriptors:
@@ -416,7 +416,7 @@ class _Watch:
         if found:
             self.future.set_result(found)
         else:
-            # Somebody else has taken what was there.
+            # Another receiver has taken the message.
             self._begin()
 
     def _on_timeout(self) -> None:
@@ -429,12 +429,12 @@ class _Watch:
 
     def _on_done(self, _future: Any) -> None:
         if self._timer is not None:
-            # tornado's loop gives a token, asyncio's a handle.
+            # tornado's loop returns a token, asyncio's a handle.
             if hasattr(self._timer, "cancel"):
                 self._timer.cancel()
             else:
                 self._loop.remove_timeout(self._timer)
-        # Callbacks may come when the loop is closed.
+        # Callbacks may run when the loop is closed.
         with contextlib.suppress(RuntimeError):
             self._end()
         for handle in self._handles.values():
@@ -444,8 +444,8 @@ class _Watch:
 class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     """A socket whose sending, receiving and polling return futures.
 
-    A call that need not wait returns a future that is done. Calls that wait are served
-    in the order in which they were made.
+    A call that does not have to wait returns a future that is done. Waiting calls are served
+    in order.
     """
 
     _poller_class: Any = _AsyncPoller
@@ -472,7 +472,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
                 DeprecationWarning,
                 stacklevel=3,
             )
-        # A program's own class of futures is used for everything.
+        # A program's own class of futures is used for all calls.
         standard = self._is_standard()
         if not standard:
             self._Receiving = self._Sending = self._Future
@@ -480,12 +480,12 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     @classmethod
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
-        """An async handle of a socket that blocks."""
+        """An async handle of a blocking socket."""
         return cls(_from_socket=socket, io_loop=io_loop)
 
     @functools.cached_property
     def _shadow_sock(self) -> "Socket[bytes]":
-        """A handle that blocks."""
+        """A blocking handle of this socket."""
         return Socket(shadow=self)
 
     def close(self, linger: int | None = None) -> None:
@@ -507,7 +507,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     async def wait_subscribed(  # type: ignore[override]
         self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
-        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
+        """Waits up to `timeout` ms until `count` peers get messages that begin with `topic`."""
 
         def look() -> int:
             return self.count_subscribed(topic)
@@ -521,7 +521,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         self.close()
 
     def _chain(self, recvd: Any, load: Callable[[Any], Any]) -> Any:
-        """`_deserialize` for what is not of this socket's making."""
+        """`_deserialize` for a future that this socket has not created."""
         if getattr(recvd, "_turns", False):
             return recvd._loaded(load)
         if getattr(recvd, "_held", None) is not None:
@@ -529,7 +529,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             return recvd
         future = self._Future()
         if not asyncio.isfuture(recvd):
-            # A subclass has made a coroutine of `recv`.
+            # A subclass has overridden `recv` with a coroutine.
             recvd = asyncio.ensure_future(recvd)
 
         def finish(_: Any) -> None:
@@ -564,7 +564,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     def _recv_rows(  # type: ignore[override]
         self, max_rows: int, max_bytes: int, timeout: float | None, flags: int, frames: bool
     ) -> "asyncio.Future[_native.ArrowTable]":
-        # What is there is taken at once, whatever its bytes: it is in this process already.
+        # All waiting messages are taken at once, whatever their size, because they are already in this process.
         messages = self.recv_batch(max_rows, timeout, flags, multipart=True)
         return cast(
             "asyncio.Future[_native.ArrowTable]",
@@ -579,7 +579,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         return self.send_batch(_native.arrow_messages(data), flags)
 
     if TYPE_CHECKING:
-        # Inherited code, which returns futures because what it calls does.
+        # Inherited code, which returns futures because the methods it calls do.
         def send_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
         ) -> asyncio.Future[MessageTracker | None]: ...

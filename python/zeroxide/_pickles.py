@@ -1,4 +1,4 @@
-"""Whose pickles are opened: unpickling runs code of the sender's choice."""
+"""Decides which pickles are opened, because unpickling runs code that the sender chooses."""
 
 import errno
 import warnings
@@ -27,14 +27,14 @@ _NOBODY = (
 _warned = False
 
 
-# All, those that come from this machine or a peer that proved who it is, or none.
+# All, those from this machine or from authenticated peers, or none.
 Trust: TypeAlias = "bool | Literal['nobody']"
 
 
 def load(frame: Frame, *, trusted: Trust) -> Any:
-    """The object in a received frame, if it may be trusted or comes from this machine.
+    """Unpickles a received frame, if it is trusted or comes from this machine.
 
-    Raises `UntrustedPickle` otherwise. A program that means pyzmq is only warned.
+    Otherwise raises `UntrustedPickle`. A program written for pyzmq only gets a warning.
     """
     if trusted == NOBODY:
         peer = _property(frame, "Peer-Address") or "a peer of this process"
@@ -47,7 +47,7 @@ def load(frame: Frame, *, trusted: Trust) -> Any:
 
 
 def is_trustworthy(frame: Frame) -> bool:
-    """Whether a frame comes from this machine, or from a peer that proved who it is."""
+    """Whether a frame comes from this machine, or from an authenticated peer."""
     address = _property(frame, "Peer-Address")
     if address is None:
         # From this process, over inproc.
@@ -81,7 +81,7 @@ def _is_local(address: str) -> bool:
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback:
         return True
-    # What can be bound to tells nothing: with ip_nonlocal_bind that is any address.
+    # Trying to bind the address proves nothing: with ip_nonlocal_bind, every address can be bound.
     return str(ip).partition("%")[0] in own_addresses()
 
 

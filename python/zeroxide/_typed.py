@@ -1,4 +1,4 @@
-"""Objects of a known type as messages: what a peer sends is checked, and runs no code.
+"""Objects of a known type as messages: received data is validated, and runs no code.
 
 The encoding is MessagePack; msgspec does the work (``pip install zeroxide[typed]``).
 """
@@ -21,7 +21,7 @@ _Hook = Callable[..., Any]
 def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
     """An object as MessagePack.
 
-    Raises `TypeError` for what MessagePack cannot express and `enc_hook` does not
+    Raises `TypeError` for objects that MessagePack cannot express and `enc_hook` does not
     replace.
     """
     body: bytes = _msgspec().msgpack.encode(obj, enc_hook=enc_hook)
@@ -29,7 +29,7 @@ def encode(obj: object, enc_hook: _Hook | None = None) -> bytes:
 
 
 def decode(frame: "Frame", kind: Any, dec_hook: _Hook | None = None) -> Any:
-    """The object of type `kind` in a frame; raises `InvalidMessage` if it holds none."""
+    """Decodes an object of type `kind` from a frame; raises `InvalidMessage` if it has another type."""
     msgspec = _msgspec()
     try:
         decoder = _decoder(kind, dec_hook)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # without parameters"; the standard library has defaults only from 3.13 on.
     ReturnT_co = TypeVar("ReturnT_co", covariant=True, default=bytes)
     SocketT_co = TypeVar("SocketT_co", bound=Socket[Any], covariant=True, default=Socket[bytes])
-    # What a poller waits for; `Poller[Socket]` gives sockets back.
+    # The objects that a poller waits for; `Poller[Socket]` returns sockets.
     PolledT = TypeVar("PolledT", bound="int | HasFileno", default=Any)
 
     Part: TypeAlias = Frame | Buffer

@@ -40,8 +40,8 @@ class Errno(_IntEnum):
     ETIMEDOUT = _errno.ETIMEDOUT
     EHOSTUNREACH = _errno.EHOSTUNREACH
     ENETRESET = _errno.ENETRESET
-    # ZeroMQ's own: wrong state, transport unfit for the socket type, context
-    # terminated, no I/O thread.
+    # ZeroMQ's own: wrong state, transport incompatible with the socket type,
+    # context terminated, no I/O thread.
     EFSM = HAUSNUMERO + 51
     ENOCOMPATPROTO = HAUSNUMERO + 52
     ETERM = HAUSNUMERO + 53
@@ -67,7 +67,7 @@ class ContextOption(_IntEnum):
 
 
 class SocketType(_IntEnum):
-    """What a socket does with its messages and whom it talks to."""
+    """The type of a socket: it decides where messages go and which peers are compatible."""
 
     PAIR = 0
     PUB = 1
@@ -97,7 +97,7 @@ class SocketType(_IntEnum):
 
 
 class _OptType(_Enum):
-    """How the value of a socket option travels."""
+    """The type of a socket option's value."""
 
     int = "int"
     int64 = "int64"
@@ -369,7 +369,7 @@ class DeviceType(_IntEnum):
     QUEUE = 3
 
 
-# What a fresh context starts with.
+# The defaults of a new context.
 IO_THREADS_DFLT = 1
 MAX_SOCKETS_DFLT = 1023
 THREAD_PRIORITY_DFLT = -1
