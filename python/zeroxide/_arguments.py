@@ -5,19 +5,19 @@ was expected. Values from the environment go through the same kinds as those of 
 """
 
 import argparse
-import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
+
+from ._hints import did_you_mean
 
 __all__ = [
     "Choice",
     "Parser",
     "above",
     "address",
-    "did_you_mean",
     "file",
     "flag",
     "folder",
@@ -59,12 +59,6 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         known = re.findall(r"(?<![\w-])--?[a-z][\w-]*", self.format_help())
         self.error(f"there is no option {name}{did_you_mean(name, known)}")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown word: the closest known one, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def size(text: str) -> int:

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from .. import _native
-from .._arguments import Parser, did_you_mean
+from .._arguments import Parser
+from .._hints import did_you_mean
 from ..error import ZMQBaseError
 from . import collector, completion, groups, keygen, proxy, version
 

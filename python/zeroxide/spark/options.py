@@ -58,11 +58,11 @@ their rows there, and the driver's commit makes them readable, all at once and o
     ``zmq.curve_*``     ``serverkey``, ``publickey`` and ``secretkey``
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast, overload
 
+from .._hints import did_you_mean
 from ..constants import SocketOption
 
 __all__ = [
@@ -123,6 +123,9 @@ SECRETS = frozenset({"curve_secretkey", "plain_password"})
 
 # What may be said to a collector's client.
 CURVE_KEYS = ("curve_serverkey", "curve_publickey", "curve_secretkey")
+
+# The transports between processes.
+SCHEMES = ("tcp", "ipc")
 
 # Where a write may go.
 WRITERS = ("push", "dealer", "pub", "log")
@@ -398,6 +401,11 @@ class _Given:
                     f"option 'endpoint' has {endpoint!r}, which reaches only its own process;"
                     " Spark's tasks run in others"
                 )
+            if scheme not in SCHEMES:
+                raise ValueError(
+                    f"option 'endpoint' has {endpoint!r}: no transport is called {scheme!r}; Spark's"
+                    f" tasks use {' or '.join(SCHEMES)}"
+                )
         return endpoints
 
     def finish(self) -> None:
@@ -407,9 +415,7 @@ class _Given:
                 continue
             if lowered in LOG_ONLY:
                 raise ValueError(f"option {name!r} is for reading with mode=log")
-            known = {option.lower(): option for option in self._known}
-            close = difflib.get_close_matches(lowered, known, n=1)
-            hint = f"; did you mean {known[close[0]]!r}?" if close else ""
+            hint = did_you_mean(lowered, self._known)
             raise ValueError(f"{self._doing} zeromq{self._how} has no option {name!r}{hint}")
 
     def _read(self, name: str, expected: str, read: Callable[[str], T], default: T) -> T:
@@ -426,7 +432,9 @@ class _Given:
         for lowered in [name for name in self._left if name.startswith("zmq.")]:
             name = lowered.removeprefix("zmq.")
             if name.upper() not in SocketOption.__members__:
-                raise ValueError(f"option {lowered!r}: there is no such socket option")
+                known = (f"zmq.{option.lower()}" for option in SocketOption.__members__)
+                hint = did_you_mean(lowered, known)
+                raise ValueError(f"option {lowered!r}: there is no such socket option{hint}")
             if name in SPOKEN_FOR:
                 raise ValueError(f"option {lowered!r} is set by option {SPOKEN_FOR[name]!r}")
             value = self._values[lowered]
@@ -435,9 +443,20 @@ class _Given:
                     f"option {lowered!r} would show its value in query plans:"
                     " give env:NAME or file:PATH"
                 )
+            _check_number(lowered, SocketOption[name.upper()], value)
             self._left.pop(lowered)
             found.append((name, value))
         return tuple(found)
+
+
+def _check_number(name: str, option: SocketOption, text: str) -> None:
+    """Raises for a value that is not a number but has to be one, if it is known by now."""
+    if option._opt_type.name not in ("int", "int64") or text.startswith(("env:", "file:")):
+        return
+    try:
+        int(text)
+    except ValueError:
+        raise ValueError(f"option {name!r} is {text!r}; it should be a whole number") from None
 
 
 def _truth(text: str) -> bool:

@@ -10,11 +10,11 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 
 import zeroxide as zmq
 
+from .._hints import did_you_mean
 from ..auth.certs import load_certificate
 from .options import Attachment
 
@@ -83,9 +83,7 @@ def check_names(names: Iterable[str]) -> None:
     """Raises `ValueError` unless all of these are names of socket options."""
     for name in names:
         if name.upper() not in zmq.SocketOption.__members__:
-            known = [option.lower() for option in zmq.SocketOption.__members__]
-            close = get_close_matches(name.lower(), known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, map(str.lower, zmq.SocketOption.__members__))
             raise ValueError(f"there is no socket option {name!r}{hint}")
 
 
