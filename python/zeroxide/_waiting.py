@@ -6,7 +6,6 @@ from typing import Any
 
 from . import _native
 from ._turns import others, readable
-from .error import Again
 from .socket import Socket
 
 __all__ = ["wait_for_peers"]
@@ -34,6 +33,6 @@ async def wait_for_peers(
                     return found
                 await readable(watcher)
     except TimeoutError:
-        raise Again(msg=f"{found} of {count} peers are {what}") from None
+        raise socket._too_few(found, count, what) from None
     finally:
         watcher.rest()

@@ -1,7 +1,7 @@
-"""Mistakes that users make, and what each error must tell them.
+"""Mistakes that users make, and the text of the error for each.
 
-One row per mistake: the code, and the text that must be in the error. Where several kinds of
-socket can make it, each of them does.
+One row per mistake: the code and the text. Sockets of every kind make the mistakes that are
+possible with them.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.zeroxide_only
 
-# As long as a call waits here for something that does not come.
+# The timeout of calls that wait in vain, in ms.
 SHORT = 20
 
 
@@ -181,7 +181,7 @@ def test_a_rep_that_receives_twice(blocking):
     )
 
 
-def test_a_reply_before_the_request_is_received_to_its_end(blocking):
+def test_a_reply_before_the_last_part_of_the_request(blocking):
     zmq = blocking.zmq
     rep, req = blocking.socket(zmq.REP), blocking.socket(zmq.REQ)
     rep.bind("inproc://rep")
@@ -200,7 +200,7 @@ def test_a_reply_before_the_request_is_received_to_its_end(blocking):
 
 @pytest.mark.parametrize(("kind", "peer"), [("PUSH", "PULL"), ("PUB", "SUB")])
 @any_receive
-def test_receiving_from_what_only_sends(any_kind, kind, peer, call):
+def test_receiving_on_a_socket_that_only_sends(any_kind, kind, peer, call):
     zmq = any_kind.zmq
     socket = any_kind.socket(zmq.SocketType[kind])
     with pytest.raises(zmq.ZMQError) as caught:
@@ -213,7 +213,7 @@ def test_receiving_from_what_only_sends(any_kind, kind, peer, call):
 
 @pytest.mark.parametrize(("kind", "peer"), [("PULL", "PUSH"), ("SUB", "PUB")])
 @any_send
-def test_sending_to_what_only_receives(any_kind, kind, peer, call):
+def test_sending_on_a_socket_that_only_receives(any_kind, kind, peer, call):
     zmq = any_kind.zmq
     socket = any_kind.socket(zmq.SocketType[kind])
     with pytest.raises(zmq.ZMQError) as caught:
@@ -240,7 +240,7 @@ def waits_in_vain(kind: Blocking, expected: str, mistake: Callable[[], Any]) -> 
 
 
 @any_receive
-def test_nothing_arrives_at_what_is_bound(any_kind, call):
+def test_nothing_arrives_at_a_bound_socket(any_kind, call):
     pull = any_kind.socket(any_kind.zmq.PULL, rcvtimeo=SHORT)
     pull.bind("tcp://127.0.0.1:*")
     endpoint = pull.last_endpoint.decode()
@@ -306,14 +306,14 @@ def test_sending_without_a_peer(any_kind, call):
     waits_in_vain(any_kind, expected, lambda: call(push))
 
 
-def test_sending_to_what_is_not_there(any_kind):
+def test_sending_to_a_peer_that_is_not_there(any_kind):
     push = any_kind.socket(any_kind.zmq.PUSH, sndtimeo=SHORT, immediate=1)
     push.connect("tcp://127.0.0.1:1")
     expected = f"no peer within {SHORT} ms at tcp://127.0.0.1:1 (connecting)"
     waits_in_vain(any_kind, expected, lambda: push.send(b"x"))
 
 
-def test_sending_more_than_is_kept_for_what_is_not_there(any_kind):
+def test_sending_more_than_the_queue_holds(any_kind):
     push = any_kind.socket(any_kind.zmq.PUSH, sndtimeo=SHORT, sndhwm=1)
     push.connect("tcp://127.0.0.1:1")
     any_kind.run(lambda: push.send(b"x"))
@@ -321,7 +321,7 @@ def test_sending_more_than_is_kept_for_what_is_not_there(any_kind):
     waits_in_vain(any_kind, expected, lambda: push.send(b"x"))
 
 
-def test_sending_to_who_does_not_receive(any_kind):
+def test_sending_to_a_peer_that_does_not_receive(any_kind):
     zmq = any_kind.zmq
     push = any_kind.socket(zmq.PUSH, sndtimeo=SHORT, sndhwm=1)
     pull = any_kind.socket(zmq.PULL, rcvhwm=1)
@@ -335,6 +335,16 @@ def test_sending_to_who_does_not_receive(any_kind):
     waits_in_vain(any_kind, expected, lambda: push.send(b"x"))
     push.sndhwm_bytes = 500
     waits_in_vain(any_kind, f"{expected}, SNDHWM_BYTES 500", lambda: push.send(b"x"))
+
+
+def test_waiting_for_peers_that_do_not_come(any_kind):
+    zmq = any_kind.zmq
+    push, pub = any_kind.socket(zmq.PUSH), any_kind.socket(zmq.PUB)
+    push.connect("tcp://127.0.0.1:1")
+    expected = "0 of 1 peers are connected at tcp://127.0.0.1:1 (connecting)"
+    waits_in_vain(any_kind, expected, lambda: push.wait_connected(SHORT))
+    expected = "0 of 2 peers are subscribed: this socket is neither bound nor connected"
+    waits_in_vain(any_kind, expected, lambda: pub.wait_subscribed("", 2, SHORT))
 
 
 @pytest.mark.parametrize("option", ["NOBLOCK", "a timeout of 0"])
@@ -366,7 +376,7 @@ def test_an_error_does_not_keep_its_socket(any_kind):
     socket, pull = weakref.ref(pull), None
     gc.collect()
     assert socket() is None
-    # What was so when it was raised.
+    # The state when the error was raised.
     expected = f"nothing arrived within {SHORT} ms at inproc://gone (0 peers connected)"
     assert str(error) == AGAIN + expected
 
@@ -473,7 +483,7 @@ def test_flags_that_are_not_numbers(any_kind, flags):
         assert f"flags are NOBLOCK and SNDMORE, not {flags!r}; a timeout in ms is set with" in text
 
 
-def test_known_flags_are_taken_wherever_they_make_no_difference(any_kind):
+def test_recv_accepts_sndmore(any_kind):
     zmq = any_kind.zmq
     one, other = any_kind.socket(zmq.PAIR), any_kind.socket(zmq.PAIR)
     one.bind("inproc://flags")
@@ -482,7 +492,7 @@ def test_known_flags_are_taken_wherever_they_make_no_difference(any_kind):
     assert any_kind.run(lambda: other.recv(zmq.SNDMORE | zmq.NOBLOCK)) == b"x"
 
 
-# Whatever is done: the class of the error, and its text or the beginning of it.
+# The mistake, the class of the error, and its text.
 ROWS: list[tuple[Callable[[Any, Any], Any], type[BaseException] | str, str]] = [
     (
         lambda zmq, c: c.socket("PUSH"),
@@ -648,7 +658,7 @@ def test_a_misspelled_option_is_named_once(zmq, context):
         assert caught.value.name == "lingr"
         shown = "".join(traceback.format_exception(caught.value))
         assert shown.lower().count("did you mean") == 1
-        # What is read is looked for by the interpreter.
+        # For a name that is read, the interpreter suggests one.
         with pytest.raises(AttributeError) as caught:
             _ = socket.rcvhmw
         assert (caught.value.name, caught.value.obj) == ("rcvhmw", socket)

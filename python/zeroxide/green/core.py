@@ -257,7 +257,7 @@ class _Socket(_BlockingSocket[bytes]):
         waiting.join(event)
         try:
             if not patiently(enough, event, timeout):
-                raise Again(msg=f"{look()} of {count} peers are {what}")
+                raise self._too_few(look(), count, what)
             return look()
         finally:
             waiting.leave(event)

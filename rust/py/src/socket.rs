@@ -416,6 +416,19 @@ impl Socket {
         Ok(error.into_value(py).into_any())
     }
 
+    /// The exception of a call that found too few peers, for callers with a wait of their own.
+    fn _too_few(
+        &self,
+        py: Python<'_>,
+        found: usize,
+        wanted: usize,
+        what: &str,
+    ) -> PyResult<Py<PyAny>> {
+        let core = self.core()?;
+        let error = py.detach(|| core.too_few(found, wanted, what));
+        Ok(raise(error).into_value(py).into_any())
+    }
+
     /// Raises for unknown flags, for callers that add flags of their own.
     fn _check_flags(&self, flags: &Bound<'_, PyAny>, sending: bool) -> PyResult<()> {
         flags::check(flags, Direction::of(sending)).map(drop)

@@ -43,6 +43,15 @@ impl Socket {
     pub fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
         self.core().timed_out(direction, waited)
     }
+
+    /// The error for a call that waited for `wanted` peers and found fewer: `Again`, with the state of the connections at
+    /// this moment. `what` says what the peers should be.
+    pub fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
+        self.core().again(|state| {
+            let place = whereabouts(state, &Peers::of(state));
+            format!("{found} of {wanted} peers are {what}{place}")
+        })
+    }
 }
 
 impl Core {
@@ -84,13 +93,18 @@ impl Core {
         self.timed_out(direction, waited)
     }
 
-    #[cold]
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
+        let socket_type = self.spec().socket_type;
+        self.again(|state| describe(state, socket_type, direction, waited))
+    }
+
+    #[cold]
+    fn again(&self, describe: impl FnOnce(&State) -> String) -> Error {
         let Ok(mut state) = self.lock_open() else {
             return Error::new(ErrorKind::Again);
         };
         self.begin_run(&mut state);
-        let text = describe(&state, self.spec().socket_type, direction, waited);
+        let text = describe(&state);
         self.end_run(&mut state, false);
         Error::with(ErrorKind::Again, text)
     }
@@ -177,11 +191,18 @@ fn describe(
         Direction::Send if peers.are_none() => format!("no peer {waited}"),
         Direction::Send => format!("no room in the queue of any peer {waited}"),
     };
+    text.push_str(&whereabouts(state, &peers));
+    text.push_str(&hint(state, socket_type, direction, &peers));
+    text
+}
+
+/// The endpoints, as the end of a sentence.
+fn whereabouts(state: &State, peers: &Peers) -> String {
     let places: Vec<_> = state.endpoints.places().collect();
     if places.is_empty() {
-        text.push_str(": this socket is neither bound nor connected");
-        return text;
+        return ": this socket is neither bound nor connected".to_owned();
     }
+    let mut text = String::new();
     for (index, place) in places.iter().take(MOST_PLACES).enumerate() {
         let before = if index == 0 { " at" } else { "," };
         // Writing to a String cannot fail.
@@ -196,7 +217,6 @@ fn describe(
     if peers.more {
         let _ = write!(text, " (more than {MOST_PEERS} peers)");
     }
-    text.push_str(&hint(state, socket_type, direction, &peers));
     text
 }
 

@@ -54,6 +54,10 @@ pub struct EventStream {
     socket: Weak<Core>,
 }
 
+fn no_event() -> Error {
+    Error::with(ErrorKind::Again, "no event has happened")
+}
+
 impl EventStream {
     /// The next event; `None` when the socket, or this, was closed and everything has been read.
     ///
@@ -74,12 +78,12 @@ impl EventStream {
                 Found::Event(event) => return Ok(Some(*event)),
                 Found::Over(Over::Closed) => return Ok(None),
                 Found::Over(Over::Terminated) => return Err(Error::new(ErrorKind::Terminated)),
-                Found::Nothing if wait == Wait::Dont => return Err(Error::new(ErrorKind::Again)),
+                Found::Nothing if wait == Wait::Dont => return Err(no_event()),
                 Found::Nothing => {}
             }
             match self.queue.signal().wait(ticket, deadline) {
                 Woken::Notified => {}
-                Woken::TimedOut => return Err(Error::new(ErrorKind::Again)),
+                Woken::TimedOut => return Err(no_event()),
                 Woken::Interrupted => return Err(Error::new(ErrorKind::Interrupted)),
             }
         }

@@ -71,10 +71,7 @@ impl Socket {
             }
             if let Err(error) = self.wait(ticket, deadline) {
                 return Err(match error.kind() {
-                    ErrorKind::Again => Error::with(
-                        ErrorKind::Again,
-                        format!("{counted} of {wanted} peers are {what}"),
-                    ),
+                    ErrorKind::Again => self.too_few(counted, wanted, what),
                     _ => error,
                 });
             }
