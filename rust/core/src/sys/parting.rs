@@ -4,9 +4,9 @@
 //! thread's stack through the frames of this library, which stop every unwinding at their edge, and the system then aborts
 //! the process. So such a thread does not get to unwind anything: it sleeps until the process is gone.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{c_int, c_void};
-use std::ptr;
+#[cfg(target_env = "gnu")]
+use glibc::prepare;
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 thread_local! {
@@ -32,58 +32,66 @@ pub fn prepare_for_exit() {
     });
 }
 
-/// What glibc runs before a thread unwinds past it: `struct _pthread_cleanup_buffer`.
-#[repr(C)]
-struct Cleanup {
-    routine: extern "C" fn(*mut c_void),
-    argument: *mut c_void,
-    cancel_type: c_int,
-    previous: *mut Cleanup,
-}
-
-thread_local! {
-    /// Gone with the thread, when nothing can end it any more.
-    static CLEANUP: RefCell<Option<Box<Cleanup>>> = const { RefCell::new(None) };
-}
-
-#[cold]
-#[cfg(target_env = "gnu")]
-fn prepare() {
-    unsafe extern "C" {
-        fn _pthread_cleanup_push(
-            buffer: *mut Cleanup,
-            routine: extern "C" fn(*mut c_void),
-            argument: *mut c_void,
-        );
-    }
-    CLEANUP.with_borrow_mut(|cleanup| {
-        let buffer = cleanup.insert(Box::new(Cleanup {
-            routine: sleep,
-            argument: ptr::null_mut(),
-            cancel_type: 0,
-            previous: ptr::null_mut(),
-        }));
-        // SAFETY: The buffer has glibc's layout, stays where it is, and lives until the thread's own values go, which is
-        // after its stack was left or unwound: nobody looks at it any more then. Not being on the stack, it counts as left
-        // by whichever frame is unwound first.
-        unsafe { _pthread_cleanup_push(&raw mut **buffer, sleep, ptr::null_mut()) };
-    });
-}
-
-/// Elsewhere ending a thread unwinds nothing.
-#[cold]
+/// With other C libraries, ending a thread unwinds nothing.
 #[cfg(not(target_env = "gnu"))]
 fn prepare() {}
 
-extern "C" fn sleep(_: *mut c_void) {
-    while IS_OVER.get().is_some_and(|is_over| is_over()) {
-        std::thread::park();
+#[cfg(target_env = "gnu")]
+mod glibc {
+    use super::IS_OVER;
+    use std::cell::RefCell;
+    use std::ffi::{c_int, c_void};
+    use std::ptr;
+
+    /// What glibc runs before a thread unwinds past it: `struct _pthread_cleanup_buffer`.
+    #[repr(C)]
+    struct Cleanup {
+        routine: extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        cancel_type: c_int,
+        previous: *mut Cleanup,
+    }
+
+    thread_local! {
+        /// Gone with the thread, when nothing can end it any more.
+        static CLEANUP: RefCell<Option<Box<Cleanup>>> = const { RefCell::new(None) };
+    }
+
+    #[cold]
+    pub fn prepare() {
+        unsafe extern "C" {
+            fn _pthread_cleanup_push(
+                buffer: *mut Cleanup,
+                routine: extern "C" fn(*mut c_void),
+                argument: *mut c_void,
+            );
+        }
+        CLEANUP.with_borrow_mut(|cleanup| {
+            let buffer = cleanup.insert(Box::new(Cleanup {
+                routine: sleep,
+                argument: ptr::null_mut(),
+                cancel_type: 0,
+                previous: ptr::null_mut(),
+            }));
+            // SAFETY: The buffer has glibc's layout, stays where it is, and lives until the thread's own values go, which is
+            // after its stack was left or unwound: nobody looks at it any more then. Not being on the stack, it counts as left
+            // by whichever frame is unwound first.
+            unsafe { _pthread_cleanup_push(&raw mut **buffer, sleep, ptr::null_mut()) };
+        });
+    }
+
+    extern "C" fn sleep(_: *mut c_void) {
+        while IS_OVER.get().is_some_and(|is_over| is_over()) {
+            std::thread::park();
+        }
     }
 }
 
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;
+    use std::ffi::c_void;
+    use std::ptr;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::time::Duration;
