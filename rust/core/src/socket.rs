@@ -57,7 +57,7 @@ pub enum Wait {
     Dont,
     /// As SNDTIMEO or RCVTIMEO says.
     Default,
-    /// Until a point in time, then `Again`.
+    /// Until a point in time, then `Again`, without a text: see [`Socket::timed_out`].
     Until(Instant),
     /// For ever.
     Forever,

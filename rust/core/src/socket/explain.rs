@@ -77,7 +77,8 @@ impl Core {
         Error::with(ErrorKind::NotSupported, text)
     }
 
-    /// Adds a text to `Again`; other errors stay as they are.
+    /// Adds a text to the `Again` of a call with the socket's own timeout. With [`Wait::Until`], a call may be one of
+    /// several that make up a wait, and [`Socket::timed_out`] is for the end of it.
     #[cold]
     pub(super) fn explained(
         &self,
@@ -86,11 +87,10 @@ impl Core {
         wait: Wait,
         timeout: Option<Duration>,
     ) -> Error {
-        if error.kind() != ErrorKind::Again {
+        if error.kind() != ErrorKind::Again || wait != Wait::Default {
             return error;
         }
-        let waited = timeout.filter(|_| wait == Wait::Default);
-        self.timed_out(direction, waited)
+        self.timed_out(direction, timeout)
     }
 
     fn timed_out(&self, direction: Direction, waited: Option<Duration>) -> Error {
