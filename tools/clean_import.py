@@ -23,7 +23,8 @@ for module in pkgutil.walk_packages(zmq.__path__, "zeroxide."):
 
 # An extension module that does not declare itself ready would bring the GIL back for the whole program.
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
-    assert not sys._is_gil_enabled(), "the GIL came back with zeroxide"
+    gil_is_enabled = getattr(sys, "_is_gil_enabled", None)  # since Python 3.13
+    assert gil_is_enabled is not None and not gil_is_enabled(), "the GIL came back with zeroxide"
 
 with zmq.Context() as context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
     port = pull.bind_to_random_port("tcp://127.0.0.1")

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,30 @@ def test_a_tag_that_is_not_the_version_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TAG", "v9.9.9")
     with pytest.raises(release.Failed, match=r"the tag is v9\.9\.9, the version"):
         release.check(stage_runner.Runner())
+
+
+@pytest.mark.parametrize(
+    ("wheel", "module"),
+    [
+        ("cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64", "abi3"),
+        ("cp314-cp314t-manylinux_2_17_aarch64", "cpython-314t-aarch64-linux-gnu"),
+        ("cp314-cp314t-musllinux_1_2_x86_64", "cpython-314t-x86_64-linux-musl"),
+    ],
+)
+def test_a_wheel_holds_the_module_of_its_interpreter(
+    wheel: str, module: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"zeroxide-1.2.3-{wheel}.whl"
+    with zipfile.ZipFile(path, "w") as content:
+        content.writestr(f"zeroxide/_native.{module}.so", "")
+    release.check_module(path)
+
+
+def test_a_wheel_with_the_module_of_another_machine_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "zeroxide-1.2.3-cp314-cp314t-manylinux_2_17_aarch64.whl"
+    with zipfile.ZipFile(path, "w") as content:
+        content.writestr("zeroxide/_native.cpython-314t-x86_64-linux-gnu.so", "")
+    with pytest.raises(
+        stage_runner.Failed, match=r"no _native\.cpython-314t-aarch64-linux-gnu\.so"
+    ):
+        release.check_module(path)
