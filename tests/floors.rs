@@ -69,7 +69,7 @@ const LOG: &[&[&str]] = &[
 
 /// The modules of rust/pipeline, in the same way.
 const PIPELINE: &[&[&str]] = &[
-    &["wire"],
+    &["wire", "wake"],
     &["link"],
     &["client"],
     &["reader", "collector", "producer"], // blind to each other
@@ -86,6 +86,7 @@ const PYTHON: &[&[&str]] = &[
         "_options",
         "_stopwatch",
         "_turns",
+        "_tasks",
         "_typed",
         "_cautions",
     ],

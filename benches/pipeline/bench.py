@@ -81,7 +81,7 @@ def ingest(size: int, rows: int, form: str) -> Runs:
         listed = table["value"].to_pylist()
         with (
             CollectorLog.running(folder) as log,
-            zeroxide.Producer(log.endpoint, timeout=None) as producer,
+            zeroxide.Producer(log.endpoint, timeout_s=None) as producer,
         ):
             producer.send(b"")
             producer.flush()

@@ -59,7 +59,7 @@ class CollectorLog:
         """Sends rows; the seconds from the first call to the last acknowledgement."""
         chunk = max(1, min(rows, CHUNK_BYTES // size))
         table = values(size, chunk)
-        with zeroxide.Producer(self.endpoint, timeout=None) as producer:
+        with zeroxide.Producer(self.endpoint, timeout_s=None) as producer:
             began = time.perf_counter()
             for _ in range(rows // chunk):
                 producer.send_arrow(table)
@@ -71,7 +71,7 @@ class CollectorLog:
     def pace(self, size: int, rows: int, rate: int) -> None:
         """Sends so many rows a second, with the time of sending."""
         value, step = bytes(size), round(rate * STEP_S)
-        with zeroxide.Producer(self.endpoint, timeout=None) as producer:
+        with zeroxide.Producer(self.endpoint, timeout_s=None) as producer:
             began = time.time()
             for at in range(0, rows, step):
                 producer.send_batch([value] * step, timestamp=time.time())

@@ -62,7 +62,7 @@ def measure(
     for reading in range(readings):
         if number == 0 and reading == readings // 2:
             # The power fails: rows in memory are lost, rows in the spool are not.
-            device.close(timeout=0)
+            device.close(timeout_s=0)
             device = zmq.Producer(endpoint, name=name, spool=spool)
         device.send(b"%.2f" % chance.gauss(20, 3), topic="temperature")
         sent.release()

@@ -26,7 +26,7 @@ from typing import (
 from typing_extensions import Buffer
 
 from ._tracker import MessageTracker
-from ._typing import ArrowData, Batch, HasFileno, OptionValue, Part
+from ._typing import ArrowData, Batch, HasFileno, OptionValue, Part, Pending
 from .error import NotFlushed, ZMQError
 
 __version__: str
@@ -152,13 +152,23 @@ class Producer:
         headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
         timestamp: datetime | float | None = None,
     ) -> None:
-        """Takes a row; waits while there is no room for it.
+        """Accepts a row, waiting while there is no room for it.
 
-        The value, the key and the topic are bytes, text (as UTF-8) or any buffer; a topic
-        must be UTF-8. `headers` are a dict or pairs of a name and a value. `timestamp` says
-        when it happened: a datetime (one without a zone is local time), a float of seconds
-        or an int of microseconds since 1970; without one, it is when the collector
-        received the row.
+        Any thread may send. A signal handler that raises ends the wait.
+
+        Args:
+            value: The row's value: bytes, text (encoded as UTF-8), or any buffer.
+            key: Rows with the same key go to the same collector.
+            topic: The row's topic, in UTF-8.
+            headers: A dict, or pairs of a name and a value.
+            timestamp: When it happened: a datetime (without a zone, in local time), a float of
+                seconds, or an int of microseconds since 1970. Default: the time of receipt.
+
+        Raises:
+            CollectorGone: If there was no room, and the collector was gone, for longer than the
+                producer's timeout.
+            Refused: If the collector took nothing for that long.
+            Fenced: If another producer has taken over the name.
         """
 
     def _try_send(
@@ -185,18 +195,41 @@ class Producer:
         headers: Mapping[str, str | Buffer] | Iterable[tuple[str, str | Buffer]] | None = None,
         timestamp: datetime | float | None = None,
     ) -> int:
-        """Takes many rows; waits while there is no room for them. Returns how many.
+        """Accepts many rows, waiting while there is no room for them.
 
-        Each is a value, or a dict with `value` and, if it likes, `key`, `topic`, `headers`
-        and `timestamp`. What a row does not say is as the other arguments have it.
+        A list or tuple is accepted batch by batch. Any other iterable, which may be endless, is
+        read row by row.
+
+        Args:
+            values: Values, or dicts with `value` and optionally `key`, `topic`, `headers` and
+                `timestamp`.
+            key: For rows without their own, as are the following arguments; see `send`.
+            topic: See `send`.
+            headers: See `send`.
+            timestamp: See `send`.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            CollectorGone: As `send`. The error's `sent` is the number of rows that were accepted,
+                and `unsent` a row that was read from the iterable and was not.
         """
 
     def send_arrow(self, data: ArrowData) -> int:
-        """Takes the rows of a table; waits while there is no room for them. Returns how many.
+        """Accepts the rows of a table, waiting while there is no room for them.
 
-        `data` is anything that speaks Arrow (pyarrow, polars, pandas 2.2 and later): with a
-        column `value` of bytes or text and, if it likes, `key`, `topic`, `timestamp` and
-        `headers`. An array that is not of structs is the column `value`.
+        Args:
+            data: A table or batch of an Arrow library (pyarrow, polars, pandas from 2.2 on) with a
+                column `value` of bytes or text, and optionally `key`, `topic`, `timestamp` and
+                `headers`. An array that is not of structs is the column `value`.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            CollectorGone: As `send`.
+            ValueError: If a column has the wrong type.
         """
 
     def _flush(self, timeout: float | None = None) -> dict[str, int]: ...
@@ -213,11 +246,14 @@ class Producer:
     def _check_setback(self) -> None: ...
     def _take_reports(self) -> list[str]: ...
     def _notices_fd(self) -> int: ...
-    def _stats(self) -> dict[str, Any]: ...
+    def _stats(self) -> Any: ...
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name under which the collector knows its rows."""
 
 class Client:
     """Requests to a collector; see `zeroxide.pipeline.Client`."""
@@ -240,10 +276,21 @@ class Client:
     def _offset_after(self, start: int, size: int) -> int: ...
     def _commit(self, group: str, offset: int, generation: str | None) -> None: ...
     def drop_group(self, group: str) -> bool:
-        """Forgets a group of consumers, which holds nothing back any more. False: there was none."""
+        """Forgets a group of consumers, so that it holds no rows back any more.
+
+        Args:
+            group: Its name.
+
+        Returns:
+            Whether there was such a group.
+
+        Raises:
+            CollectorGone: If the collector does not answer.
+            Refused: If the client's key may not do this.
+        """
 
     def close(self) -> None:
-        """Ends its connections; a later call makes new ones."""
+        """Ends its connections. A later call makes new ones."""
 
     def _fetch(
         self,
@@ -258,6 +305,19 @@ class Client:
         headers: bool,
         frames: bool,
     ) -> Fetch: ...
+    def _follow(
+        self,
+        start: int,
+        *,
+        topics: list[str],
+        max_bytes: int,
+        log_id: str | None,
+        generation: str | None,
+        partition: int,
+        headers: bool,
+        frames: bool,
+    ) -> Follow: ...
+    def _position(self, group: str) -> int | None: ...
     def _stage(
         self, query: str, batch: int, attempt: tuple[int, int], part: int, rows: ArrowData
     ) -> int: ...
@@ -273,6 +333,20 @@ class Fetch:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> ArrowTable: ...
+
+@final
+class Follow:
+    """A log that is followed; see `zeroxide.pipeline.Follower`."""
+
+    def _next_table(self, timeout: float | None, resume: bool) -> tuple[ArrowTable, int] | None: ...
+    def _next_rows(
+        self, timeout: float | None, resume: bool
+    ) -> tuple[list[tuple[Any, ...]], int] | None: ...
+    def _position(self) -> tuple[int, str | None] | None: ...
+    def _fds(self) -> list[int]: ...
+    def _stop(self) -> None: ...
+    @property
+    def _stopped(self) -> bool: ...
 
 class Socket:
     """One end of a messaging pattern; see `zeroxide.Socket`."""
@@ -472,7 +546,7 @@ class Socket:
     def count_connected(self) -> int:
         """How many peers are connected now, with their handshakes done."""
 
-    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+    def wait_connected(self, *, count: int = 1, timeout: float | None = None) -> int:
         """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
 
         Raises `Again`, which says how many there are, when the time is up.
@@ -522,42 +596,40 @@ class AsyncSocket(Socket):
     @overload  # type: ignore[override]
     def recv(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
-    ) -> asyncio.Future[bytes]: ...
+    ) -> Pending[bytes]: ...
     @overload
     def recv(
         self, flags: int = 0, *, copy: Literal[False], track: bool = False
-    ) -> asyncio.Future[Frame]: ...
+    ) -> Pending[Frame]: ...
     @overload
-    def recv(
-        self, flags: int, copy: Literal[False], track: bool = False
-    ) -> asyncio.Future[Frame]: ...
+    def recv(self, flags: int, copy: Literal[False], track: bool = False) -> Pending[Frame]: ...
     @overload
     def recv(
         self, flags: int = 0, copy: bool = True, track: bool = False
-    ) -> asyncio.Future[bytes] | asyncio.Future[Frame]:
+    ) -> Pending[bytes] | Pending[Frame]:
         """Receives one part of a message; ``rcvmore`` tells whether more follow."""
 
     @overload  # type: ignore[override]
     def recv_multipart(
         self, flags: int = 0, copy: Literal[True] = True, track: bool = False
-    ) -> asyncio.Future[list[bytes]]: ...
+    ) -> Pending[list[bytes]]: ...
     @overload
     def recv_multipart(
         self, flags: int = 0, *, copy: Literal[False], track: bool = False
-    ) -> asyncio.Future[list[Frame]]: ...
+    ) -> Pending[list[Frame]]: ...
     @overload
     def recv_multipart(
         self, flags: int, copy: Literal[False], track: bool = False
-    ) -> asyncio.Future[list[Frame]]: ...
+    ) -> Pending[list[Frame]]: ...
     @overload
     def recv_multipart(
         self, flags: int = 0, copy: bool = True, track: bool = False
-    ) -> asyncio.Future[list[bytes]] | asyncio.Future[list[Frame]]:
+    ) -> Pending[list[bytes]] | Pending[list[Frame]]:
         """Receives all parts of a message, or those that are left of one."""
 
     def recv_into(  # type: ignore[override]
         self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0
-    ) -> asyncio.Future[int]:
+    ) -> Pending[int]:
         """Receives one part into `buffer`; the result is its size."""
 
     @overload  # type: ignore[override]
@@ -568,7 +640,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[False] = False,
-    ) -> asyncio.Future[list[bytes | list[bytes]]]: ...
+    ) -> Pending[list[bytes | list[bytes]]]: ...
     @overload
     def recv_batch(
         self,
@@ -577,7 +649,7 @@ class AsyncSocket(Socket):
         flags: int = 0,
         *,
         multipart: Literal[True],
-    ) -> asyncio.Future[list[list[bytes]]]:
+    ) -> Pending[list[list[bytes]]]:
         """Waits for a message; the result is a list of it and those that are there.
 
         At most `max_messages`; `timeout` ms take the place of ``RCVTIMEO``. A message of
@@ -586,7 +658,7 @@ class AsyncSocket(Socket):
         """
 
     def __aiter__(self) -> Self: ...
-    def __anext__(self) -> asyncio.Future[bytes | list[bytes]]:
+    def __anext__(self) -> Pending[bytes | list[bytes]]:
         """Receives a message: its bytes if it has one part, else a list of them.
 
         Once the socket is closed there is no next one.
@@ -601,7 +673,7 @@ class AsyncSocket(Socket):
         track: bool = False,
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> asyncio.Future[None]: ...
+    ) -> Pending[None]: ...
     @overload
     def send(
         self,
@@ -612,7 +684,7 @@ class AsyncSocket(Socket):
         track: Literal[True],
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> asyncio.Future[MessageTracker]: ...
+    ) -> Pending[MessageTracker]: ...
     @overload
     def send(
         self,
@@ -622,7 +694,7 @@ class AsyncSocket(Socket):
         track: bool = False,
         routing_id: int | None = None,
         group: str | None = None,
-    ) -> asyncio.Future[MessageTracker | None]:
+    ) -> Pending[MessageTracker | None]:
         """Sends one part of a message; with ``SNDMORE`` more parts follow."""
 
     def send_multipart(  # type: ignore[override]
@@ -631,12 +703,12 @@ class AsyncSocket(Socket):
         flags: int = 0,
         copy: bool = True,
         track: bool = False,
-    ) -> asyncio.Future[MessageTracker | None]:
+    ) -> Pending[MessageTracker | None]:
         """Sends a message of several parts, as a whole."""
 
     def send_batch(  # type: ignore[override]
         self, messages: Batch, flags: int = 0
-    ) -> asyncio.Future[int]:
+    ) -> Pending[int]:
         """Sends many messages; the result is how many were taken.
 
         A message is a single part, or a list or tuple of parts.
@@ -644,7 +716,7 @@ class AsyncSocket(Socket):
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = None, flags: int = 1
-    ) -> asyncio.Future[int]:
+    ) -> Pending[int]:
         """Waits up to `timeout` ms for events; the result is those, or 0."""
 
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...

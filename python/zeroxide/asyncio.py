@@ -29,9 +29,10 @@ from .context import Context as _Context
 from .error import ProactorSelectorThreadWarning as ProactorSelectorThreadWarning
 
 if TYPE_CHECKING:
+    from .pipeline import AsyncClient as Client
     from .pipeline import AsyncProducer as Producer
 
-__all__ = ["Context", "Poller", "Producer", "Socket", "ZMQEventLoop", "install"]
+__all__ = ["Client", "Context", "Poller", "Producer", "Socket", "ZMQEventLoop", "install"]
 
 
 class _AsyncIO:
@@ -98,11 +99,11 @@ class Context(_Context[Socket]):
 
 
 def __getattr__(name: str) -> Any:
-    # Whoever only wants sockets does not load the pipeline.
-    if name == "Producer":
-        producer = importlib.import_module(".pipeline", __package__).AsyncProducer
-        globals()[name] = producer
-        return producer
+    # A program that uses only sockets does not load the pipeline.
+    if name in ("Client", "Producer"):
+        pipeline = importlib.import_module(".pipeline", __package__)
+        globals()[name] = getattr(pipeline, f"Async{name}")
+        return globals()[name]
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
     )

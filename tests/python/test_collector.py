@@ -25,7 +25,7 @@ def collector(directory):
 
 def rows_of(collector, **options):
     """All rows as a table."""
-    client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+    client = collectors.Client(collector.endpoint, timeout_s=PATIENCE)
     info = client.info()
     return pa.Table.from_batches(list(client.fetch(info.earliest, info.latest, **options)))
 
@@ -142,7 +142,7 @@ def test_a_flipped_bit_is_reported_with_the_affected_offsets(directory):
     content[content.index(b"second")] ^= 1
     damaged.write_bytes(content)
     with collectors.Collector(directory / "log") as collector:
-        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        client = collectors.Client(collector.endpoint, timeout_s=PATIENCE)
         with pytest.raises(collectors.CollectorError, match=r"offsets 1 to 2 .*read on at 2"):
             list(client.fetch(0, 3))
         assert [b["value"].to_pylist() for b in client.fetch(2, 3)] == [[b"third"]]
@@ -155,7 +155,7 @@ def test_retention_by_size_and_by_groups(directory):
 
     settings = {"segment_bytes": 20_000}
     with collectors.Collector(directory / "a", retention_bytes=50_000, **settings) as collector:
-        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        client = collectors.Client(collector.endpoint, timeout_s=PATIENCE)
         fill(collector)
         # Retention runs every second, even in the middle of this.
         eventually(lambda: client.info().earliest > 0 and client.info().bytes <= 60_000)
@@ -164,7 +164,7 @@ def test_retention_by_size_and_by_groups(directory):
         assert (lost.value.asked, lost.value.latest) == (0, 10)
     settings |= {"retention_groups": True}
     with collectors.Collector(directory / "b", **settings) as collector:
-        client = collectors.Client(collector.endpoint, timeout=PATIENCE)
+        client = collectors.Client(collector.endpoint, timeout_s=PATIENCE)
         fill(collector)
         client.commit("slow", 2)
         client.commit("fast", 9)
@@ -243,7 +243,9 @@ def test_only_listed_clients_are_accepted(zmq, directory):
     with collectors.Collector(directory / "log", secret_key=secret, allow=[public]) as collector:
         client = collectors.Client(collector.endpoint, server_key=server, secret_key=private)
         assert client.info().log_id == collector.log_id
-        stranger = collectors.Client(collector.endpoint, server_key=server, timeout=0.5, retries=0)
+        stranger = collectors.Client(
+            collector.endpoint, server_key=server, timeout_s=0.5, retries=0
+        )
         with pytest.raises(collectors.CollectorError):
             stranger.info()
 
@@ -324,12 +326,12 @@ def test_interrupted_while_the_disk_is_slow(directory):
         try:
             waker = Background(wake)
             with pytest.raises(Woken):
-                collector.append([b"a"], timeout=None)
+                collector.append([b"a"], timeout_s=None)
             waker.result()
         finally:
             signal.signal(signal.SIGALRM, before)
         with pytest.raises(collectors.CollectorError, match="within"):
-            collector.append([b"b"], timeout=0.05)
+            collector.append([b"b"], timeout_s=0.05)
     with collectors.Collector(directory / "log") as collector:
         assert values_of(collector) == [b"a", b"b"], "an orderly end writes what was waiting"
 
@@ -340,7 +342,7 @@ def test_a_fetch_that_another_thread_waits_for_can_be_interrupted(directory):
         collector.append([b"b"])
         endpoint = collector.endpoint
     # No collector listens there now.
-    fetching = collectors.Client(endpoint, timeout=PATIENCE).fetch_tables(0, 2, max_bytes=1)
+    fetching = collectors.Client(endpoint, timeout_s=PATIENCE).fetch_tables(0, 2, max_bytes=1)
     first = Background(lambda: next(fetching))
 
     class Woken(Exception):
@@ -386,12 +388,12 @@ def test_keys_have_roles_and_names(zmq, directory):
     with collectors.Collector(directory / "log", **options) as collector:
         with zmq.Producer(collector.endpoint, name="sensor-7", **own("alice")) as producer:
             producer.send(b"21.5")
-            producer.flush(timeout=PATIENCE)
+            producer.flush(timeout_s=PATIENCE)
         for name, taken in [("bob", "sensor-7"), ("alice", "other")]:
             producer = zmq.Producer(collector.endpoint, name=taken, **own(name))
             with pytest.raises(collectors.Refused, match=f"{name}.*--roles") as refused:
                 producer.send(b"x")
-                producer.flush(timeout=PATIENCE)
+                producer.flush(timeout_s=PATIENCE)
             assert refused.value.code == "denied" and taken in str(refused.value)
             with contextlib.suppress(collectors.CollectorError):
                 producer.close(0)

@@ -82,7 +82,7 @@ class Daemon:
         self.process.stderr.close()
 
     def client(self):
-        return collectors.Client(self.endpoint, timeout=PATIENCE)
+        return collectors.Client(self.endpoint, timeout_s=PATIENCE)
 
     def values(self):
         client = self.client()
@@ -403,7 +403,7 @@ def test_roles_by_file(zmq, directory):
     (directory / "roles.toml").write_text('[alice]\nroles = ["fetch"]\nnames = []\n')
     arguments = ["--key", own_secret, "--allow", directory / "clients"]
     with Daemon(directory / "log", *arguments, "--roles", directory / "roles.toml") as daemon:
-        client = collectors.Client(daemon.endpoint, timeout=PATIENCE, **keys)
+        client = collectors.Client(daemon.endpoint, timeout_s=PATIENCE, **keys)
         assert client.info().latest == 0
         with pytest.raises(collectors.Refused, match=r"\(alice\) does not have the role commit"):
             client.commit("g", 0)

@@ -61,7 +61,7 @@ class Served:
         return int(head.split(b" ")[1]), rest
 
     def values(self):
-        client = collectors.Client(self.collector.endpoint, timeout=PATIENCE)
+        client = collectors.Client(self.collector.endpoint, timeout_s=PATIENCE)
         info = client.info()
         batches = client.fetch(info.earliest, info.latest)
         return [value for batch in batches for value in batch["value"].to_pylist()]
@@ -312,7 +312,7 @@ def test_many_bodies_at_once_take_bounded_memory(served):
 
 
 def test_clients_that_do_not_read_take_bounded_memory(served):
-    client = collectors.Client(served.collector.endpoint, timeout=PATIENCE)
+    client = collectors.Client(served.collector.endpoint, timeout_s=PATIENCE)
     for number in range(2000):
         client.commit(f"{number:04}" + "g" * 240, 0)
     page = served.ask("GET", "/stats")[1]

@@ -46,7 +46,7 @@ def test_both_sides_report_what_is_wrong(request, kind, keys, text, reason):
     collector = request.getfixturevalue(kind)
     began = time.monotonic()
     with pytest.raises(collectors.Refused, match=text) as raised:
-        collectors.Client(collector.endpoint, timeout=60, **keys).info()
+        collectors.Client(collector.endpoint, timeout_s=60, **keys).info()
     assert raised.value.code == "denied"
     producer = Producer(collector.endpoint, **keys)
     producer.send(b"a row")

@@ -5,6 +5,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -55,6 +56,7 @@ def test_a_former_home_has_the_same_objects(home):
 def test_asyncio_has_the_asyncio_forms():
     forms = importlib.import_module("zeroxide.asyncio")
     assert forms.Producer is pipeline.AsyncProducer
+    assert forms.Client is pipeline.AsyncClient
 
 
 @pytest.mark.parametrize("name", pipeline.__all__)
@@ -83,3 +85,34 @@ def test_both_forms_of_a_producer_have_the_same_options():
     blocking, awaited = pipeline.Producer, pipeline.AsyncProducer
     assert inspect.signature(blocking) == inspect.signature(awaited)
     assert "linger_ms" in inspect.signature(awaited).parameters
+
+
+def test_former_names_of_arguments_warn():
+    with pytest.warns(DeprecationWarning, match=r"timeout=.* is called timeout_s now"):
+        producer = pipeline.Producer("tcp://127.0.0.1:9", timeout=0.1)
+    with pytest.warns(DeprecationWarning, match="timeout_s") as warned:
+        producer.close(timeout=0)
+    assert warned[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="timeout_s"):
+        pipeline.Client("tcp://127.0.0.1:9", timeout=1)
+    with pytest.raises(TypeError, match="timeut"):
+        pipeline.Client("tcp://127.0.0.1:9", timeut=1)
+
+
+def test_the_counters_are_those_that_are_declared(directory):
+    with pipeline.Collector(directory / "log") as collector:
+        with pipeline.Producer(collector.endpoint, on_delivery=print) as producer:
+            producer.send(b"row")
+            producer.flush()
+            stats = producer.stats()
+            assert stats.keys() == pipeline.ProducerStats.__annotations__.keys()
+            target = stats["collectors"][collector.endpoint]
+            assert target.keys() == pipeline.TargetStats.__annotations__.keys()
+        declared = typing.get_type_hints(pipeline.CollectorStats).keys()
+        with pipeline.Client(collector.endpoint) as client:
+            assert client.stats().keys() == declared - {"archived", "archive_failure"}
+            assert (
+                client.stats()["sync_seconds"].keys() == pipeline.SyncTimes.__annotations__.keys()
+            )
+    with pipeline.Collector(directory / "log", archive=directory / "archive") as collector:
+        assert collector.stats().keys() == declared

@@ -48,7 +48,7 @@ def await_connection(producer, endpoint=None):
 def lonely(timeout, **options):
     """A producer without a collector that took a row before its timeout expired."""
     while True:
-        producer = Producer(NOBODY, timeout=timeout, **options)
+        producer = Producer(NOBODY, timeout_s=timeout, **options)
         try:
             producer.send(b"x")
             return producer
@@ -220,7 +220,7 @@ def test_a_callback_may_send_and_flush_and_fail(collector, monkeypatch):
 
 def test_lost_rows_are_reported(collector):
     seen = []
-    producer = Producer(NOBODY, timeout=None, on_delivery=seen.append)
+    producer = Producer(NOBODY, timeout_s=None, on_delivery=seen.append)
     producer.send_batch([b"x"] * 5)
     with pytest.raises(NotAcknowledged):
         producer.close(0.1)
@@ -244,7 +244,7 @@ def test_a_collector_that_is_gone(collector):
         producer.send(b"z")
     producer.close()
 
-    producer = Producer(NOBODY, timeout=None)
+    producer = Producer(NOBODY, timeout_s=None)
     producer.send(b"x")
     with pytest.raises(NotAcknowledged, match="1 rows at tcp") as late:
         producer.flush(0.1)
@@ -256,7 +256,7 @@ def test_a_collector_that_is_gone(collector):
 def test_it_continues_when_the_collector_is_back(directory):
     with process(directory) as collector:
         # No row is sent before a flush.
-        with Producer(collector.endpoint, timeout=1, linger_ms=600_000) as producer:
+        with Producer(collector.endpoint, timeout_s=1, linger_ms=600_000) as producer:
             await_connection(producer)
             producer.send(b"1")
             producer.flush(20)
@@ -370,7 +370,9 @@ def test_rows_without_a_key_avoid_a_collector_that_is_gone(directory):
     with (
         Collector(directory / "a") as a,
         # Only full batches are sent, even on a busy machine.
-        Producer([NOBODY, a.endpoint], batch_rows=10, linger_ms=600_000, timeout=None) as producer,
+        Producer(
+            [NOBODY, a.endpoint], batch_rows=10, linger_ms=600_000, timeout_s=None
+        ) as producer,
     ):
         await_connection(producer, a.endpoint)
         for row in range(200):
@@ -394,14 +396,14 @@ def test_curve(directory):
             producer.flush(20)
         assert Client(collector.endpoint, **keys).info().latest == 1
 
-        stranger = Producer(collector.endpoint, server_key=public, timeout=0.5)
+        stranger = Producer(collector.endpoint, server_key=public, timeout_s=0.5)
         with pytest.raises(Refused, match="public key"):
             stranger.send(b"x")
             stranger.flush()
         with contextlib.suppress(Refused):
             stranger.close()
         with pytest.raises((Refused, CollectorGone)):
-            Client(collector.endpoint, server_key=public, timeout=0.2, retries=1).info()
+            Client(collector.endpoint, server_key=public, timeout_s=0.2, retries=1).info()
     for wrong in (
         {"secret_key": own_secret},
         {"server_key": public, "public_key": own_public},
@@ -507,7 +509,7 @@ def test_a_full_disk_holds_rows_back_and_loses_none(directory):
     """A limit on the size of files replaces a full disk, because the system reports both alike."""
     with process(directory) as collector:
         unlimited = resource.prlimit(collector.pid, resource.RLIMIT_FSIZE)
-        with Producer(collector.endpoint, batch_rows=100, timeout=2) as producer:
+        with Producer(collector.endpoint, batch_rows=100, timeout_s=2) as producer:
             await_connection(producer)
             producer.send(b"first")
             producer.flush(20)
@@ -560,7 +562,7 @@ def test_each_row_is_taken_before_the_next_is_requested(collector):
 
 @pytest.mark.parametrize("form", [iter, list])
 def test_a_batch_that_times_out_reports_what_it_took(form):
-    producer = Producer(NOBODY, timeout=0.2, max_unacked_rows=10, batch_rows=4)
+    producer = Producer(NOBODY, timeout_s=0.2, max_unacked_rows=10, batch_rows=4)
     given = []
     rows = form([b"%d" % row for row in range(100)])
     if form is iter:

@@ -51,7 +51,7 @@ def test_send_and_wait_returns_the_receipt(collector):
 
 def test_send_and_wait_raises_for_a_lost_row():
     async def main():
-        producer = zeroxide.asyncio.Producer(NOBODY, timeout=None)
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout_s=None)
         waiting = asyncio.create_task(producer.send_and_wait(b"x"))
         while not producer.stats()["rows"]:
             await asyncio.sleep(0)
@@ -119,7 +119,7 @@ def test_waiting_for_room_does_not_block_other_tasks(directory):
 
 def test_a_collector_that_is_gone():
     async def main():
-        producer = zeroxide.asyncio.Producer(NOBODY, timeout=None)
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout_s=None)
         delivery = await producer.send(b"x")
         with pytest.raises(NotAcknowledged):
             await producer.flush(0.05)
@@ -128,8 +128,8 @@ def test_a_collector_that_is_gone():
         with pytest.raises(NotAcknowledged):
             await delivery
 
-        # Its timeout may expire at the first row, or at the row without room.
-        producer = zeroxide.asyncio.Producer(NOBODY, timeout=0.3, max_unacked_rows=2)
+        # Its patience may be over at the first row already, or at the one there is no room for.
+        producer = zeroxide.asyncio.Producer(NOBODY, timeout_s=0.3, max_unacked_rows=2)
         with pytest.raises(CollectorGone):
             for _ in range(3):
                 await producer.send(b"x")

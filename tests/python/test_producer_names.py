@@ -15,7 +15,7 @@ pytestmark = pytest.mark.zeroxide_only
 
 def away(endpoint, spool, rows, **options):
     """Sends rows while the collector is away, so that they stay in the spool."""
-    with Producer(endpoint, name="p", spool=spool, timeout=0.1, **options) as producer:
+    with Producer(endpoint, name="p", spool=spool, timeout_s=0.1, **options) as producer:
         for row in rows:
             producer.send(row)
         producer.close(0)
@@ -192,7 +192,7 @@ def test_a_bit_that_flips_in_a_spool_does_not_block_other_rows(directory):
             data[at] ^= 1 << number % 8
             broken.write_bytes(data)
             before = Client(endpoint).info().latest
-            with Producer(endpoint, spool=spool, timeout=20) as producer:
+            with Producer(endpoint, spool=spool, timeout_s=20) as producer:
                 producer.send(b"last")
                 try:
                     producer.flush(20)

@@ -58,7 +58,7 @@ def test_every_row_once_while_the_producer_is_killed(directory):
 
 
 def test_rows_wait_for_a_collector_that_starts_later(directory):
-    with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
+    with Producer(NOBODY, spool=directory / "spool", timeout_s=0.1) as producer:
         name = producer.name
         for row in range(1000):
             producer.send(b"%d" % row)
@@ -67,7 +67,7 @@ def test_rows_wait_for_a_collector_that_starts_later(directory):
         # Rows in a spool may wait longer than that.
         producer.send(b"1000")
         producer.close(0)
-    with Producer(NOBODY, spool=directory / "spool", timeout=0.1) as producer:
+    with Producer(NOBODY, spool=directory / "spool", timeout_s=0.1) as producer:
         assert producer.name == name
         assert producer.stats()["unacknowledged"] == 1001
         producer.close(0)
@@ -87,7 +87,7 @@ def test_rows_that_do_not_fit_into_memory_are_read_again(directory):
 
 def test_a_full_spool_waits(directory):
     spool = directory / "spool"
-    with Producer(NOBODY, spool=spool, spool_bytes=100_000, timeout=0.3) as producer:
+    with Producer(NOBODY, spool=spool, spool_bytes=100_000, timeout_s=0.3) as producer:
         with pytest.raises(CollectorGone):
             for _ in range(10_000):
                 producer.send(bytes(100))

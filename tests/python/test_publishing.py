@@ -37,7 +37,7 @@ def sizes(client):
 def test_a_collector_that_is_killed_while_it_publishes(directory):
     parts = 20
     with process(directory) as collector:
-        client = collectors.Client(collector.endpoint, timeout=60)
+        client = collectors.Client(collector.endpoint, timeout_s=60)
         stage(client, parts)
         for _ in range(3):
             publishing = Background(_try_publish, collector.endpoint, parts)
@@ -45,7 +45,7 @@ def test_a_collector_that_is_killed_while_it_publishes(directory):
             collector.kill()
             publishing.result()
             collector.start()
-            client = collectors.Client(collector.endpoint, timeout=60)
+            client = collectors.Client(collector.endpoint, timeout_s=60)
             found, _ = sizes(client)
             assert found in (0, parts * ROWS)
             assert not list(Path(directory).glob("*.preparing"))
@@ -60,7 +60,7 @@ def _await_begun(directory, publishing):
 
 
 def _try_publish(endpoint, parts):
-    client = collectors.Client(endpoint, timeout=2, retries=0)
+    client = collectors.Client(endpoint, timeout_s=2, retries=0)
     try:
         return client.publish("q", 0, [(0, 1, parts)])
     except collectors.CollectorError:
@@ -71,7 +71,7 @@ def _try_publish(endpoint, parts):
 def test_more_than_a_gibibyte_in_little_memory_next_to_other_writers(directory):
     parts = 320
     with process(directory) as collector:
-        client = collectors.Client(collector.endpoint, timeout=5)
+        client = collectors.Client(collector.endpoint, timeout_s=5)
         stage(client, parts)
         # Publishing takes longer than the client would wait for a silent collector.
         publishing = Background(client.publish, "q", 0, [(0, 1, parts)])
@@ -103,7 +103,7 @@ def test_readers_of_the_folder_see_rows_that_replace_an_empty_segment(directory)
     from zeroxide.pipeline import FilesLog
 
     with process(directory) as collector, FilesLog(directory) as files:
-        client = collectors.Client(collector.endpoint, timeout=60)
+        client = collectors.Client(collector.endpoint, timeout_s=60)
         with Producer(collector.endpoint) as producer:
             # A frame without rows marks its start.
             eventually(lambda: client.stats()["hellos"] == 1)

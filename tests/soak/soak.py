@@ -301,7 +301,7 @@ class Soak:
         from zeroxide.pipeline import Client, CollectorError
 
         try:
-            with Client(self.endpoint, timeout=1, retries=0) as client:
+            with Client(self.endpoint, timeout_s=1, retries=0) as client:
                 return client.info().latest
         except CollectorError:
             return 0
@@ -398,7 +398,7 @@ def as_producer(told: dict[str, str]) -> None:
 
     name, count, rate = told["name"], int(told["count"]), float(told["rate"])
     spool = f"{told['folder']}/spool" if name == PRODUCERS[0] else None
-    with Producer(told["endpoint"], name=name, spool=spool, timeout=None) as producer:
+    with Producer(told["endpoint"], name=name, spool=spool, timeout_s=None) as producer:
         number = first = next_number(producer, spool is not None)
         print(f"{name} begins at {first}", flush=True)
         started = time.monotonic()

@@ -190,7 +190,7 @@ def test_the_disk_is_full_while_producing(small_disk, query):
     with Collector(small_disk / "log", segment_bytes=SEGMENT) as collector:
         reader = query(collector.endpoint)
         filler.write_bytes(bytes(4 << 20))
-        with Producer(collector.endpoint, name="p", timeout=None) as producer:
+        with Producer(collector.endpoint, name="p", timeout_s=None) as producer:
             # More than fits.
             producer.send_batch([b"%06d" % number + bytes(94) for number in range(30_000)])
             waited = 0

@@ -242,7 +242,7 @@ def test_an_embedded_collector(spark, tmp_path, free_port):
         .start()
     )
     try:
-        with Producer(endpoint, timeout=None) as producer:
+        with Producer(endpoint, timeout_s=None) as producer:
             for number in range(1000):
                 producer.send(b"%d" % number)
             producer.flush(WAIT_S)

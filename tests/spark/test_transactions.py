@@ -355,7 +355,7 @@ def test_keys_do_not_appear_in_the_plan(monkeypatch):
     transactions.connect(write.options)
     assert asked == {
         "endpoint": LOG["endpoint"],
-        "timeout": 10.0,
+        "timeout_s": 10.0,
         "retries": 2,
         "server_key": "s" * 40,
         "secret_key": "k" * 40,

@@ -2,6 +2,7 @@
 
 import zeroxide as zmq
 import zeroxide.green
+from zeroxide.pipeline import Collector
 
 context = zmq.Context()
 socket = context.socket(zmq.PUSH)
@@ -67,3 +68,18 @@ def in_greenlets() -> None:
     pull = zeroxide.green.Context().socket(zeroxide.green.PULL)
     pull.lingr = 1  # type: ignore
     print(zeroxide.green.NO_SUCH_CONSTANT)  # type: ignore
+
+
+def in_the_pipeline() -> None:
+    zmq.Producer("tcp://a:5555", lingr_ms=5)  # type: ignore
+    zmq.Client("tcp://a:5555").follow(gruop="g")  # type: ignore
+    print(zmq.Client("tcp://a:5555").stats()["durabel"])  # type: ignore
+    print(zmq.Producer("tcp://a:5555").stats()["acknowleged"])  # type: ignore
+    Collector("log", framing="topicfirst")  # type: ignore
+    Collector("log", allow=5)  # type: ignore
+    Collector("log", roles={"alice": ["produces"]})  # type: ignore
+
+
+async def in_the_asyncio_pipeline() -> None:
+    zmq.asyncio.Producer("tcp://a:5555", lingr_ms=5)  # type: ignore
+    await zmq.asyncio.Client("tcp://a:5555", timeot_s=5).info()  # type: ignore

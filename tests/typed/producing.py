@@ -27,6 +27,8 @@ async def produce_async() -> None:
         delivery = await producer.send(b"value")
         receipt = await delivery
         assert_type(receipt.offset, int | None)
+        assert_type((await producer.send_and_wait(b"value")).offset, int | None)
+        assert_type(producer.stats()["collectors"]["tcp://a:5555"]["connected"], bool)
         await producer.flush()
 
 

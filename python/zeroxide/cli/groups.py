@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         options.fail("--key requires --server-key")
     client = Client(
         options.endpoint,
-        timeout=options.timeout,
+        timeout_s=options.timeout,
         retries=0,
         server_key=options.server_key,
         public_key=curve_public(options.key) if options.key else None,

@@ -251,7 +251,7 @@ class HttpServer:
         self._appending += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._writers, lambda: self.collector.append(rows, timeout=_APPEND)
+                self._writers, lambda: self.collector.append(rows, timeout_s=_APPEND)
             )
         finally:
             self._appending -= 1
@@ -291,7 +291,7 @@ class HttpServer:
         return await asyncio.shield(self._asking)
 
     def _take_snapshot(self) -> "Snapshot":
-        stats = self.collector.stats() | self._counts
+        stats: dict[str, Any] = {**self.collector.stats(), **self._counts}
         stats["http_connections"] = len(self._connections)
         page = metrics.render(stats).encode()
         state = {"state": stats["state"], "reason": stats["reason"]}

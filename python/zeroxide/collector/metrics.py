@@ -59,6 +59,7 @@ _GAUGES = {
     "known_producers": "Producers whose last sequence number is known",
     "waiting_for_sync": "Batches that wait for being on disk",
     "waiting_fetches": "Requests of readers that wait",
+    "followers": "Requests of readers that wait for the next row",
     "unread_bytes": "Bytes that readers asked for and have not taken",
     "credit_rows": "Rows that each producer may have unacknowledged",
     "credit_bytes": "Bytes that each producer may have unacknowledged",

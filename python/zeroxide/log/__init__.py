@@ -1,1 +1,5 @@
-"""Logging over PUB sockets: `zeroxide.log.handlers`, and ``python -m zeroxide.log``."""
+"""Python's logging over PUB sockets: `zeroxide.log.handlers`, and ``python -m zeroxide.log``.
+
+The name is pyzmq's. It has nothing to do with the durable log of a collector, which is in
+`zeroxide.pipeline`.
+"""

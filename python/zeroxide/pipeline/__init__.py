@@ -6,16 +6,15 @@
         with Producer(collector.endpoint) as producer:
             producer.send(b"21.5", topic="temperature")
         with Client(collector.endpoint) as client:
-            info = client.info()
-            for batch in client.fetch(info.earliest, info.latest):
-                ...  # a pyarrow.RecordBatch
+            for row in client.follow("temperature", timeout_s=1):
+                print(row.offset, row.value)
 
 Everything about the pipeline is here: `Producer`, `Client` and `Collector`, the asyncio
-form `AsyncProducer`, and the exceptions. The log on disk can be read
+forms `AsyncProducer` and `AsyncClient`, and the exceptions. The log on disk can be read
 without a collector (`FilesLog`) and copied elsewhere (`Archiver`, `archive_segments`).
 
-Every class of this package measures time in seconds, and its names carry the unit where
-it is another one: ``linger_ms``, ``retention_hours``.
+Names carry their unit: ``timeout_s`` is in seconds, ``linger_ms`` in milliseconds,
+``retention_hours`` in hours, ``spool_bytes`` in bytes.
 """
 
 from importlib import import_module
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._archive import Archiver, archive_segments
 from ._client import Client, Info, Published
-from ._collector import Collector, Recovery
+from ._collector import Collector, Grant, NamedGrant, Recovery, Role
 from ._errors import (
     CollectorError,
     CollectorGone,
@@ -33,37 +32,53 @@ from ._errors import (
     Refused,
 )
 from ._files import FilesLog
+from ._follow import Follower, Record, Start
 from ._producer import Delivery, Headers, Producer, Row, Timestamp, Value
+from ._stats import CollectorStats, ProducerStats, SyncTimes, TargetStats
 
 if TYPE_CHECKING:
+    from ._asyncio import AsyncClient as AsyncClient
+    from ._asyncio import AsyncFollower as AsyncFollower
     from ._asyncio import AsyncProducer as AsyncProducer
 
 __all__ = [
     "Archiver",
+    "AsyncClient",
+    "AsyncFollower",
     "AsyncProducer",
     "Client",
     "Collector",
     "CollectorError",
     "CollectorGone",
+    "CollectorStats",
     "DataLoss",
     "Delivery",
     "Fenced",
     "FilesLog",
+    "Follower",
+    "Grant",
     "Headers",
     "Info",
+    "NamedGrant",
     "NotAcknowledged",
     "Producer",
+    "ProducerStats",
     "Published",
+    "Record",
     "Recovery",
     "Refused",
+    "Role",
     "Row",
+    "Start",
+    "SyncTimes",
+    "TargetStats",
     "Timestamp",
     "Value",
     "archive_segments",
 ]
 
 # Programs without asyncio do not load it.
-_IN_ASYNCIO = ("AsyncProducer",)
+_IN_ASYNCIO = ("AsyncClient", "AsyncFollower", "AsyncProducer")
 
 
 def _adopt(name: str, value: Any) -> None:

@@ -4,16 +4,31 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from .. import _native
+from .._optional import needed_by
 from .._turns import others
 from .._typing import ArrowData
+from ._client import Client, Info, Published
 from ._errors import CollectorError, NotAcknowledged
+from ._follow import FollowerBase, Record, Start
 from ._producer import SPOOLED, Delivery, Headers, ProducerBase, Row, Timestamp, Value
+from ._renamed import renamed
 
-__all__ = ["AsyncProducer"]
+if TYPE_CHECKING:
+    from .. import _pyarrow as pyarrow
+    from ._stats import CollectorStats
+
+__all__ = ["AsyncClient", "AsyncFollower", "AsyncProducer"]
+
+_T = TypeVar("_T")
+
+# A follower that waits looks at its connection every so many seconds, whatever happens.
+_LOOK = 1.0
 
 
 class AsyncProducer(ProducerBase):
@@ -184,14 +199,15 @@ class AsyncProducer(ProducerBase):
         self._watch()
         return await asyncio.to_thread(super().send_arrow, data)
 
-    async def flush(self, timeout: float | None = None) -> None:
+    @renamed(timeout="timeout_s")
+    async def flush(self, timeout_s: float | None = None) -> None:
         """Waits until every row that was sent before is on the collector's disk.
 
         Args:
-            timeout: Seconds to wait; None waits for as long as the collector is there.
+            timeout_s: Seconds to wait; None waits for as long as the collector is there.
 
         Raises:
-            NotAcknowledged: After `timeout` seconds.
+            NotAcknowledged: After `timeout_s` seconds.
             CollectorGone: If the collector is gone for longer than the producer's timeout.
             Refused: Once, if rows were set aside, or if the collector lost rows that it had
                 acknowledged. The other rows are sent as usual.
@@ -199,21 +215,22 @@ class AsyncProducer(ProducerBase):
         self._watch()
         await others()
         marks = self._mark()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while any(acked < mark for acked, mark in zip(self._acked, marks, strict=True)):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise NotAcknowledged.after(timeout, self._flush(0))
+                raise NotAcknowledged.after(timeout_s, self._flush(0))
             self._check_pending()
             await self._step(left)
         self._report()
         self._check_setback()
 
-    async def close(self, timeout: float | None = None) -> None:
+    @renamed(timeout="timeout_s")
+    async def close(self, timeout_s: float | None = None) -> None:
         """Flushes and ends the producer. Closing it again does nothing.
 
         Args:
-            timeout: Seconds to wait for acknowledgements. The default is None, no limit
+            timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
                 (five seconds with a spool, which keeps the rest).
 
         Raises:
@@ -222,11 +239,11 @@ class AsyncProducer(ProducerBase):
         """
         if self.closed:
             return
-        if self._has_spool and timeout is None:
-            timeout = SPOOLED
+        if self._has_spool and timeout_s is None:
+            timeout_s = SPOOLED
         try:
             self._shut()
-            await self.flush(timeout)
+            await self.flush(timeout_s)
         except CollectorError as error:
             if not self._is_kept(error):
                 raise
@@ -295,6 +312,425 @@ class AsyncProducer(ProducerBase):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class AsyncFollower(FollowerBase):
+    """Rows of a log as they come, for ``async for``; made by `AsyncClient.follow`.
+
+    The iteration waits in the event loop, without a thread. It ends when the follower is
+    closed, or when no row came for `timeout_s` seconds. It survives restarts of the
+    collector. A task that is cancelled while it waits loses no row. One task at a time may
+    iterate.
+
+    Raises:
+        CollectorGone: While iterating, if the collector was not heard of for as long as the
+            client's calls may take. Iterating again continues at the same position.
+        DataLoss: While iterating, if rows that are due are not in the log any more.
+
+    Example:
+        ```python
+        async with client.follow("temperature", group="report") as rows:
+            async for row in rows:
+                print(row.offset, row.topic, row.value)
+                await rows.commit()
+        ```
+    """
+
+    _is_waited_for = False
+    # What a wait in the loop waits for.
+    _ready: "asyncio.Future[None] | None" = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        if self._is_closed:
+            raise StopAsyncIteration
+        while self._taken == len(self._rows):
+            follow = await self._begun()
+            found = await self._wait(follow, follow._next_rows)
+            if found is None:
+                raise StopAsyncIteration
+            self._put(*found)
+        return self._take()
+
+    async def tables(self) -> AsyncIterator[_native.ArrowTable]:
+        """The rows in tables instead, one for each batch of the log.
+
+        Returns:
+            An asynchronous iterator over Arrow tables with the columns of
+            `Client.fetch_tables`, headers included.
+        """
+        self._check_passed()
+        while not self._is_closed:
+            follow = await self._begun()
+            found = await self._wait(follow, follow._next_table)
+            if found is None:
+                return
+            table, end = found
+            self._pass(end)
+            yield table
+
+    async def batches(self) -> "AsyncIterator[pyarrow.RecordBatch]":
+        """The rows in batches of pyarrow instead; see `tables`.
+
+        Returns:
+            An asynchronous iterator over batches with the columns of `Client.fetch`, headers
+            included.
+        """
+        with needed_by("AsyncFollower.batches", extra="arrow"):
+            import pyarrow
+
+        async for table in self.tables():
+            yield pyarrow.record_batch(table)
+
+    async def commit(self, offset: int | None = None) -> int:
+        """Keeps the position of the group at the collector; see `Follower.commit`.
+
+        Args:
+            offset: The first offset that the group still needs. Default: `position`, behind
+                the last row that was handed out.
+
+        Returns:
+            The position that was committed.
+
+        Raises:
+            ValueError: If the follower has no group.
+            Refused: If the log has other rows before the position than those that were read.
+            CollectorGone: If the collector does not answer.
+        """
+        await self._begun()
+        return await asyncio.to_thread(self._commit, offset)
+
+    async def close(self) -> None:
+        """Ends the iteration, also one that waits in another task."""
+        self._stop()
+        self._look()
+
+    async def _begun(self) -> _native.Follow:
+        if self._follow is None:
+            return await asyncio.to_thread(self._begin)
+        return self._follow
+
+    async def _wait(
+        self, follow: _native.Follow, attempt: Callable[[float | None, bool], _T | None]
+    ) -> _T | None:
+        if self._is_waited_for:
+            raise RuntimeError("another task waits for this follower's next row")
+        self._is_waited_for = True
+        try:
+            await others()
+            limit = None if self._timeout_s is None else time.monotonic() + self._timeout_s
+            found = attempt(0, True)
+            while found is None and not follow._stopped:
+                left = _LOOK if limit is None else min(_LOOK, limit - time.monotonic())
+                if left <= 0:
+                    return None
+                await self._readable(follow._fds(), left)
+                found = attempt(0, False)
+            return found
+        finally:
+            self._is_waited_for = False
+
+    async def _readable(self, descriptors: list[int], limit: float) -> None:
+        """Waits in the loop until a descriptor is readable, or for so many seconds."""
+        loop = asyncio.get_running_loop()
+        self._ready = loop.create_future()
+        timer = loop.call_later(limit, self._look)
+        for descriptor in descriptors:
+            loop.add_reader(descriptor, self._look)
+        try:
+            await self._ready
+        finally:
+            timer.cancel()
+            for descriptor in descriptors:
+                loop.remove_reader(descriptor)
+            self._ready = None
+
+    def _look(self) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
+
+    async def __aenter__(self) -> Self:
+        await self._begun()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class AsyncClient:
+    """A `Client` for asyncio, also available as `zeroxide.asyncio.Client`.
+
+    Its options and methods are those of `Client`; calls are awaited, and run in threads of
+    the event loop. `follow` waits in the loop itself.
+
+    Args:
+        endpoint: The collector's address.
+        timeout_s: Seconds to wait for an answer before asking again.
+        retries: How many times to ask again.
+        server_key: The collector's public CURVE key.
+        public_key: This client's CURVE key.
+        secret_key: The secret part of it.
+
+    Raises:
+        ZMQError: If the endpoint is not one.
+        ValueError: If a key is not one.
+
+    Example:
+        ```python
+        async with AsyncClient("tcp://collector:5555") as client:
+            async for row in client.follow("temperature", start="latest"):
+                print(row.value)
+        ```
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        timeout_s: float = 10.0,
+        retries: int = 3,
+        server_key: str | bytes | None = None,
+        public_key: str | bytes | None = None,
+        secret_key: str | bytes | None = None,
+    ) -> None:
+        self._client = Client(
+            endpoint,
+            timeout_s=timeout_s,
+            retries=retries,
+            server_key=server_key,
+            public_key=public_key,
+            secret_key=secret_key,
+        )
+
+    @property
+    def endpoint(self) -> str:
+        """The collector's address."""
+        return self._client.endpoint
+
+    async def info(self) -> Info:
+        """What the collector's log contains; see `Client.info`.
+
+        Returns:
+            Its offsets, size, and times of receipt.
+        """
+        return await asyncio.to_thread(self._client.info)
+
+    async def groups(self) -> dict[str, int]:
+        """The positions of all groups of consumers; see `Client.groups`.
+
+        Returns:
+            For each group the offset below which it needs nothing any more.
+        """
+        return await asyncio.to_thread(self._client.groups)
+
+    async def drop_group(self, group: str) -> bool:
+        """Forgets a group of consumers; see `Client.drop_group`.
+
+        Args:
+            group: The group's name.
+
+        Returns:
+            Whether there was such a group.
+        """
+        return await asyncio.to_thread(self._client.drop_group, group)
+
+    async def committed(self, group: str) -> int | None:
+        """The position of a group of consumers; see `Client.committed`.
+
+        Args:
+            group: The group's name.
+
+        Returns:
+            The first offset that the group still needs; None if it has not committed.
+        """
+        return await asyncio.to_thread(self._client.committed, group)
+
+    async def commit(self, group: str, offset: int, *, generation: str | None = None) -> int:
+        """Keeps the position of a group of consumers; see `Client.commit`.
+
+        Args:
+            group: The group's name.
+            offset: The first offset that the group still needs.
+            generation: The generation of the row before it, from `Info.generation`.
+
+        Returns:
+            The position that was committed.
+        """
+        call = self._client.commit
+        return await asyncio.to_thread(call, group, offset, generation=generation)
+
+    async def offset_at(self, timestamp: datetime | float | int) -> int:
+        """The first offset that was received at a time or later; see `Client.offset_at`.
+
+        Args:
+            timestamp: A datetime, a float of seconds, or an int of microseconds since 1970.
+
+        Returns:
+            The offset.
+        """
+        return await asyncio.to_thread(self._client.offset_at, timestamp)
+
+    async def offset_after(self, start: int, size: int) -> int:
+        """The end of a range of about so many bytes; see `Client.offset_after`.
+
+        Args:
+            start: The first offset.
+            size: Bytes that the rows take in the log.
+
+        Returns:
+            The offset behind the range.
+        """
+        return await asyncio.to_thread(self._client.offset_after, start, size)
+
+    async def fetch(
+        self,
+        start: int,
+        end: int,
+        *,
+        topics: str | Iterable[str] | None = None,
+        partition: int = 0,
+        headers: bool = False,
+        frames: bool = False,
+        max_bytes: int = 8 << 20,
+        log_id: str | None = None,
+        generation: str | None = None,
+    ) -> "AsyncIterator[pyarrow.RecordBatch]":
+        """Reads a range of offsets, in order; see `Client.fetch`, as for all arguments.
+
+        Args:
+            start: The first offset.
+            end: The offset behind the last row.
+            topics: Only rows whose topic begins with one of these.
+            partition: The content of the column of that name.
+            headers: Whether there is a column of headers.
+            frames: Whether there is a column of all frames of a message.
+            max_bytes: About how many bytes to ask for at once.
+            log_id: The log that the offsets belong to.
+            generation: The generation of the row before `start`.
+
+        Returns:
+            An asynchronous iterator over batches of pyarrow.
+        """
+        with needed_by("AsyncClient.fetch", extra="arrow"):
+            import pyarrow
+
+        tables = self._client.fetch_tables(
+            start,
+            end,
+            topics=topics,
+            partition=partition,
+            headers=headers,
+            frames=frames,
+            max_bytes=max_bytes,
+            log_id=log_id,
+            generation=generation,
+        )
+        while (table := await asyncio.to_thread(next, tables, None)) is not None:
+            yield pyarrow.record_batch(table)
+
+    def follow(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        group: str | None = None,
+        start: Start | None = None,
+        timeout_s: float | None = None,
+        max_bytes: int = 8 << 20,
+    ) -> AsyncFollower:
+        """Reads rows as they come, waiting for those that are not there yet.
+
+        Where to begin is asked with the first row, or at the beginning of an ``async with``
+        block.
+
+        Args:
+            topics: Only rows whose topic begins with this, or with one of these.
+            group: The name of a group of consumers; see `Client.follow`.
+            start: An offset, a datetime, ``"earliest"`` or ``"latest"``. Default: the
+                group's position; without one, the earliest row.
+            timeout_s: Seconds without a row after which the iteration ends. Default: None,
+                no limit.
+            max_bytes: About how many bytes to ask for at once.
+
+        Returns:
+            An asynchronous iterator over rows.
+        """
+        return AsyncFollower(self._client, topics, group, start, timeout_s, max_bytes)
+
+    async def stage(
+        self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
+    ) -> int:
+        """Brings rows to the collector's disk, to be published later; see `Client.stage`.
+
+        Args:
+            query: The name of what writes.
+            batch: The number of the batch that shall be published as a whole.
+            partition: The task's part of the batch.
+            attempt: A number that distinguishes attempts at the same partition.
+            part: The number of these rows among those of the attempt, counted from 0.
+            rows: An Arrow table or batch with the column `value`.
+
+        Returns:
+            The number of rows.
+        """
+        call = self._client.stage
+        return await asyncio.to_thread(call, query, batch, partition, attempt, part, rows)
+
+    async def publish(
+        self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]
+    ) -> Published:
+        """Shows staged rows to every reader, all of them or none; see `Client.publish`.
+
+        Args:
+            query: As it was given to `stage`.
+            batch: As it was given to `stage`.
+            parts: (partition, attempt, number of parts) of the attempts that count.
+
+        Returns:
+            The offsets of the rows.
+        """
+        return await asyncio.to_thread(self._client.publish, query, batch, list(parts))
+
+    async def abort(
+        self, query: str, batch: int, attempts: Iterable[tuple[int, int]] | None = None
+    ) -> None:
+        """Forgets staged rows; see `Client.abort`.
+
+        Args:
+            query: As it was given to `stage`.
+            batch: As it was given to `stage`.
+            attempts: (partition, attempt) of those to forget. Default: None, all of the
+                batch.
+        """
+        await asyncio.to_thread(self._client.abort, query, batch, attempts)
+
+    async def stats(self) -> "CollectorStats":
+        """The collector's counters; see `Client.stats`."""
+        return await asyncio.to_thread(self._client.stats)
+
+    async def close(self) -> None:
+        """Ends its connections. A later call makes new ones."""
+        self._client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient {self.endpoint}>"
 
 
 def _tell(error: BaseException, **told: Any) -> None:

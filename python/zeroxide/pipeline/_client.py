@@ -3,7 +3,9 @@
 client = Client("tcp://collector:5555")
 info = client.info()
 for batch in client.fetch(info.earliest, info.latest):
-    ...  # pyarrow.RecordBatch
+    ...  # a pyarrow.RecordBatch
+for row in client.follow(group="report"):
+    ...  # a Record, as soon as it is on the collector's disk
 """
 
 import json
@@ -12,15 +14,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
 from .._closing import Closing
 from .._optional import needed_by
 from .._typing import ArrowData
+from ._follow import Follower, Start
+from ._renamed import renamed
 
 if TYPE_CHECKING:
     from .. import _pyarrow as pyarrow
+    from ._stats import CollectorStats
 
 __all__ = ["Client", "Info", "Published"]
 
@@ -29,37 +34,48 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Info:
-    """What a collector has.
+    """What a collector's log contains."""
 
-    `earliest` is the first offset that can be fetched, `latest` the one behind the last.
-    `log_id` stays the same for as long as the log's folder does. `first_received` and
-    `last_received` are when these rows came in; None without rows.
-
-    `generations` are the openings of the log that wrote rows, each with its first offset:
-    an older copy of the folder, put in its place, goes on with another one.
-    """
-
+    #: Identifies the log: it stays the same for as long as the log's folder exists.
     log_id: str
+    #: The first offset that can be fetched.
     earliest: int
+    #: The offset behind the last row that can be fetched.
     latest: int
+    #: When the first and the last of these rows were received; None without rows.
     first_received: datetime | None
     last_received: datetime | None
+    #: Size of the log on disk.
     bytes: int
+    #: The address that the collector gives to others; empty if that is where it was asked.
     advertise: str
+    #: The openings of the log that wrote rows, each with its first offset. An older copy of
+    #: the folder, put in its place, continues with another one.
     generations: tuple[tuple[int, str], ...] = ()
 
     def generation(self, offset: int) -> str | None:
-        """That of the row before `offset`: to be kept with it, and given to `fetch`.
+        """The generation of the row before an offset, to be kept with it and given to `fetch`.
 
-        None at the beginning, and for rows from before they were kept.
+        Args:
+            offset: How far rows were read.
+
+        Returns:
+            The generation; None at the beginning, and for rows of old versions that did not
+            record it.
         """
         at = bisect_left(self.generations, offset, key=itemgetter(0))
         return self.generations[at - 1][1] if at else None
 
     def check(self, offset: int, generation: str | None) -> int | None:
-        """None if who has read up to `offset`, where `generation` was, has read this log.
+        """Whether rows that were read before are still those of this log.
 
-        If not: from which offset on its rows are others, as far as that is known.
+        Args:
+            offset: How far rows were read.
+            generation: The generation of the row before it, at that time.
+
+        Returns:
+            None if they are. If not, the offset from which the rows are others, as far as
+            that is known.
         """
         here = self.generation(offset)
         if here is None or generation is None or here == generation:
@@ -71,30 +87,54 @@ class Info:
 
 
 class Published(NamedTuple):
-    """Rows that were published: their offsets, and whether they had been there before."""
+    """Rows that were published."""
 
+    #: The offset of the first row.
     first: int
+    #: The offset behind the last row.
     end: int
+    #: Whether they had been published before, by an earlier attempt.
     already: bool
 
 
 class Client(_native.Client, Closing):
-    """Asks the collector at `endpoint`.
+    """Reads a collector's log, and publishes to it in two steps.
 
-    A call that is not answered within `timeout` seconds is made again on a new
-    connection, up to `retries` times; then it raises `CollectorGone`. Making a call twice
-    does no harm: whatever it asks for is done once. What the collector refuses raises
-    `Refused`, whose `code` says why.
+    A call that is not answered within `timeout_s` is repeated on a new connection, up to
+    `retries` times; then it raises `CollectorGone`. Repeating a call is safe: whatever it
+    asks for happens once. A request that the collector refuses raises `Refused`, whose
+    `code` is a word for programs.
 
-    The keys are for CURVE, as with sockets. Any thread may use a client, but only in the
-    process that made it.
+    Any thread may use a client, but only in the process that made it. A client connects
+    when it is first used, and closes itself at the end of a ``with`` block.
+
+    Args:
+        endpoint: The collector's address.
+        timeout_s: Seconds to wait for an answer before asking again.
+        retries: How many times to ask again.
+        server_key: The collector's public CURVE key.
+        public_key: This client's CURVE key. It can be omitted together with `secret_key`
+            where the collector admits every key.
+        secret_key: The secret part of it.
+
+    Raises:
+        ZMQError: If the endpoint is not one.
+        ValueError: If a key is not one.
+
+    Example:
+        ```python
+        with Client("tcp://collector:5555") as client:
+            info = client.info()
+            print(info.latest - info.earliest, "rows")
+        ```
     """
 
+    @renamed(timeout="timeout_s")
     def __init__(
         self,
         endpoint: str,
         *,
-        timeout: float = 10.0,
+        timeout_s: float = 10.0,
         retries: int = 3,
         server_key: str | bytes | None = None,
         public_key: str | bytes | None = None,
@@ -103,7 +143,7 @@ class Client(_native.Client, Closing):
         self.endpoint = endpoint
         self._open(
             endpoint,
-            timeout=timeout,
+            timeout=timeout_s,
             retries=retries,
             server_key=server_key,
             public_key=public_key,
@@ -111,30 +151,69 @@ class Client(_native.Client, Closing):
         )
 
     def info(self) -> Info:
-        """What the collector has."""
+        """What the collector's log contains.
+
+        Returns:
+            Its offsets, size, and times of receipt.
+
+        Raises:
+            CollectorGone: If the collector does not answer, as for every call.
+        """
         log_id, earliest, latest, times, size, advertise, generations = self._info()
         first, last = (None, None) if times is None else map(_time, times)
         return Info(log_id, earliest, latest, first, last, size, advertise, tuple(generations))
 
     def groups(self) -> dict[str, int]:
-        """The groups of consumers, and the offset below which each needs nothing any more."""
-        groups: dict[str, int] = self.stats()["groups"]
-        return groups
+        """The positions of all groups of consumers.
 
-    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
-        """A group of consumers needs nothing below `offset` any more.
+        Returns:
+            For each group the offset below which it needs nothing any more.
+
+        Raises:
+            Refused: If the client's key lacks the role ``admin``; `committed` does not need
+                that role.
+        """
+        return self.stats()["groups"]
+
+    def committed(self, group: str) -> int | None:
+        """The position of a group of consumers.
+
+        Args:
+            group: The group's name.
+
+        Returns:
+            The first offset that the group still needs; None if it has not committed.
+        """
+        return self._position(group)
+
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> int:
+        """Keeps the position of a group of consumers at the collector.
 
         That deletes nothing, unless the collector was started with `retention_groups`.
-        `generation` is that of the row before, from `Info.generation`: where the log has
-        another row there, this raises `Refused` (``other-rows``).
+
+        Args:
+            group: The group's name. The first commit creates the group.
+            offset: The first offset that the group still needs.
+            generation: The generation of the row before it, from `Info.generation`.
+
+        Returns:
+            The position that was committed.
+
+        Raises:
+            Refused: With the code ``invalid`` if the log ends before the offset, and
+                ``other-rows`` if it has another row there than `generation` says.
         """
         self._commit(group, offset, generation)
+        return offset
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
-        """The first offset that was received at `timestamp` or later.
+        """The first offset that was received at a time or later.
 
-        A datetime, a float of seconds, or an int of microseconds since 1970. It is that of
-        the next row to come if everything was received earlier.
+        Args:
+            timestamp: A datetime, a float of seconds, or an int of microseconds since 1970.
+
+        Returns:
+            The offset. If every row was received earlier, the offset of the next row.
         """
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
@@ -142,9 +221,15 @@ class Client(_native.Client, Closing):
         return self._offset_at(micros)
 
     def offset_after(self, start: int, size: int) -> int:
-        """How far rows from `start` on go that take about `size` bytes in the log.
+        """The end of a range of rows that takes about a given number of bytes.
 
-        At least one row, if there is one; never beyond what can be fetched.
+        Args:
+            start: The first offset.
+            size: Bytes that the rows take in the log.
+
+        Returns:
+            The offset behind the range: at least one row, if there is one, and never beyond
+            what can be fetched.
         """
         if start < 0 or size < 0:
             raise ValueError(f"there are no {size} bytes from offset {start} on")
@@ -163,14 +248,27 @@ class Client(_native.Client, Closing):
         log_id: str | None = None,
         generation: str | None = None,
     ) -> "Iterator[pyarrow.RecordBatch]":
-        """The rows with offsets from `start` to `end`, exclusive, in order.
+        """Reads a range of offsets, in order. `follow` reads rows that are still to come.
 
-        The columns are those of the Spark source; `partition` is what stands in the column
-        of that name. With `topics`, only rows whose topic begins with one of them.
-        `max_bytes` is about how much is asked for at once; several requests are on their
-        way. Raises `DataLoss` if the log does not have all of the range, is not the one
-        with the id `log_id`, or is an older copy of it that has grown: then the row before
-        `start` is not of `generation`, which `Info.generation` said when it was read.
+        Args:
+            start: The first offset.
+            end: The offset behind the last row.
+            topics: Only rows whose topic begins with one of these.
+            partition: The content of the column of that name.
+            headers: Whether there is a column of headers.
+            frames: Whether there is a column of all frames of a message.
+            max_bytes: About how many bytes to ask for at once. Several requests are under
+                way at the same time.
+            log_id: The log that the offsets belong to, from `Info.log_id`.
+            generation: The generation of the row before `start`, when that was read.
+
+        Returns:
+            An iterator over batches of pyarrow, with the columns of the Spark source.
+
+        Raises:
+            DataLoss: While iterating, if the log does not have all of the range, is not the
+                one with the id `log_id`, or is an older copy of it that has grown.
+            CollectorGone: While iterating, if nothing came for as long as a call may take.
         """
         with needed_by("Client.fetch", extra="arrow"):
             import pyarrow
@@ -201,7 +299,22 @@ class Client(_native.Client, Closing):
         log_id: str | None = None,
         generation: str | None = None,
     ) -> _native.Fetch:
-        """As `fetch`, in tables for whoever understands Arrow: pyarrow is not needed."""
+        """As `fetch`, in tables for any Arrow library: pyarrow is not needed.
+
+        Args:
+            start: See `fetch`, as for all arguments.
+            end: See `fetch`.
+            topics: See `fetch`.
+            partition: See `fetch`.
+            headers: See `fetch`.
+            frames: See `fetch`.
+            max_bytes: See `fetch`.
+            log_id: See `fetch`.
+            generation: See `fetch`.
+
+        Returns:
+            An iterator over Arrow tables.
+        """
         if start < 0 or end < start:
             raise ValueError(f"there are no offsets from {start} to {end}")
         if max_bytes < 1:
@@ -218,44 +331,118 @@ class Client(_native.Client, Closing):
             frames=frames,
         )
 
+    def follow(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        group: str | None = None,
+        start: Start | None = None,
+        timeout_s: float | None = None,
+        max_bytes: int = 8 << 20,
+    ) -> Follower:
+        """Reads rows as they come, waiting for those that are not there yet.
+
+        Args:
+            topics: Only rows whose topic begins with this, or with one of these.
+            group: The name of a group of consumers. The group's position is where a
+                follower begins, and what `Follower.commit` keeps. Two followers of a group
+                at the same time get all rows each: a group is a position, and shares
+                nothing out.
+            start: Where to begin: an offset, a datetime (the first row that was received
+                then or later), ``"earliest"`` or ``"latest"``. Default: the group's
+                position; without one, the earliest row.
+            timeout_s: Seconds without a row after which the iteration ends. Default: None,
+                no limit.
+            max_bytes: About how many bytes to ask for at once.
+
+        Returns:
+            An iterator over rows, which is closed at the end of a ``with`` block.
+
+        Raises:
+            CollectorGone: If the collector does not answer.
+            ValueError: If `start` is none of these.
+
+        Example:
+            ```python
+            with client.follow("temperature", group="report") as rows:
+                for row in rows:
+                    print(row.offset, row.topic, row.value)
+                    rows.commit()
+            ```
+        """
+        follower = Follower(self, topics, group, start, timeout_s, max_bytes)
+        follower._begin()
+        return follower
+
     def stage(
         self, query: str, batch: int, partition: int, attempt: int, part: int, rows: ArrowData
     ) -> int:
-        """Brings rows to the collector's disk that nobody sees before they are published.
+        """Brings rows to the collector's disk; no reader sees them before they are published.
 
-        `rows` is anything that speaks Arrow, with a column `value` and, if it likes, `key`,
-        `topic`, `timestamp`, `headers`. They are part `part`, counted from 0, of what an
-        attempt at a partition of a query's batch has to say. Returns how many rows. Raises
-        `Refused` (``too-many``, ``full``...) while the collector cannot take them.
+        Args:
+            query: The name of what writes, such as a Spark query.
+            batch: The number of the batch that shall be published as a whole.
+            partition: The task's part of the batch.
+            attempt: A number that distinguishes attempts at the same partition.
+            part: The number of these rows among those of the attempt, counted from 0.
+            rows: An Arrow table or batch with the column `value` and optionally `key`,
+                `topic`, `timestamp` and `headers`; at most 1,048,576 rows.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            Refused: While the collector cannot accept them: ``too-many``, ``full``,
+                ``too-big``...
         """
         return self._stage(query, batch, (partition, attempt), part, rows)
 
     def publish(self, query: str, batch: int, parts: Iterable[tuple[int, int, int]]) -> Published:
-        """Lets everybody see what attempts have staged: all of it or nothing, once.
+        """Shows staged rows to every reader: all of them or none, and once.
 
-        `parts` are (partition, attempt, number of parts), in the order in which the rows
-        shall appear; what else was staged for the batch is forgotten. A batch that was
-        published before is not published again. Raises `Refused` (``not-staged``) if a part
-        is missing.
+        What else was staged for the batch is forgotten. A batch that was published before is
+        not published again.
+
+        Args:
+            query: As it was given to `stage`.
+            batch: As it was given to `stage`.
+            parts: (partition, attempt, number of parts) of the attempts that count, in the
+                order in which their rows shall appear.
+
+        Returns:
+            The offsets of the rows.
+
+        Raises:
+            Refused: With the code ``not-staged`` if a part is missing.
         """
         return Published(*self._publish(query, batch, list(parts)))
 
     def abort(
         self, query: str, batch: int, attempts: Iterable[tuple[int, int]] | None = None
     ) -> None:
-        """Forgets what attempts (partition, attempt) have staged; None: all of the batch.
+        """Forgets staged rows, also while they are being published.
 
-        Also while it is being published: nothing of it will be in the log. Once it is there,
-        raises `Refused` (`invalid`).
+        Args:
+            query: As it was given to `stage`.
+            batch: As it was given to `stage`.
+            attempts: (partition, attempt) of those to forget. Default: None, all of the
+                batch.
+
+        Raises:
+            Refused: With the code ``invalid`` if the batch is published.
         """
         wanted = None if attempts is None else list(attempts)
-        # None of them is nothing to do, and not all of them.
+        # An empty list forgets nothing, and not all of them.
         if wanted != []:
             self._abort(query, batch, wanted or [])
 
-    def stats(self) -> dict[str, Any]:
-        """The collector's counters."""
-        stats: dict[str, Any] = json.loads(self._stats())
+    def stats(self) -> "CollectorStats":
+        """The collector's counters.
+
+        Raises:
+            Refused: If the client's key lacks the role ``admin``.
+        """
+        stats: CollectorStats = json.loads(self._stats())
         return stats
 
     def __repr__(self) -> str:

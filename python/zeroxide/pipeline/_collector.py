@@ -4,72 +4,112 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from .. import _native
 from .._closing import Closing
 from .._typing import ArrowData
+from ._renamed import renamed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from .._native import _Allow
     from ._archive import Archiver
+    from ._stats import CollectorStats
 
-__all__ = ["Collector", "Recovery"]
+__all__ = ["Collector", "Grant", "NamedGrant", "Recovery", "Role"]
+
+Role: TypeAlias = Literal["produce", "fetch", "commit", "publish", "admin"]
+
+
+class NamedGrant(TypedDict, total=False):
+    """What the owner of a key may do, and the names under which it alone may produce."""
+
+    roles: Iterable[Role]
+    names: Iterable[str]
+
+
+# What the owner of a key may do.
+Grant: TypeAlias = Iterable[Role] | NamedGrant
 
 
 @dataclass(frozen=True)
 class Recovery:
     """What was found when the log was opened."""
 
-    #: Bytes at its end that were never acknowledged: a crash came while they were written.
+    #: Bytes at its end that were never acknowledged, since a crash interrupted their writing.
     dropped_bytes: int
-    #: Offsets, first and behind the last, of rows that are damaged: fetching them is an error.
+    #: First and end offsets of damaged rows, which cannot be fetched.
     damaged: tuple[tuple[int, int], ...]
-    #: What else was odd.
+    #: Anything else that was unusual, in words.
     notes: tuple[str, ...]
 
 
 class Collector(_native.Collector, Closing):
-    """A durable log that producers write to and readers read from, by native threads.
+    """A durable log that producers write to and readers read from, served by native threads.
 
-    It listens at `bind` for `zeroxide.Producer`, `Client`, and Spark, and keeps its log in
-    `directory`, which belongs to one collector at a time. `close` it, or use it as a
-    context manager; without either, the next start finds out what the last one left.
+    It serves `Producer`, `Client` and Spark at `bind`, and keeps its log in `directory`,
+    which belongs to one collector at a time. `close` it, or use it as a context manager.
+    Without either, the next start recovers what was left.
 
-    `pull`, `subscribe` and `dealer` are addresses for peers that know nothing but ZeroMQ:
-    PUSH, PUB and DEALER. They are bound, those of `subscribe` connected to; ``connect:`` or
-    ``bind:`` in front of an address says otherwise. What follows an address of `subscribe`
-    after a space are topics. `framing` says what their messages look like: ``single``,
-    ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per header).
-    With `keep_frames` all of their frames are kept as well.
+    Rows are synced to the disk together, and acknowledged after that. Whole segments are
+    deleted beyond the limits of retention; without these, everything is kept.
 
-    Rows are synced to the disk `flush_ms` after the first of them came, or when `flush_rows`
-    of them wait, and acknowledged after that. Whole segments are deleted when there are more
-    than `retention_bytes`, or when they are older than `retention_hours`; with
-    `retention_groups` also when every group of consumers has read them. With `archive`, a folder or a URL such as ``s3://bucket/ticks``,
-    segments are copied there once they are full, and all of them in the end.
+    With a `secret_key`, everything that is bound is encrypted by CURVE, and the name of a
+    producer belongs to the key that used it first. Without one, the collector binds only to
+    addresses that other machines do not reach, unless `open_to_network` is set.
 
-    A file of the log has `segment_bytes`, a batch at most `max_batch_bytes`. All producers
-    together, at most `max_producers`, may have `credit_rows` and `credit_bytes` unacknowledged.
-    What sinks stage may take `max_staged_bytes`, and is forgotten after `staged_hours` without
-    a word. `advertise` is the address that clients are told, where that is not `bind`.
+    Args:
+        directory: The folder of the log. It is created if it does not exist.
+        bind: The address for producers, readers and sinks.
+        pull: Addresses for PUSH peers that know nothing but ZeroMQ. An address is bound
+            unless ``connect:`` precedes it.
+        subscribe: Addresses of PUB peers, with topics: ``"tcp://ticker:5557 EUR USD"``, or
+            an address and a list. An address is connected to unless ``bind:`` precedes it.
+        dealer: Addresses for DEALER peers.
+        framing: What the messages of these peers look like: ``single`` (a value),
+            ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per
+            header).
+        keep_frames: Keeps all frames of their messages as well.
+        retention_bytes: Deletes the oldest segments beyond this size of the log.
+        retention_hours: Deletes segments whose rows are older.
+        retention_groups: Deletes segments that every group of consumers has read.
+        flush_ms: Milliseconds that a row waits for others before they are synced together.
+        flush_rows: Rows that are synced without waiting any longer.
+        segment_bytes: Size of a file of the log.
+        max_batch_bytes: The most bytes of a batch.
+        max_producers: The most producers that are served.
+        max_staged_bytes: The most bytes that sinks may stage before they publish.
+        staged_hours: Hours after which a staged batch is forgotten to which nothing was
+            added.
+        credit_rows: Rows that all producers together may have unacknowledged.
+        credit_bytes: Bytes that all producers together may have unacknowledged.
+        advertise: The address that clients are told, where that is not `bind`.
+        secret_key: The collector's secret CURVE key.
+        allow: The public keys of those who may connect: a folder of certificates, keys, a
+            mapping of keys to names, or an `AllowList`; see `zeroxide.Socket.secure_server`.
+        archive: A folder or URL such as ``s3://bucket/ticks``, to which segments are copied
+            once they are full, and all of them at the end.
+        open_to_network: Admits everybody who reaches the address, to write and to read.
+        roles: What the owner of a key may do, by the name of its certificate or by its
+            public key, ``*`` for all others: some of ``produce``, ``fetch``, ``commit``,
+            ``publish`` and ``admin``, or a mapping with ``roles`` and ``names``, the names
+            under which it alone may produce, each of which may end in ``*``. Default: every
+            key may do everything.
+        max_names_per_connection: The most producers that share a connection.
 
-    With a `secret_key` everything that is bound is encrypted by CURVE, and lets those in
-    whose public keys are in `allow`: see `zeroxide.Socket.secure_server`. Without one it binds
-    to what only this machine reaches, unless `open_to_network` says that whoever comes may
-    write and read.
+    Raises:
+        Refused: With the code ``locked`` while another collector uses the folder.
+        CollectorError: If the folder cannot be used, or an address is open to others.
+        ZMQError: If an address cannot be bound.
+        ValueError: If an option has an impossible value.
 
-    With a `secret_key` the name of a producer belongs to the key that took it first. `roles`
-    says what the owner of a key may do, by the name of its certificate or by its public key,
-    ``*`` for all others: some of ``produce``, ``fetch``, ``commit``, ``publish`` and ``admin``,
-    or a mapping with ``roles`` and ``names``, the names under which it alone may produce,
-    each of which may end in ``*``. Without `roles` every key may do everything. Up to
-    `max_names_per_connection` producers may share a connection.
-
-    Raises `Refused` (``locked``) while another collector has the folder, another
-    `CollectorError` for a folder that cannot be used, or an address that is open to others, `zeroxide.ZMQError` for an address that
-    cannot be bound to, and `ValueError` for what cannot be meant.
+    Example:
+        ```python
+        with Collector("/var/lib/ticks", "tcp://127.0.0.1:5555", retention_hours=48) as collector:
+            collector.append([b"21.5", {"value": b"19.0", "topic": "cellar"}])
+        ```
     """
 
     _archiver: "Archiver | None" = None
@@ -82,7 +122,7 @@ class Collector(_native.Collector, Closing):
         pull: Iterable[str] = (),
         subscribe: Iterable[str | tuple[str, Iterable[str]]] = (),
         dealer: Iterable[str] = (),
-        framing: str = "single",
+        framing: Literal["single", "topic-first", "envelope"] = "single",
         keep_frames: bool = False,
         retention_bytes: int | None = None,
         retention_hours: float | None = None,
@@ -98,10 +138,10 @@ class Collector(_native.Collector, Closing):
         credit_bytes: int = 256 << 20,
         advertise: str | None = None,
         secret_key: bytes | str | None = None,
-        allow: Any = None,
+        allow: "_Allow | None" = None,
         archive: str | os.PathLike[str] | None = None,
         open_to_network: bool = False,
-        roles: Mapping[str, Any] | None = None,
+        roles: Mapping[str, Grant] | None = None,
         max_names_per_connection: int = 64,
     ) -> None:
         if archive is not None:
@@ -142,33 +182,40 @@ class Collector(_native.Collector, Closing):
                 self.close()
                 raise
 
+    @renamed(timeout="timeout_s")
     def append(
         self,
         rows: "Iterable[Buffer | str | Mapping[str, Any]] | ArrowData",
         *,
-        timeout: float | None = 30.0,
+        timeout_s: float | None = 30.0,
     ) -> tuple[int, int]:
         """Appends rows and waits until they are on disk.
 
-        A row is a value, or a mapping with ``value`` and any of ``key``, ``topic``,
-        ``headers`` and ``timestamp``; or `rows` is something with Arrow columns of these
-        names. Returns the offset of the first one and that behind the last; nothing comes
-        in between.
+        Args:
+            rows: Values, or mappings with `value` and optionally `key`, `topic`, `headers`
+                and `timestamp`; or an Arrow table or batch with columns of these names.
+            timeout_s: Seconds to wait for the disk; None means no limit.
 
-        Raises `Refused` when they cannot be written: some may be in the log then.
+        Returns:
+            The offset of the first row and that behind the last one. No other rows come in
+            between.
+
+        Raises:
+            Refused: If they cannot be written. Some of them may be in the log then.
         """
         if hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__"):
-            return self._append_arrow(cast(ArrowData, rows), timeout)
+            return self._append_arrow(cast(ArrowData, rows), timeout_s)
         if isinstance(rows, (bytes, bytearray, memoryview, str, Mapping)):
             raise TypeError("append takes many rows; for one: append([row])")
-        return self._append(cast("Iterable[Buffer]", rows), timeout)
+        return self._append(cast("Iterable[Buffer]", rows), timeout_s)
 
-    def stats(self) -> dict[str, Any]:
-        """The counters, and where the log and its groups are.
+    def stats(self) -> "CollectorStats":
+        """The collector's counters, the bounds of its log, and the positions of groups.
 
-        Raises `CollectorError` when it is closed, or has failed.
+        Raises:
+            CollectorError: If it is closed, or has failed.
         """
-        stats: dict[str, Any] = json.loads(self._stats())
+        stats: CollectorStats = json.loads(self._stats())
         if self._archiver is not None:
             stats["archived"] = self._archiver.archived
             failure = self._archiver.failure
@@ -176,18 +223,21 @@ class Collector(_native.Collector, Closing):
         return stats
 
     def groups(self) -> dict[str, int]:
-        """The groups of consumers, and the offset below which each needs nothing any more.
+        """The positions of all groups of consumers.
 
-        `drop_group` forgets one that reads no longer.
+        Returns:
+            For each group the offset below which it needs nothing any more. `drop_group`
+            forgets a group that does not read any more.
         """
-        groups: dict[str, int] = self.stats()["groups"]
-        return groups
+        return self.stats()["groups"]
 
     def close(self) -> None:
-        """Takes what is on its way, brings it to the disk, answers, and ends.
+        """Accepts what is on its way, syncs and acknowledges it, and ends.
 
-        Then what is not in the `archive` yet is copied there. What went wrong is raised;
-        closing again does nothing.
+        What is not in the `archive` yet is copied there. Closing again does nothing.
+
+        Raises:
+            CollectorError: If the log could not be written.
         """
         try:
             super().close()
@@ -198,7 +248,7 @@ class Collector(_native.Collector, Closing):
 
     @property
     def recovery(self) -> Recovery:
-        """What was found when the log was opened."""
+        """What was found when the log was opened, also after a crash."""
         dropped_bytes, damaged, notes = self._recovery
         return Recovery(dropped_bytes, tuple(damaged), tuple(notes))
 
@@ -214,7 +264,7 @@ def _listed(name: str, values: Iterable[Any]) -> list[Any]:
     return list(values)
 
 
-def _granted(roles: Mapping[str, Any]) -> list[tuple[str, list[str], list[str]]]:
+def _granted(roles: Mapping[str, Grant]) -> list[tuple[str, list[str], list[str]]]:
     """Who may do what, and under which names."""
     granted = []
     for who, grant in roles.items():

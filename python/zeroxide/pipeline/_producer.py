@@ -23,9 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from .. import _native
 from .._closing import Closing
 from ._errors import CollectorError, CollectorGone, NotAcknowledged
+from ._renamed import renamed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from ._stats import ProducerStats
 else:
     Buffer = object  # Python has a name for it from 3.12 on
 
@@ -69,6 +72,7 @@ class ProducerBase(_native.Producer):
     # Whether rows are reported one by one, beside those for `on_delivery`.
     _reports_rows: ClassVar[bool] = False
 
+    @renamed(timeout="timeout_s")
     def __init__(
         self,
         endpoint: str | Iterable[str],
@@ -82,7 +86,7 @@ class ProducerBase(_native.Producer):
         linger_ms: float = 5,
         batch_rows: int = 8192,
         batch_bytes: int = 512 << 10,
-        timeout: float | None = 60.0,
+        timeout_s: float | None = 60.0,
         server_key: str | bytes | None = None,
         public_key: str | bytes | None = None,
         secret_key: str | bytes | None = None,
@@ -101,7 +105,7 @@ class ProducerBase(_native.Producer):
         if linger_ms < 0:
             raise ValueError(f"linger_ms must not be negative: {linger_ms}")
         self._endpoints = endpoints
-        self._timeout = timeout
+        self._timeout_s = timeout_s
         self._has_spool = spool is not None
         self._pid = os.getpid()
         self._on_delivery = on_delivery
@@ -116,7 +120,7 @@ class ProducerBase(_native.Producer):
             linger_ms=linger_ms,
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
-            timeout=timeout,
+            timeout=timeout_s,
             server_key=server_key,
             public_key=public_key,
             secret_key=secret_key,
@@ -134,18 +138,15 @@ class ProducerBase(_native.Producer):
         """The addresses of its collectors."""
         return list(self._endpoints)
 
-    def stats(self) -> dict[str, Any]:
-        """Counters, and for each collector how it stands.
+    def stats(self) -> "ProducerStats":
+        """The producer's counters, and how it stands with each collector.
 
-        `rows` came in and `acknowledged` of them are on disk; with a spool both count
-        from what was left in it. For a collector, `next_seq` is the sequence number of
-        the next row: as many rows has this name ever sent there. It is None until the
-        collector has said what it has. `renumbered` rows went behind those that another
-        producer had sent under this name, `set_aside` ones will never be sent (they are not
-        among those that are `acknowledged`), and `lost` ones were acknowledged and are not
-        in the log any more.
+        Returns:
+            A dict with the rows that were accepted, acknowledged and not, and for each
+            collector whether it is connected, and why not.
         """
-        return self._stats()
+        stats: ProducerStats = self._stats()
+        return stats
 
     def _report(self) -> None:
         """Logs what does not stop the producer but matters to its user."""
@@ -223,7 +224,7 @@ class Producer(ProducerBase, Closing):
         linger_ms: Milliseconds that a row waits for others of its batch.
         batch_rows: Rows of a batch.
         batch_bytes: Bytes of a batch.
-        timeout: Seconds for which a collector may be gone, or accept nothing, before `send`
+        timeout_s: Seconds for which a collector may be gone, or accept nothing, before `send`
             and `flush` raise `CollectorGone` or `Refused`; None means no limit. The rows
             are kept, and are sent when the collector is back. With a spool, `send` raises
             only once the spool is full.
@@ -258,45 +259,47 @@ class Producer(ProducerBase, Closing):
             )
             thread.start()
 
-    def flush(self, timeout: float | None = None) -> None:
+    @renamed(timeout="timeout_s")
+    def flush(self, timeout_s: float | None = None) -> None:
         """Waits until every row that was sent before is on the collector's disk.
 
         Args:
-            timeout: Seconds to wait; None waits for as long as the collector is there.
+            timeout_s: Seconds to wait; None waits for as long as the collector is there.
 
         Raises:
-            NotAcknowledged: After `timeout` seconds; `remaining` has the number of rows.
-            CollectorGone: If the collector is gone for longer than the producer's timeout.
+            NotAcknowledged: After `timeout_s` seconds; `remaining` has the number of rows.
+            CollectorGone: If the collector is gone for longer than the producer's timeout_s.
             Refused: Once, if rows were set aside, or if the collector lost rows that it had
                 acknowledged. The other rows are sent as usual.
         """
         try:
-            left = self._flush(timeout)
+            left = self._flush(timeout_s)
         finally:
             self._report()
             self._run_callbacks()
         if left:
-            raise NotAcknowledged.after(timeout, left)
+            raise NotAcknowledged.after(timeout_s, left)
 
-    def close(self, timeout: float | None = None) -> None:
+    @renamed(timeout="timeout_s")
+    def close(self, timeout_s: float | None = None) -> None:
         """Flushes and ends the producer. Closing it again does nothing.
 
         Args:
-            timeout: Seconds to wait for acknowledgements. The default is None, no limit
+            timeout_s: Seconds to wait for acknowledgements. The default is None, no limit
                 (five seconds with a spool, which keeps the rest).
 
         Raises:
             NotAcknowledged: If rows are lost, since they were not acknowledged in time.
-            CollectorGone: If the collector is gone for longer than the producer's timeout.
+            CollectorGone: If the collector is gone for longer than the producer's timeout_s.
         """
         if self.closed:
             return
-        if self._has_spool and timeout is None:
-            timeout = SPOOLED
+        if self._has_spool and timeout_s is None:
+            timeout_s = SPOOLED
         try:
             self._shut()
             try:
-                left = self._flush(timeout)
+                left = self._flush(timeout_s)
             except CollectorError as error:
                 if not self._is_kept(error):
                     raise
@@ -307,7 +310,7 @@ class Producer(ProducerBase, Closing):
             self._run_callbacks()
         self._check_spool()
         if left and not self._has_spool:
-            raise NotAcknowledged.after(timeout, left)
+            raise NotAcknowledged.after(timeout_s, left)
 
     def _run_callbacks(self) -> None:
         call = self._on_delivery

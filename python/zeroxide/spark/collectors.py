@@ -95,7 +95,7 @@ class Log(Protocol):
     ) -> Iterator["pa.RecordBatch"]:
         """Rows, in record batches."""
 
-    def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
+    def commit(self, group: str, offset: int, *, generation: str | None = None) -> object:
         """Releases what lies below an offset."""
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ def open_log(options: LogReadOptions, address: str, timeout: float, retries: int
     if address in options.directories:
         return FilesLog(address)
     keys = {CLIENT_KEYS[name]: look_up(f"zmq.{name}", text) for name, text in options.keys}
-    return Client(address, timeout=timeout, retries=retries, **keys)
+    return Client(address, timeout_s=timeout, retries=retries, **keys)
 
 
 @dataclass

@@ -267,7 +267,7 @@ def connect(options: LogWriteOptions) -> Any:
     make = import_module("zeroxide.pipeline").Client
     # Asked again on a new connection, a collector that was restarted answers sooner.
     timeout = options.ack_timeout_ms / 1000 / TRIES
-    return make(options.endpoint, timeout=timeout, retries=TRIES - 1, **keys)
+    return make(options.endpoint, timeout_s=timeout, retries=TRIES - 1, **keys)
 
 
 def _with_rows(messages: list[WriterCommitMessage | None]) -> list[Staged]:

@@ -483,6 +483,17 @@ impl Client {
         })?)
     }
 
+    /// Reads the reply to [`Request::Position`]: how far the group has come, if there is one.
+    ///
+    /// # Errors
+    /// When it is another.
+    pub fn read_position(&self, reply: Reply) -> Result<Option<u64>, ClientError> {
+        match reply {
+            Reply::Position { offset } => Ok(offset),
+            _ => Err(self.unexpected()),
+        }
+    }
+
     /// Reads the reply to [`Request::DropGroup`]: whether there was one.
     ///
     /// # Errors

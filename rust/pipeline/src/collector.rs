@@ -20,6 +20,7 @@ mod config;
 mod door;
 mod exposure;
 mod fetch;
+mod followers;
 mod ingest;
 mod line;
 mod outbox;
@@ -31,7 +32,6 @@ mod stage;
 mod staging;
 mod stats;
 mod unread;
-mod wake;
 mod writer;
 
 use std::ops::Range;
@@ -50,6 +50,7 @@ use crate::collector::commit::Commits;
 pub use crate::collector::config::{Config, Framing, Plain, Security};
 use crate::collector::door::Door;
 use crate::collector::fetch::Fetcher;
+use crate::collector::followers::Followers;
 use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Outbox;
 use crate::collector::owners::Owners;
@@ -61,6 +62,7 @@ use crate::collector::staging::Staging;
 use crate::collector::stats::Stats;
 use crate::collector::unread::Unread;
 use crate::collector::writer::Writer;
+use crate::wake;
 use crate::wire::Code;
 
 /// What a peer may have queued here before it is not read from, beside one message.
@@ -210,6 +212,7 @@ impl Collector {
             staging,
             publishing,
             fetcher,
+            followers: Followers::default(),
             gatherer,
             access,
             endpoint: endpoint.clone(),

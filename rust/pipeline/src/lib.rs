@@ -8,6 +8,7 @@ pub mod collector;
 mod link;
 pub mod producer;
 pub mod reader;
+mod wake;
 pub mod wire;
 
 pub use link::{Denial, Security};

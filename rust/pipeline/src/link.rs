@@ -3,6 +3,7 @@
 //! A DEALER keeps what it could not send for the next connection. Here that is not wanted: what was said in a conversation
 //! that broke off must not turn up in the middle of the next. So each connection gets a socket of its own.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,8 @@ use zeroxide::{
     Attempt, Context, EventKind, Key, Message, POLLIN, PollItem, Result, Socket, SocketType,
     Target, Value, Wait, curve_keypair, curve_public, ids, poll,
 };
+
+use crate::wake::Woken;
 
 /// What a client needs to talk to a collector that asks for CURVE.
 #[derive(Clone)]
@@ -245,13 +248,30 @@ impl Link {
     /// # Errors
     /// `Interrupted` when a signal handler ran; `Terminated`.
     pub(crate) fn wait(&self, until: Option<Instant>) -> Result<()> {
-        let item = |socket| PollItem {
-            target: Target::Socket(socket),
+        poll(&mut [readable(&self.socket), readable(&self.events)], until)?;
+        Ok(())
+    }
+
+    /// The same, or until somebody wakes it.
+    pub(crate) fn wait_or_woken(&self, until: Option<Instant>, woken: &Woken) -> Result<()> {
+        let woken = PollItem {
+            target: Target::Fd(woken.fd()),
             events: POLLIN,
             revents: 0,
         };
-        poll(&mut [item(&self.socket), item(&self.events)], until)?;
+        let mut items = [readable(&self.socket), readable(&self.events), woken];
+        poll(&mut items, until)?;
         Ok(())
+    }
+
+    /// Descriptors that are readable while there is a message or a change.
+    pub(crate) fn fds(&self) -> Result<[RawFd; 2]> {
+        let fd = |socket: &Socket| {
+            let fd = socket.fd()?;
+            // Asked for events, it does not tell any more that it can send.
+            socket.events().map(|_| fd)
+        };
+        Ok([fd(&self.socket)?, fd(&self.events)?])
     }
 
     fn close(&self) {
@@ -263,6 +283,14 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+fn readable(socket: &Socket) -> PollItem<'_> {
+    PollItem {
+        target: Target::Socket(socket),
+        events: POLLIN,
+        revents: 0,
     }
 }
 

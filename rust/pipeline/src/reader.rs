@@ -3,9 +3,12 @@
 //! How many rows fit into a reply is not known beforehand. The first request is for the whole range, and its reply tells how
 //! large rows are; from then on several requests for pieces of about the right size are on their way. A reply that
 //! ends before its piece does is followed by a request for the rest.
+//!
+//! A fetch that follows has no end: where it has read everything, the collector keeps its request until there is a row.
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +18,8 @@ use zeroxide_log::Stored;
 
 use crate::client::{Client, ClientError};
 use crate::link::{Change, Link};
-use crate::wire::{Code, LogId, Reply, Request};
+use crate::wake::{self, Wake, Woken};
+use crate::wire::{Code, FOLLOW_MAX, LogId, Reply, Request};
 
 /// Requests that may be on their way.
 const WINDOW: usize = 3;
@@ -33,6 +37,21 @@ pub struct FetchConfig {
     pub log_id: Option<LogId>,
     /// The generation of the row before the first offset, for whoever has read it; else 0.
     pub generation: u64,
+    /// Waits for rows where there are none yet. The range has no end then: `u64::MAX`.
+    pub follows: bool,
+}
+
+/// Interrupts a [`Fetch`] that waits; see [`Fetch::interrupter`]. Clones interrupt the same one.
+#[derive(Clone, Debug)]
+pub struct Interrupter {
+    wake: Wake,
+}
+
+impl Interrupter {
+    /// The current call of [`Fetch::advance`], or else the next one, does not wait.
+    pub fn interrupt(&self) {
+        self.wake.wake();
+    }
 }
 
 /// A fetch under way.
@@ -55,6 +74,10 @@ pub struct Fetch {
     progress: Instant,
     /// When to ask again on another connection.
     patience: Instant,
+    /// Where the log ended when the collector said so last.
+    latest: u64,
+    /// What interrupts a wait.
+    woken: Option<Woken>,
 }
 
 /// A piece that was asked for.
@@ -62,6 +85,12 @@ struct Ask {
     id: Option<u64>,
     range: Range<u64>,
     reply: Option<Reply>,
+}
+
+impl Ask {
+    fn is_under_way(&self) -> bool {
+        self.id.is_some() && self.reply.is_none()
+    }
 }
 
 /// What [`Fetch::advance`] found.
@@ -89,9 +118,45 @@ impl Fetch {
             ready: VecDeque::new(),
             progress: now,
             patience: now + client.timeout(),
+            latest: 0,
+            woken: None,
             client,
             config,
         }
+    }
+
+    /// What interrupts this fetch from another thread, for good.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn interrupter(&mut self) -> std::io::Result<Interrupter> {
+        let (wake, woken) = wake::pair()?;
+        self.woken = Some(woken);
+        Ok(Interrupter { wake })
+    }
+
+    /// Begins another wait: the client's patience counts from now on.
+    pub fn resume(&mut self) {
+        self.progress = Instant::now();
+    }
+
+    /// The offset behind everything that was looked at, and the generation of the row before it; none while there are
+    /// batches that were not handed out.
+    pub fn position(&self) -> Option<(u64, u64)> {
+        self.ready
+            .is_empty()
+            .then_some((self.done, self.generation))
+    }
+
+    /// Descriptors that are readable while there is something to go on with.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub fn fds(&self) -> Result<Vec<RawFd>, ClientError> {
+        Ok(match &self.link {
+            Some(link) => link.fds()?.to_vec(),
+            None => Vec::new(),
+        })
     }
 
     /// The offsets that are fetched.
@@ -133,21 +198,28 @@ impl Fetch {
             }
             let Some(link) = &self.link else { continue };
             let wake = until.map_or(self.patience, |until| until.min(self.patience));
-            match link.wait(Some(wake)) {
+            let waited = match &self.woken {
+                Some(woken) => link.wait_or_woken(Some(wake), woken),
+                None => link.wait(Some(wake)),
+            };
+            match waited {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
                     return Ok(Fetched::Waiting);
                 }
                 other => other?,
+            }
+            if self.woken.as_ref().is_some_and(Woken::is_rung) {
+                return Ok(Fetched::Waiting);
             }
         }
     }
 
     /// Sends requests up to the window.
     fn ask(&mut self) -> Result<(), ClientError> {
-        let end = self.config.range.end;
-        while self.asked < end && self.asks.len() < if self.stride.is_some() { WINDOW } else { 1 } {
-            let stride = self.stride.unwrap_or(u64::MAX);
-            let range = self.asked..self.asked.saturating_add(stride).min(end);
+        let window = if self.stride.is_some() { WINDOW } else { 1 };
+        while self.asks.len() < window
+            && let Some(range) = self.next_range()
+        {
             self.asked = range.end;
             self.asks.push_back(Ask {
                 id: None,
@@ -161,23 +233,61 @@ impl Fetch {
         let Some(link) = &self.link else {
             return Ok(());
         };
+        let is_idle = !self.asks.iter().any(Ask::is_under_way);
         for ask in self.asks.iter_mut().filter(|ask| ask.id.is_none()) {
             let id = self.client.next_id();
-            let request = Request::Fetch {
-                start: ask.range.start,
-                end: ask.range.end,
-                max_bytes: self.config.max_bytes,
-                topics: self.config.topics.clone(),
-                // Of what lies ahead nothing is known yet.
-                generation: match ask.range.start == self.done {
-                    true => self.generation,
-                    false => 0,
+            let (start, end) = (ask.range.start, ask.range.end);
+            // Of what lies ahead nothing is known yet.
+            let generation = match start == self.done {
+                true => self.generation,
+                false => 0,
+            };
+            let (max_bytes, topics) = (self.config.max_bytes, self.config.topics.clone());
+            let request = match self.config.follows && end == u64::MAX {
+                true => Request::Follow {
+                    start,
+                    max_bytes,
+                    topics,
+                    generation,
+                    // An answer without rows comes before the client asks elsewhere.
+                    wait: u32::try_from(self.client.timeout().as_millis() / 2)
+                        .unwrap_or(FOLLOW_MAX)
+                        .min(FOLLOW_MAX),
+                },
+                false => Request::Fetch {
+                    start,
+                    end,
+                    max_bytes,
+                    topics,
+                    generation,
                 },
             };
             link.send(request.encode(id));
             ask.id = Some(id);
+            if is_idle {
+                // However long the last rows took their reader.
+                self.patience = Instant::now() + self.client.timeout();
+            }
         }
         Ok(())
+    }
+
+    /// What to ask for next, if there is anything.
+    fn next_range(&self) -> Option<Range<u64>> {
+        let end = self.config.range.end;
+        if self.asked >= end {
+            return None;
+        }
+        if self.config.follows && self.asked >= self.latest {
+            // Of rows that were not there yet, only one request waits.
+            return self.asks.is_empty().then_some(self.asked..end);
+        }
+        let end = match self.config.follows {
+            true => self.latest,
+            false => end,
+        };
+        let stride = self.stride.unwrap_or(u64::MAX);
+        Some(self.asked..self.asked.saturating_add(stride).min(end))
     }
 
     /// Puts what came where it belongs.
@@ -284,6 +394,10 @@ impl Fetch {
         if next < end.min(range.end) || (next > end && self.config.topics.is_empty()) {
             let text = format!("rows up to {next} were announced, and came up to {end}");
             return Err(self.client.foreign(text));
+        }
+        self.latest = latest;
+        if next == range.start && self.config.follows && next == latest {
+            return Ok(next);
         }
         if next == range.start {
             return Err(self.lost(next, log_id, earliest, latest));

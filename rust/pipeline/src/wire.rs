@@ -11,7 +11,9 @@
 //! | [`Request::Info`] | [`Reply::Info`] |
 //! | [`Request::OffsetAt`], [`Request::Weigh`] | [`Reply::Offset`] |
 //! | [`Request::Fetch`] | [`Reply::Fetched`] with stored frames as payload, [`Reply::OutOfRange`] |
+//! | [`Request::Follow`] | the same, once there is a row or the time is over |
 //! | [`Request::Commit`] | [`Reply::Committed`] |
+//! | [`Request::Position`] | [`Reply::Position`] |
 //! | [`Request::DropGroup`] | [`Reply::Dropped`] |
 //! | [`Request::Stage`], one payload frame | [`Reply::Staged`], once the rows are on disk |
 //! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk; before that [`Reply::Publishing`] now and then |
@@ -68,6 +70,9 @@ pub const TEXT_MAX: usize = 4096;
 
 /// The most topics in one fetch.
 pub const TOPICS_MAX: usize = 1024;
+
+/// The most milliseconds that a collector waits for a row before it answers a [`Request::Follow`].
+pub const FOLLOW_MAX: u32 = 30_000;
 
 /// By how much the epoch of a run may exceed the one that it follows, whatever clocks say. A run that was told which one
 /// that is goes ahead of it by something below this, so that two of them do not take the same.
@@ -163,6 +168,24 @@ pub enum Request {
         topics: Vec<String>,
         /// The generation of the row before `start`, for whoever has read it; else 0.
         generation: u64,
+    },
+    /// Stored rows from an offset on, waiting for the next row where there is none yet.
+    Follow {
+        /// The first offset.
+        start: u64,
+        /// About how much to send.
+        max_bytes: u64,
+        /// Only rows whose topic begins with one of these; none = all rows.
+        topics: Vec<String>,
+        /// The generation of the row before `start`, for whoever has read it; else 0.
+        generation: u64,
+        /// How many milliseconds to wait before the answer is that there is nothing; at most [`FOLLOW_MAX`].
+        wait: u32,
+    },
+    /// How far a group of consumers has come.
+    Position {
+        /// Its name, not empty.
+        group: String,
     },
     /// A group of consumers needs nothing below an offset any more.
     Commit {
@@ -323,6 +346,11 @@ pub enum Reply {
     },
     /// The group's offset is kept.
     Committed,
+    /// How far a group has come.
+    Position {
+        /// The first offset that it still needs; none if there is no such group.
+        offset: Option<u64>,
+    },
     /// The group is gone.
     Dropped {
         /// There was one.

@@ -60,6 +60,7 @@ fn rows(client: &Arc<Client>) -> Vec<(String, u64)> {
         max_bytes: 20_000,
         log_id: Some(info.log_id),
         generation: 0,
+        follows: false,
     };
     let mut fetch = Fetch::new(client.clone(), config);
     let mut rows = Vec::new();
@@ -359,6 +360,7 @@ fn what_the_log_does_not_have_is_an_error_that_says_so() {
             max_bytes: 1 << 20,
             log_id,
             generation: 0,
+            follows: false,
         };
         let mut fetch = Fetch::new(client.clone(), config);
         loop {

@@ -69,6 +69,8 @@ mod _native {
     #[pymodule_export]
     use super::pipeline::files::{log_peek, log_rows, log_segment};
     #[pymodule_export]
+    use super::pipeline::follow::Follow;
+    #[pymodule_export]
     use super::pipeline::producer::Producer;
     #[pymodule_export]
     use super::poller::{monitored_queue, proxy, proxy_steerable, zmq_poll};

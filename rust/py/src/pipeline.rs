@@ -3,6 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod collector;
 pub(crate) mod files;
+pub(crate) mod follow;
 pub(crate) mod producer;
 mod rows;
 

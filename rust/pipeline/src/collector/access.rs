@@ -57,9 +57,11 @@ impl Role {
         match request {
             Request::Hello { .. } | Request::Append { .. } => Some(Role::Produce),
             Request::Info | Request::Limits => None,
-            Request::OffsetAt { .. } | Request::Weigh { .. } | Request::Fetch { .. } => {
-                Some(Role::Fetch)
-            }
+            Request::OffsetAt { .. }
+            | Request::Weigh { .. }
+            | Request::Fetch { .. }
+            | Request::Follow { .. }
+            | Request::Position { .. } => Some(Role::Fetch),
             Request::Commit { .. } => Some(Role::Commit),
             Request::Stage { .. } | Request::Publish { .. } | Request::Abort { .. } => {
                 Some(Role::Publish)

@@ -9,7 +9,7 @@ use zeroxide_log::{Batch, LogError, Prepared};
 use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
 use crate::collector::stage::{BatchOf, StagedPart};
-use crate::collector::wake::Wake;
+use crate::wake::Wake;
 use crate::wire::Attempt;
 
 /// Something for the serving thread.

@@ -17,7 +17,7 @@ use zeroxide_log::{Batch, BatchBuilder, Row};
 
 use crate::collector::config::{Config, Framing, Plain};
 use crate::collector::stats::Stats;
-use crate::collector::wake::{self, Wake, Woken};
+use crate::wake::{self, Wake, Woken};
 
 /// A batch is handed on when it has so many bytes, whatever else holds.
 const BATCH_BYTES: usize = 4 << 20;

@@ -291,7 +291,7 @@ fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Pending>> {
 mod tests {
     use super::*;
     use crate::collector::stats::Stats;
-    use crate::collector::wake;
+    use crate::wake;
     use zeroxide::{Context, Socket, SocketType};
 
     fn asked() -> Asked {

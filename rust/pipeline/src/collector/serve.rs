@@ -17,6 +17,7 @@ use crate::collector::access::{Access, Client};
 use crate::collector::config::Config;
 use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
+use crate::collector::followers::Followers;
 use crate::collector::ingest::Refusal;
 use crate::collector::line::Event;
 use crate::collector::outbox::{Asked, Outbox};
@@ -25,9 +26,9 @@ use crate::collector::publishing::Publishing;
 use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::staging::{self, Staging};
 use crate::collector::stats::{Json, Stats};
-use crate::collector::wake::Woken;
 use crate::collector::writer::{Sent, Writer};
-use crate::wire::{Attempt, Code, Reply, Request, What, Won};
+use crate::wake::Woken;
+use crate::wire::{Attempt, Code, FOLLOW_MAX, Reply, Request, What, Won};
 
 /// Messages taken from the socket before others have their turn.
 const TURN: usize = 256;
@@ -53,6 +54,7 @@ pub(super) struct Server {
     pub staging: Staging,
     pub publishing: Publishing,
     pub fetcher: Fetcher,
+    pub followers: Followers,
     pub gatherer: Option<Gatherer>,
     /// Who may do what; none where nobody can be told apart.
     pub access: Option<Access>,
@@ -102,6 +104,8 @@ impl Server {
                 // Nothing but parts to stage is ever turned away.
                 let _ = self.staging.push(staging::Job::Published(of));
             }
+            // Rows become durable in a sync of which an event has told, or in this turn.
+            self.answer_followers(now);
             let is_over = match end {
                 End::NotYet => false,
                 End::Until(until) => {
@@ -116,7 +120,11 @@ impl Server {
                     End::NotYet => None,
                     End::Until(until) => Some(until),
                 };
-                let due = [self.writer.poll_timeout(), until];
+                let due = [
+                    self.writer.poll_timeout(),
+                    self.followers.poll_timeout(),
+                    until,
+                ];
                 let due = due.into_iter().flatten().fold(retain_at, Instant::min);
                 if let Err(error) = self.rest(due) {
                     break self.end(Some(error));
@@ -362,20 +370,18 @@ impl Server {
                 max_bytes,
                 topics,
                 generation,
+            } => self.read(asked, self.fetch(start, end, max_bytes, topics, generation)),
+            Request::Follow {
+                start,
+                max_bytes,
+                topics,
+                generation,
+                wait,
             } => {
-                let most = self.config.max_fetch_bytes;
-                let max_bytes = usize::try_from(max_bytes).unwrap_or(most).min(most);
-                self.read(
-                    asked,
-                    fetch::What::Fetch {
-                        start,
-                        end,
-                        max_bytes,
-                        topics,
-                        generation,
-                    },
-                );
+                let what = self.fetch(start, u64::MAX, max_bytes, topics, generation);
+                self.follow(asked, what, start, wait);
             }
+            Request::Position { group } => self.handle_position(&asked, &group),
             Request::Commit {
                 group,
                 offset,
@@ -415,6 +421,62 @@ impl Server {
     fn read(&self, asked: Asked, what: fetch::What) {
         if let Err((asked, refusal)) = self.fetcher.push(fetch::Job { asked, what }) {
             self.outbox.refuse(&asked, refusal);
+        }
+    }
+
+    fn fetch(
+        &self,
+        start: u64,
+        end: u64,
+        max_bytes: u64,
+        topics: Vec<String>,
+        generation: u64,
+    ) -> fetch::What {
+        let most = self.config.max_fetch_bytes;
+        fetch::What::Fetch {
+            start,
+            end,
+            max_bytes: usize::try_from(max_bytes).unwrap_or(most).min(most),
+            topics,
+            generation,
+        }
+    }
+
+    /// Answers at once if there is a row, or when there is one.
+    fn follow(&mut self, asked: Asked, what: fetch::What, start: u64, wait: u32) {
+        let (_, durable) = self.reader.bounds();
+        if start != durable {
+            return self.read(asked, what);
+        }
+        // Those who were there before may wait for an earlier row.
+        self.answer_followers(Instant::now());
+        let until = Instant::now() + Duration::from_millis(u64::from(wait.min(FOLLOW_MAX)));
+        let job = fetch::Job { asked, what };
+        if let Err((asked, refusal)) = self.followers.push(job, start, until) {
+            self.outbox.refuse(&asked, refusal);
+        }
+    }
+
+    /// Answers those for whom there is a row by now, and those who waited for long enough.
+    fn answer_followers(&mut self, now: Instant) {
+        if self.followers.len() > 0 {
+            let (_, durable) = self.reader.bounds();
+            for job in self.followers.take(durable, now) {
+                self.read(job.asked, job.what);
+            }
+        }
+    }
+
+    fn handle_position(&mut self, asked: &Asked, group: &str) {
+        match self.writer.log() {
+            Some(log) => {
+                let offset = log.groups().get(group).copied();
+                self.outbox.say(asked, Reply::Position { offset });
+            }
+            None => {
+                let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
+                self.outbox.refuse(asked, refusal);
+            }
         }
     }
 
@@ -569,6 +631,7 @@ impl Server {
             ("dropped_producers", self.writer.dropped()),
             ("waiting_for_sync", self.writer.waiting() as u64),
             ("waiting_fetches", self.fetcher.waiting() as u64),
+            ("followers", self.followers.len() as u64),
             ("unread_bytes", self.fetcher.unread()),
             ("credit_rows", self.writer.credit().rows),
             ("credit_bytes", self.writer.credit().bytes),

@@ -61,6 +61,25 @@ impl Request {
                 }
                 header.alone()
             }
+            Request::Follow {
+                start,
+                max_bytes,
+                topics,
+                generation,
+                wait,
+            } => {
+                let mut header = Header::new(request::FOLLOW, id)
+                    .u64(start)
+                    .u64(max_bytes)
+                    .u64(generation)
+                    .u32(wait)
+                    .u32(topics.len() as u32);
+                for topic in &topics {
+                    header = header.text(topic, usize::from(u16::MAX));
+                }
+                header.alone()
+            }
+            Request::Position { group } => Header::new(request::POSITION, id).name(&group).alone(),
             Request::Commit {
                 group,
                 offset,
@@ -146,6 +165,16 @@ impl Request {
                     max_bytes: fields.u64()?,
                     generation: fields.u64()?,
                     topics: fields.topics()?,
+                },
+                request::FOLLOW => Request::Follow {
+                    start: fields.u64()?,
+                    max_bytes: fields.u64()?,
+                    generation: fields.u64()?,
+                    wait: fields.u32()?,
+                    topics: fields.topics()?,
+                },
+                request::POSITION => Request::Position {
+                    group: fields.name()?,
                 },
                 request::COMMIT => Request::Commit {
                     group: fields.name()?,
@@ -285,6 +314,7 @@ impl Reply {
                 .optional(others)
                 .alone(),
             Reply::Committed => Header::new(reply::COMMITTED, id).alone(),
+            Reply::Position { offset } => Header::new(reply::POSITION, id).optional(offset).alone(),
             Reply::Dropped { existed } => Header::new(reply::DROPPED, id).flag(existed).alone(),
             Reply::Staged => Header::new(reply::STAGED, id).alone(),
             Reply::Published {
@@ -373,6 +403,9 @@ impl Reply {
                     others: fields.optional()?,
                 },
                 reply::COMMITTED => Reply::Committed,
+                reply::POSITION => Reply::Position {
+                    offset: fields.optional()?,
+                },
                 reply::DROPPED => Reply::Dropped {
                     existed: fields.flag()?,
                 },

@@ -113,6 +113,8 @@ numbers!(request {
     WEIGH = 11,
     DROP_GROUP = 12,
     LIMITS = 13,
+    FOLLOW = 14,
+    POSITION = 15,
 });
 
 // Kinds of replies have the highest bit set, so that nobody mistakes one for a request.
@@ -131,6 +133,7 @@ numbers!(reply {
     DROPPED = 140,
     LIMITS = 141,
     PUBLISHING = 142,
+    POSITION = 143,
     REFUSED = 160,
     STATUS = 161,
 });

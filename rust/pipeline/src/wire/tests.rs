@@ -37,6 +37,7 @@ fn request() -> impl Strategy<Value = Request> {
     let hello = (name(), any::<u64>(), any::<u64>());
     let append = (name(), any::<u64>(), any::<u64>(), payload());
     let fetch = (any::<(u64, u64, u64, u64)>(), vec(text(), 0..5));
+    let follow = (any::<(u64, u64, u64, u32)>(), vec(text(), 0..5));
     let stage = (name(), any::<u64>(), attempt(), any::<u32>(), payload());
     let won = (attempt(), any::<u32>()).prop_map(|(attempt, parts)| Won { attempt, parts });
     prop_oneof![
@@ -68,6 +69,16 @@ fn request() -> impl Strategy<Value = Request> {
             offset,
             generation,
         }),
+        follow.prop_map(
+            |((start, max_bytes, generation, wait), topics)| Request::Follow {
+                start,
+                max_bytes,
+                topics,
+                generation,
+                wait,
+            }
+        ),
+        name().prop_map(|group| Request::Position { group }),
         name().prop_map(|group| Request::DropGroup { group }),
         stage.prop_map(|(query, batch, attempt, part, rows)| Request::Stage {
             query,
@@ -185,6 +196,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         Just(Reply::Committed),
+        any::<Option<u64>>().prop_map(|offset| Reply::Position { offset }),
         any::<bool>().prop_map(|existed| Reply::Dropped { existed }),
         Just(Reply::Staged),
         any::<(u64, u64, bool)>().prop_map(|(first, end, already)| Reply::Published {

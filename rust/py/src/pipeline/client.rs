@@ -1,5 +1,6 @@
 //! Clients of a collector.
 
+use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use zeroxide_pipeline::producer::encoded;
 use zeroxide_pipeline::reader::{Fetch as CoreFetch, FetchConfig, Fetched, hex};
 use zeroxide_pipeline::wire::{Attempt, LogId, Reply, Request, Won};
 
+use super::follow::Follow;
 use super::{Own, of_client, security, span, wait};
 use crate::arrow::{self, ArrowTable};
 use crate::parting;
@@ -137,14 +139,24 @@ impl Client {
         core.read_done(reply).map_err(of_client)
     }
 
-    /// Forgets a group; whether there was one.
+    /// Forgets a group of consumers, so that it holds no rows back any more.
+    ///
+    /// Args:
+    ///     group: Its name.
+    ///
+    /// Returns:
+    ///     Whether there was such a group.
+    ///
+    /// Raises:
+    ///     CollectorGone: If the collector does not answer.
+    ///     Refused: If the client's key may not do this.
     fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
         let group = group.to_owned();
         let (core, reply) = self.call(py, Request::DropGroup { group })?;
         core.read_dropped(reply).map_err(of_client)
     }
 
-    /// Ends the connections that no call is using; the next call makes one.
+    /// Ends its connections. A later call makes new ones.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(open) = self.open.get().filter(|open| open.is_own()) {
             let core = open.get()?;
@@ -174,6 +186,7 @@ impl Client {
             max_bytes,
             log_id: log_id.map(parse_log_id).transpose()?,
             generation: parse_generation(generation)?,
+            follows: false,
         };
         Ok(Fetch {
             core: Own::new(
@@ -184,6 +197,39 @@ impl Client {
             headers,
             frames,
         })
+    }
+
+    /// Begins to follow the log from an offset on.
+    #[pyo3(signature = (start, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
+    #[allow(clippy::too_many_arguments, reason = "the options of a follower")]
+    fn _follow(
+        &self,
+        start: u64,
+        topics: Vec<String>,
+        max_bytes: u64,
+        log_id: Option<&str>,
+        generation: Option<&str>,
+        partition: i32,
+        headers: bool,
+        frames: bool,
+    ) -> PyResult<Follow> {
+        let config = FetchConfig {
+            range: start..u64::MAX,
+            topics,
+            max_bytes,
+            log_id: log_id.map(parse_log_id).transpose()?,
+            generation: parse_generation(generation)?,
+            follows: true,
+        };
+        let fetch = CoreFetch::new(self.core()?.clone(), config);
+        Follow::new(fetch, partition, headers, frames)
+    }
+
+    /// The first offset that a group of consumers still needs; none if there is no such group.
+    fn _position(&self, py: Python<'_>, group: &str) -> PyResult<Option<u64>> {
+        let group = group.to_owned();
+        let (core, reply) = self.call(py, Request::Position { group })?;
+        core.read_position(reply).map_err(of_client)
     }
 
     /// Stages rows of a query's batch; returns how many.
@@ -317,8 +363,9 @@ impl Fetch {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowTable>> {
         let core = self.core.get()?;
+        let mut resume = true;
         let table = wait(py, None, |until| {
-            Ok::<_, ClientError>(match core.advance(until)? {
+            Ok::<_, ClientError>(match core.step(until, std::mem::take(&mut resume))? {
                 Fetched::Waiting => None,
                 Fetched::End => Some(None),
                 Fetched::Batch(stored, range) => Some(Some(stored.to_record_batch(
@@ -335,7 +382,7 @@ impl Fetch {
 
 /// A fetch that threads take turns at. Who waits for its turn does so until a point in time, as it cannot for a mutex alone,
 /// so that signal handlers run meanwhile.
-struct Shared {
+pub(super) struct Shared {
     fetch: Mutex<CoreFetch>,
     taken: Mutex<bool>,
     free: Condvar,
@@ -345,7 +392,7 @@ struct Shared {
 struct Turn<'a>(&'a Shared);
 
 impl Shared {
-    fn new(fetch: CoreFetch) -> Shared {
+    pub(super) fn new(fetch: CoreFetch) -> Shared {
         Shared {
             fetch: Mutex::new(fetch),
             taken: Mutex::new(false),
@@ -353,12 +400,26 @@ impl Shared {
         }
     }
 
-    fn advance(&self, until: Instant) -> Result<Fetched, ClientError> {
+    /// Waits for the next batch; `resume` begins a wait.
+    pub(super) fn step(&self, until: Instant, resume: bool) -> Result<Fetched, ClientError> {
         let Some(_turn) = self.turn(until) else {
             return Ok(Fetched::Waiting);
         };
         let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
+        if resume {
+            fetch.resume();
+        }
         fetch.advance(Some(until))
+    }
+
+    /// As [`CoreFetch::position`]; none while another thread is waiting, too.
+    pub(super) fn try_position(&self) -> Option<(u64, u64)> {
+        self.fetch.try_lock().ok()?.position()
+    }
+
+    pub(super) fn fds(&self) -> Result<Vec<RawFd>, ClientError> {
+        let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
+        fetch.fds()
     }
 
     /// None: the others have theirs for longer.

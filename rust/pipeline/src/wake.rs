@@ -1,4 +1,4 @@
-//! Waking the serving thread, which waits for its socket and for a descriptor of this.
+//! Waking a thread that waits for sockets: it also waits for a descriptor of this.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The end that wakes. Clones wake the same thread.
 #[derive(Clone, Debug)]
-pub(super) struct Wake {
+pub(crate) struct Wake {
     shared: Arc<Shared>,
 }
 
@@ -21,13 +21,13 @@ struct Shared {
 
 /// The end that is woken.
 #[derive(Debug)]
-pub(super) struct Woken {
+pub(crate) struct Woken {
     stream: UnixStream,
     shared: Arc<Shared>,
 }
 
 /// Both ends.
-pub(super) fn pair() -> io::Result<(Wake, Woken)> {
+pub(crate) fn pair() -> io::Result<(Wake, Woken)> {
     let (here, there) = UnixStream::pair()?;
     here.set_nonblocking(true)?;
     there.set_nonblocking(true)?;
@@ -57,6 +57,11 @@ impl Woken {
     /// Readable when somebody has something to tell.
     pub fn fd(&self) -> RawFd {
         self.stream.as_raw_fd()
+    }
+
+    /// Whether somebody has woken it since it was cleared.
+    pub fn is_rung(&self) -> bool {
+        self.shared.is_rung.load(Ordering::Acquire)
     }
 
     /// Gets ready to be woken again. To be called when the descriptor is readable, before looking for what there is.

@@ -1,0 +1,262 @@
+"""Following a log: rows as they come, and a position that survives the program."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+
+from .. import _native
+from .._closing import Closing
+from .._optional import needed_by
+
+if TYPE_CHECKING:
+    from .. import _pyarrow as pyarrow
+    from ._client import Client
+
+__all__ = ["Follower", "FollowerBase", "Record", "Start"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Where to begin: an offset, a time of receipt, or one end of the log.
+Start: TypeAlias = int | datetime | Literal["earliest", "latest"]
+
+
+class Record(NamedTuple):
+    """A row of the log."""
+
+    #: The row's value.
+    value: bytes
+    #: Its topic; None without one.
+    topic: str | None
+    #: Its key; None without one.
+    key: bytes | None
+    #: Names and values, in order; a name may occur twice.
+    headers: tuple[tuple[str, bytes | None], ...]
+    #: When it happened, in UTC: the producer's time, or else the time of receipt.
+    timestamp: datetime
+    #: Its place in the log.
+    offset: int
+    #: The name of its producer; None for rows of plain ZeroMQ peers and over HTTP.
+    producer: str | None
+    #: The producer's number of the row; None without a producer.
+    seq: int | None
+
+
+class FollowerBase:
+    """What the blocking and the asyncio form share: the place to begin, and the position."""
+
+    def __init__(
+        self,
+        client: "Client",
+        topics: str | Iterable[str] | None,
+        group: str | None,
+        start: Start | None,
+        timeout_s: float | None,
+        max_bytes: int,
+    ) -> None:
+        if isinstance(start, str) and start not in ("earliest", "latest"):
+            raise ValueError(
+                f"start must be an offset, a datetime, 'earliest' or 'latest', not {start!r}"
+            )
+        if isinstance(start, int) and start < 0:
+            raise ValueError(f"there is no offset {start}: start must not be negative")
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
+        self._client = client
+        self._topics = [topics] if isinstance(topics, str) else list(topics or ())
+        self._group = group
+        self._start = start
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._follow: _native.Follow | None = None
+        self._is_closed = False
+        # Rows that came and were not handed out, and how many of these were.
+        self._rows: Sequence[tuple[Any, ...]] = ()
+        self._taken = 0
+        # Behind the batch that came last, and behind the row that was handed out last.
+        self._end = self._position = 0
+
+    @property
+    def group(self) -> str | None:
+        """The group whose position `commit` keeps."""
+        return self._group
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
+
+    @property
+    def position(self) -> int:
+        """The offset behind the last row that was handed out: what `commit` commits.
+
+        With topics, rows of other topics before the next row that is due count as read.
+        """
+        return self._place()[0]
+
+    def _place(self) -> tuple[int, str | None]:
+        """The position and, as far as it is known, the generation of the row before."""
+        if self._follow is not None and self._taken == len(self._rows):
+            return self._follow._position() or (self._end, None)
+        return self._position, None
+
+    def _begin(self) -> _native.Follow:
+        """Asks the collector where to begin, unless that is known."""
+        if self._follow is None:
+            info = self._client.info()
+            start = self._start
+            if start is None and self._group is not None:
+                start = self._client.committed(self._group)
+            if start is None or start == "earliest":
+                start = info.earliest
+            elif start == "latest":
+                start = info.latest
+            elif isinstance(start, datetime):
+                start = self._client.offset_at(start)
+            assert isinstance(start, int)
+            self._end = self._position = start
+            self._follow = self._client._follow(
+                start,
+                topics=self._topics,
+                max_bytes=self._max_bytes,
+                log_id=info.log_id,
+                generation=None,
+                partition=0,
+                headers=True,
+                frames=False,
+            )
+            if self._is_closed:
+                self._follow._stop()
+        return self._follow
+
+    def _take(self) -> Record:
+        """The next row of those that came."""
+        offset, value, key, topic, micros, producer, seq, headers = self._rows[self._taken]
+        self._taken += 1
+        self._position = offset + 1
+        timestamp = _EPOCH + timedelta(microseconds=micros)
+        return Record(value, topic, key, headers, timestamp, offset, producer, seq)
+
+    def _put(self, rows: Sequence[tuple[Any, ...]], end: int) -> None:
+        self._rows, self._taken, self._end = rows, 0, end
+
+    def _pass(self, end: int) -> None:
+        """Rows up to `end` are handed out as a table."""
+        self._rows, self._taken, self._end, self._position = (), 0, end, end
+
+    def _check_passed(self) -> None:
+        if self._taken < len(self._rows):
+            raise RuntimeError(
+                "some rows of the last batch were not taken: iterate over rows or over tables"
+            )
+
+    def _commit(self, offset: int | None) -> int:
+        if self._group is None:
+            raise ValueError("there is no group to commit for: follow(..., group='name')")
+        generation = None
+        if offset is None:
+            offset, generation = self._place()
+        return self._client.commit(self._group, offset, generation=generation)
+
+    def _stop(self) -> None:
+        self._is_closed = True
+        if self._follow is not None:
+            self._follow._stop()
+
+    def __repr__(self) -> str:
+        group = "" if self._group is None else f" group={self._group!r}"
+        state = " closed" if self._is_closed else ""
+        return (
+            f"<{type(self).__name__} {self._client.endpoint}{group}"
+            f" position={self._position}{state}>"
+        )
+
+
+class Follower(FollowerBase, Closing):
+    """Rows of a log as they come: an iterator over `Record`, made by `Client.follow`.
+
+    The iteration waits at the collector for the next row. It ends when the follower is
+    closed, from whatever thread, or when no row came for `timeout_s` seconds; another loop
+    continues where it ended. It survives restarts of the collector. One thread at a time
+    may iterate.
+
+    Raises:
+        CollectorGone: While iterating, if the collector was not heard of for as long as the
+            client's calls may take. Iterating again continues at the same position.
+        DataLoss: While iterating, if rows that are due are not in the log any more:
+            retention deleted them, or the log was replaced. The error says which rows there
+            are.
+
+    Example:
+        ```python
+        with client.follow("temperature", group="report") as rows:
+            for row in rows:
+                print(row.offset, row.topic, row.value)
+                rows.commit()
+        ```
+    """
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record:
+        if self._is_closed:
+            raise StopIteration
+        while self._taken == len(self._rows):
+            found = self._begin()._next_rows(self._timeout_s, True)
+            if found is None:
+                raise StopIteration
+            self._put(*found)
+        return self._take()
+
+    def tables(self) -> Iterator[_native.ArrowTable]:
+        """The rows in tables instead, one for each batch of the log.
+
+        Returns:
+            An iterator over Arrow tables with the columns of `Client.fetch_tables`, headers
+            included. It ends as the iteration over rows does.
+        """
+        self._check_passed()
+        while not self._is_closed:
+            found = self._begin()._next_table(self._timeout_s, True)
+            if found is None:
+                return
+            table, end = found
+            self._pass(end)
+            yield table
+
+    def batches(self) -> "Iterator[pyarrow.RecordBatch]":
+        """The rows in batches of pyarrow instead; see `tables`.
+
+        Returns:
+            An iterator over batches with the columns of `Client.fetch`, headers included.
+        """
+        with needed_by("Follower.batches", extra="arrow"):
+            import pyarrow
+
+        return map(pyarrow.record_batch, self.tables())
+
+    def commit(self, offset: int | None = None) -> int:
+        """Keeps the position of the group at the collector.
+
+        The next follower of the group begins there. The collector writes positions to its
+        disk every five seconds, and when it ends: after a crash of its machine, the last
+        rows may come again.
+
+        Args:
+            offset: The first offset that the group still needs. Default: `position`, behind
+                the last row that was handed out.
+
+        Returns:
+            The position that was committed.
+
+        Raises:
+            ValueError: If the follower has no group.
+            Refused: If the log has other rows before the position than those that were read.
+            CollectorGone: If the collector does not answer.
+        """
+        self._begin()
+        return self._commit(offset)
+
+    def close(self) -> None:
+        """Ends the iteration, also one that waits in another thread."""
+        self._stop()

@@ -1,0 +1,33 @@
+"""Former names of keyword arguments."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+__all__ = ["renamed"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def renamed(**names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Lets a function take arguments under their former names, with a DeprecationWarning.
+
+    Args:
+        names: The present name of each former one.
+    """
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for old, new in names.items():
+                if old in kwargs and new not in kwargs:
+                    message = f"{function.__qualname__}({old}=...) is called {new} now"
+                    warnings.warn(message, DeprecationWarning, stacklevel=2)
+                    kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return cast("Callable[_P, _T]", call)
+
+    return decorate

@@ -1,0 +1,135 @@
+//! Readers who have read everything, and wait for the next row.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::collector::fetch::Job;
+use crate::collector::ingest::Refusal;
+use crate::collector::outbox::Asked;
+use crate::wire::Code;
+
+/// Requests that may wait: of one client, and of all.
+const PER_CLIENT: usize = 16;
+const ALL: usize = 16_384;
+
+/// See the module text.
+#[derive(Debug, Default)]
+pub(super) struct Followers {
+    /// By the end of their patience; the number tells apart those with the same.
+    waiting: BTreeMap<(Instant, u64), Job>,
+    by_client: HashMap<Bytes, usize>,
+    number: u64,
+    /// All of them wait for the row with this offset.
+    offset: u64,
+}
+
+impl Followers {
+    /// Keeps a request that wants rows from `offset` on, the end of the log, until a point in time.
+    pub fn push(&mut self, job: Job, offset: u64, until: Instant) -> Result<(), (Asked, Refusal)> {
+        let client = job.asked.route.clone();
+        let own = self.by_client.get(&client).copied().unwrap_or_default();
+        if own >= PER_CLIENT || self.waiting.len() >= ALL {
+            let text = format!(
+                "too many followers are waiting: {own} of this client, {} of all",
+                self.waiting.len()
+            );
+            return Err((job.asked, Refusal::new(Code::TooMany, 0, text)));
+        }
+        self.by_client.insert(client, own + 1);
+        self.number += 1;
+        self.offset = offset;
+        self.waiting.insert((until, self.number), job);
+        Ok(())
+    }
+
+    /// The requests that are to be answered now: all of them if the log does not end at their offset any more, else
+    /// those whose time is over.
+    pub fn take(&mut self, end: u64, now: Instant) -> Vec<Job> {
+        if end != self.offset {
+            self.by_client.clear();
+            return std::mem::take(&mut self.waiting).into_values().collect();
+        }
+        let mut due = Vec::new();
+        while let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= now
+        {
+            let job = first.remove();
+            if let Some(own) = self.by_client.get_mut(&job.asked.route) {
+                *own -= 1;
+                if *own == 0 {
+                    self.by_client.remove(&job.asked.route);
+                }
+            }
+            due.push(job);
+        }
+        due
+    }
+
+    /// When the patience of the first one ends.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.waiting.keys().next().map(|(until, _)| *until)
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::collector::fetch::What;
+
+    fn job(client: &'static str) -> Job {
+        Job {
+            asked: Asked {
+                route: Bytes::from_static(client.as_bytes()),
+                id: 1,
+                key: None,
+            },
+            what: What::Fetch {
+                start: 5,
+                end: u64::MAX,
+                max_bytes: 1,
+                topics: Vec::new(),
+                generation: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn a_new_row_is_for_all_and_time_for_each() {
+        let now = Instant::now();
+        let soon = now + Duration::from_secs(1);
+        let mut followers = Followers::default();
+        assert_eq!(followers.poll_timeout(), None);
+        followers.push(job("a"), 5, soon).unwrap();
+        followers.push(job("b"), 5, now).unwrap();
+        followers.push(job("c"), 5, soon).unwrap();
+        assert_eq!(followers.poll_timeout(), Some(now));
+        let due = followers.take(5, now);
+        assert_eq!(due.len(), 1);
+        assert_eq!(&due[0].asked.route[..], b"b");
+        assert_eq!(followers.take(5, now).len(), 0);
+        assert_eq!(followers.take(6, now).len(), 2);
+        assert_eq!(followers.len(), 0);
+    }
+
+    #[test]
+    fn one_client_cannot_take_all_places() {
+        let now = Instant::now();
+        let mut followers = Followers::default();
+        for _ in 0..PER_CLIENT {
+            followers.push(job("a"), 5, now).unwrap();
+        }
+        let (_, refusal) = followers.push(job("a"), 5, now).unwrap_err();
+        assert_eq!(refusal.code, Code::TooMany);
+        followers.push(job("b"), 5, now).unwrap();
+        assert_eq!(followers.take(5, now).len(), PER_CLIENT + 1);
+        followers.push(job("a"), 5, now).unwrap();
+    }
+}

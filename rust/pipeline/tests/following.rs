@@ -1,0 +1,154 @@
+//! Readers that wait at the collector for rows.
+
+mod peer;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use peer::{LONG, Peer, collector, config};
+use zeroxide_pipeline::client::{Client, ClientConfig, ClientError};
+use zeroxide_pipeline::collector::Collector;
+use zeroxide_pipeline::reader::{Fetch, FetchConfig, Fetched};
+use zeroxide_pipeline::wire::{Reply, Request};
+
+fn follow(endpoint: &str, start: u64, topics: &[&str]) -> Fetch {
+    let client = Client::new(endpoint, ClientConfig::default()).unwrap();
+    let config = FetchConfig {
+        range: start..u64::MAX,
+        topics: topics.iter().map(|&topic| topic.to_owned()).collect(),
+        max_bytes: 1 << 20,
+        log_id: None,
+        generation: 0,
+        follows: true,
+    };
+    Fetch::new(Arc::new(client), config)
+}
+
+/// The values of the next batch.
+fn next(fetch: &mut Fetch) -> Vec<String> {
+    fetch.resume();
+    match fetch.advance(Some(Instant::now() + LONG)) {
+        Ok(Fetched::Batch(stored, range)) => stored
+            .rows_within(&range)
+            .map(|row| String::from_utf8_lossy(stored.batch.value(row)).into_owned())
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_follower_waits_at_the_collector_and_gets_each_row_as_it_comes() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a", "b"]);
+    let mut fetch = follow(collector.endpoint(), 0, &[]);
+    assert_eq!(next(&mut fetch), ["a", "b"]);
+    assert_eq!(fetch.position().unwrap().0, 2);
+    for round in 0..5_u64 {
+        let now = Instant::now();
+        assert!(matches!(fetch.advance(Some(now)), Ok(Fetched::Waiting)));
+        peer.await_stat("followers", |waiting| waiting == 1);
+        let value = format!("{round}");
+        peer.append("p", 1, 2 + round, &[&value]);
+        assert_eq!(next(&mut fetch), [value]);
+        assert_eq!(fetch.position().unwrap().0, 3 + round);
+    }
+}
+
+#[test]
+fn a_request_that_waited_for_long_enough_is_answered_without_rows() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    let reply = peer.ask(Request::Follow {
+        start: 0,
+        max_bytes: 1 << 20,
+        topics: Vec::new(),
+        generation: 0,
+        wait: 1,
+    });
+    match reply {
+        Reply::Fetched { next, frames, .. } => assert_eq!((next, frames.len()), (0, 0)),
+        reply => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn a_follower_goes_on_at_a_collector_that_was_restarted() {
+    let (dir, collector) = collector();
+    let endpoint = collector.endpoint().to_owned();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a"]);
+    let mut fetch = follow(&endpoint, 0, &[]);
+    assert_eq!(next(&mut fetch), ["a"]);
+    let follower = thread::spawn(move || next(&mut fetch));
+    peer.await_stat("followers", |waiting| waiting == 1);
+    drop(peer);
+    collector.close().unwrap();
+    let mut config = config(dir.path());
+    config.bind = endpoint;
+    let collector = Collector::start(config).unwrap();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 2);
+    peer.append("p", 2, 1, &["b"]);
+    assert_eq!(follower.join().unwrap(), ["b"]);
+}
+
+#[test]
+fn a_follower_of_a_topic_passes_over_other_rows() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    let mut fetch = follow(collector.endpoint(), 0, &["wanted"]);
+    peer.append("p", 1, 0, &["a", "b"]);
+    let until = Instant::now() + LONG;
+    while fetch.position().unwrap().0 < 2 {
+        let found = fetch.advance(Some(Instant::now() + Duration::from_millis(5)));
+        assert!(matches!(found, Ok(Fetched::Waiting)), "{found:?}");
+        assert!(Instant::now() < until);
+    }
+}
+
+#[test]
+fn a_follower_beyond_the_end_hears_of_it() {
+    let (_dir, collector) = collector();
+    let mut fetch = follow(collector.endpoint(), 7, &[]);
+    let error = fetch.advance(Some(Instant::now() + LONG)).unwrap_err();
+    assert!(
+        matches!(error, ClientError::DataLoss { asked: 7, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_wait_can_be_interrupted() {
+    let (_dir, collector) = collector();
+    let mut fetch = follow(collector.endpoint(), 0, &[]);
+    let interrupter = fetch.interrupter().unwrap();
+    let mut peer = Peer::of(&collector);
+    let waiting = thread::spawn(move || fetch.advance(None).map(|found| format!("{found:?}")));
+    peer.await_stat("followers", |waiting| waiting == 1);
+    interrupter.interrupt();
+    assert_eq!(waiting.join().unwrap().unwrap(), "Waiting");
+}
+
+#[test]
+fn a_group_can_be_asked_for_its_position() {
+    let (_dir, collector) = collector();
+    let mut peer = Peer::of(&collector);
+    peer.hello("p", 1);
+    peer.append("p", 1, 0, &["a", "b"]);
+    let ask = || Request::Position {
+        group: "g".to_owned(),
+    };
+    assert_eq!(peer.ask(ask()), Reply::Position { offset: None });
+    let commit = Request::Commit {
+        group: "g".to_owned(),
+        offset: 2,
+        generation: 0,
+    };
+    assert_eq!(peer.ask(commit), Reply::Committed);
+    assert_eq!(peer.ask(ask()), Reply::Position { offset: Some(2) });
+}
