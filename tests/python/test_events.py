@@ -139,8 +139,8 @@ def test_async_iteration(zmq):
         await asyncio.sleep(0)
         pull.bind("tcp://127.0.0.1:*")
         push.connect(pull.last_endpoint.decode())
-        assert await push.wait_connected(20_000) == 1
-        assert await pull.wait_connected(20_000) == 1
+        assert await push.wait_connected(timeout=20_000) == 1
+        assert await pull.wait_connected(timeout=20_000) == 1
         # A cancelled task leaves the loop unchanged.
         other = asyncio.ensure_future(anext(pull.monitor_events()))
         await asyncio.sleep(0)
@@ -163,15 +163,15 @@ def test_wait_connected(zmq, sockets, transport):
     push = sockets.bound(zmq.PUSH, transport)
     assert push.count_connected() == 0
     with pytest.raises(zmq.Again, match="0 of 1 peers are connected"):
-        push.wait_connected(1)
-    assert push.wait_connected(0, count=0) == 0
-    waiting = Background(push.wait_connected, 20_000, 2)
+        push.wait_connected(timeout=1)
+    assert push.wait_connected(count=0, timeout=0) == 0
+    waiting = Background(push.wait_connected, count=2, timeout=20_000)
     pulls = [sockets.connected(zmq.PULL, push) for _ in range(2)]
     assert waiting.result() == 2
     for pull in pulls:
         assert pull.wait_connected() == 1
     with pytest.raises(zmq.Again, match="2 of 3"):
-        push.wait_connected(1, 3)
+        push.wait_connected(count=3, timeout=1)
     pulls[0].close()
     events = push.monitor_events(zmq.EVENT_DISCONNECTED, timeout=100)
     while push.count_connected() == 2:
@@ -183,7 +183,7 @@ def test_wait_connected_without_a_peer(zmq, sockets, context):
     push = context.socket(zmq.PUSH)
     push.connect("inproc://later")
     assert push.count_connected() == 0
-    waiting = Background(push.wait_connected, 20_000)
+    waiting = Background(push.wait_connected, timeout=20_000)
     pull = context.socket(zmq.PULL)
     pull.bind("inproc://later")
     assert waiting.result() == 1
@@ -200,7 +200,7 @@ def test_wait_connected_until_the_peer_is_back(zmq, sockets, context):
     events.recv(20_000)
     assert push.count_connected() == 0
     again = context.socket(zmq.PULL)
-    waiting = Background(push.wait_connected, 20_000)
+    waiting = Background(push.wait_connected, timeout=20_000)
     again.bind(endpoint)
     assert waiting.result() == 1
 

@@ -254,7 +254,7 @@ def test_nothing_arrives_from_peers_that_are_connected(any_kind):
     pull.bind("tcp://127.0.0.1:*")
     endpoint = pull.last_endpoint.decode()
     push.connect(endpoint)
-    any_kind.run(lambda: pull.wait_connected(50_000))
+    any_kind.run(lambda: pull.wait_connected(timeout=50_000))
     expected = f"nothing arrived within {SHORT} ms at {endpoint} (1 peer connected)"
     waits_in_vain(any_kind, expected, pull.recv)
 
@@ -342,7 +342,7 @@ def test_waiting_for_peers_that_do_not_come(any_kind):
     push, pub = any_kind.socket(zmq.PUSH), any_kind.socket(zmq.PUB)
     push.connect("tcp://127.0.0.1:1")
     expected = "0 of 1 peers are connected at tcp://127.0.0.1:1 (connecting)"
-    waits_in_vain(any_kind, expected, lambda: push.wait_connected(SHORT))
+    waits_in_vain(any_kind, expected, lambda: push.wait_connected(timeout=SHORT))
     expected = "0 of 2 peers are subscribed: this socket is neither bound nor connected"
     waits_in_vain(any_kind, expected, lambda: pub.wait_subscribed("", 2, SHORT))
 

@@ -236,7 +236,7 @@ class _Socket(_BlockingSocket[bytes]):
         finally:
             waiting.leave(event)
 
-    def wait_connected(self, timeout: float | None = None, count: int = 1) -> int:
+    def wait_connected(self, *, count: int = 1, timeout: float | None = None) -> int:
         """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
         return self._wait_for(self.count_connected, count, timeout, "connected")
 

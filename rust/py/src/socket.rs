@@ -584,12 +584,12 @@ impl Socket {
     }
 
     /// Waits up to `timeout` milliseconds until at least `count` peers are connected; returns how many are.
-    #[pyo3(signature = (timeout=None, count=1))]
+    #[pyo3(signature = (*, count=1, timeout=None))]
     fn wait_connected(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
         count: usize,
+        timeout: Option<f64>,
     ) -> PyResult<usize> {
         let core = self.core()?;
         blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {

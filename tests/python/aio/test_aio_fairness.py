@@ -128,7 +128,7 @@ SENDING = {
     "send batch": lambda zmq, pub: pub.send_batch([b"x"] * 3),
     "send iterable": lambda zmq, pub: pub.send_batch(iter([b"x"] * 3)),
     "send at once": lambda zmq, pub: pub.send(b"x", zmq.DONTWAIT),
-    "wait connected": lambda zmq, pub: pub.wait_connected(1000, 0),
+    "wait connected": lambda zmq, pub: pub.wait_connected(timeout=1000, count=0),
 }
 
 
