@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack, cast, overload
 
 from . import _native
+from ._tasks import let_tasks_run
 from ._typing import PolledT
 from ._waiting import wait_for_peers
 from .constants import POLLIN, POLLOUT
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
         DumpArguments,
         LoadArguments,
         Part,
+        Pending,
         SendArguments,
         SendObjectArguments,
         SocketArguments,
         TrackArgument,
     )
+else:
+    Pending = asyncio.Future  # no more is needed to show annotations
 
 __all__ = ["_Async", "_AsyncPoller", "_AsyncSocket"]
 
@@ -117,6 +121,13 @@ class _Done:
     def _asyncio_future_blocking(self, value: bool) -> None:
         pass
 
+    # By these a task runs it; see `_tasks`.
+    def send(self, _: Any) -> Any:
+        raise StopIteration(self._result)
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None, /) -> Any:
+        raise kind if value is None else value
+
     def __repr__(self) -> str:
         return f"<Future finished result={self._result!r}>"
 
@@ -134,6 +145,8 @@ class _Waiting(asyncio.Future[Any]):
 
     # The queue it is in; set by the native code.
     _lane: "_native.Lane | None" = None
+    # How far a task has come that was made of it; see `_tasks`.
+    _steps: "Generator[Any, None, Any] | None" = None
 
     def cancel(self, msg: Any = None) -> bool:
         if not super().cancel(msg):
@@ -141,6 +154,21 @@ class _Waiting(asyncio.Future[Any]):
         if self._lane is not None:
             self._lane._on_cancel()
         return True
+
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.send(value)
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None, /) -> Any:
+        if self._steps is None:
+            self._give_up()
+            raise kind if value is None else value
+        return self._steps.throw(kind if value is None else value)
+
+    def _give_up(self) -> None:
+        """The task that was made of it is cancelled before its first step."""
+        self.cancel()
 
 
 class _GivesBack(_Waiting):
@@ -223,6 +251,10 @@ class _GivesBack(_Waiting):
         future._turns = True
         return future
 
+    def _give_up(self) -> None:
+        if not self.cancel():
+            self._give_back()
+
     def _give_back_held(self) -> None:
         held, self._held = self._held, None
         if held is not None:
@@ -239,6 +271,13 @@ class _GivesBack(_Waiting):
             self.cancel()
             # Marks the cancellation as retrieved, so that it is not reported.
             self.cancelled()
+
+
+let_tasks_run(
+    lambda _: _native.Ready(None),
+    lambda loop: _Waiting(loop=loop),
+    lambda loop: _GivesBack(loop=loop),
+)
 
 
 def _settle(future: Any, result: Any) -> None:
@@ -322,7 +361,7 @@ class _AsyncPoller(_Async, Poller[PolledT]):
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = -1
-    ) -> asyncio.Future[list[tuple[PolledT, int]]]:
+    ) -> Pending[list[tuple[PolledT, int]]]:
         """Waits up to `timeout` milliseconds; None or a negative value means no limit.
 
         The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
@@ -331,13 +370,13 @@ class _AsyncPoller(_Async, Poller[PolledT]):
         try:
             found = super().poll(0)
         except Exception as error:
-            future: asyncio.Future[Any] = self._Future()
+            future: Pending[Any] = self._Future()
             future.set_exception(error)
             return future
         if timeout == 0:
-            settled: asyncio.Future[Any] = self._settled(found)
+            settled: Pending[Any] = self._settled(found)
             return settled
-        waiting: asyncio.Future[Any] = _Watch(self, timeout, bool(found)).future
+        waiting: Pending[Any] = _Watch(self, timeout, bool(found)).future
         return waiting
 
 
@@ -345,7 +384,7 @@ class _Watch:
     """One call of `_AsyncPoller.poll` that waits."""
 
     def __init__(self, poller: _AsyncPoller[Any], timeout: float | None, found: bool) -> None:
-        self.future = poller._Future()
+        self.future = (poller._Sending if poller._is_standard() else poller._Future)()
         self._poller = poller
         self._pairs = list(poller.sockets)
         self._loop = poller._get_loop()
@@ -499,7 +538,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         super().__del__()
 
     async def wait_connected(  # type: ignore[override]
-        self, timeout: float | None = None, count: int = 1
+        self, *, count: int = 1, timeout: float | None = None
     ) -> int:
         """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
         return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
@@ -575,20 +614,20 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     def _send_rows(  # type: ignore[override]
         self, data: "ArrowData", flags: int = 0
-    ) -> asyncio.Future[int]:
+    ) -> Pending[int]:
         return self.send_batch(_native.arrow_messages(data), flags)
 
     if TYPE_CHECKING:
         # Inherited code, which returns futures because the methods it calls do.
         def send_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
-        ) -> asyncio.Future[MessageTracker | None]: ...
+        ) -> Pending[MessageTracker | None]: ...
         def recv_arrow(  # type: ignore[override]
             self, flags: int = 0
-        ) -> asyncio.Future[_native.ArrowTable]: ...
+        ) -> Pending[_native.ArrowTable]: ...
         def send_batch_arrow(  # type: ignore[override]
             self, data: ArrowData, flags: int = 0
-        ) -> asyncio.Future[int]: ...
+        ) -> Pending[int]: ...
         def recv_batch_arrow(  # type: ignore[override]
             self,
             max_rows: int = 10_000,
@@ -597,7 +636,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             max_bytes: int = ...,
             frames: bool = False,
-        ) -> asyncio.Future[_native.ArrowTable]: ...
+        ) -> Pending[_native.ArrowTable]: ...
         def send_serialized(  # type: ignore[override]
             self,
             msg: _T,
@@ -605,14 +644,14 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             copy: bool = True,
             **kwargs: Unpack[TrackArgument],
-        ) -> asyncio.Future[MessageTracker | None]: ...
+        ) -> Pending[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_serialized(
             self,
             deserialize: Callable[[list[bytes]], _R],
             flags: int = 0,
             copy: Literal[True] = True,
-        ) -> asyncio.Future[_R]: ...
+        ) -> Pending[_R]: ...
         @overload
         def recv_serialized(
             self,
@@ -620,10 +659,10 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             copy: Literal[False],
-        ) -> asyncio.Future[_R]: ...
+        ) -> Pending[_R]: ...
         def recv_serialized(
             self, deserialize: Callable[[Any], _R], flags: int = 0, copy: bool = True
-        ) -> asyncio.Future[_R]: ...
+        ) -> Pending[_R]: ...
         def send_string(  # type: ignore[override]
             self,
             u: str,
@@ -631,10 +670,10 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             copy: bool = True,
             encoding: str = "utf-8",
             **kwargs: Unpack[SendArguments],
-        ) -> asyncio.Future[MessageTracker | None]: ...
+        ) -> Pending[MessageTracker | None]: ...
         def recv_string(  # type: ignore[override]
             self, flags: int = 0, encoding: str = "utf-8"
-        ) -> asyncio.Future[str]: ...
+        ) -> Pending[str]: ...
         def send_json(  # type: ignore[override]
             self,
             obj: object,
@@ -643,18 +682,16 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             routing_id: int | None = None,
             group: str | None = None,
             **kwargs: Unpack[DumpArguments],
-        ) -> asyncio.Future[MessageTracker | None]: ...
-        def recv_json(
-            self, flags: int = 0, **kwargs: Unpack[LoadArguments]
-        ) -> asyncio.Future[Any]: ...
+        ) -> Pending[MessageTracker | None]: ...
+        def recv_json(self, flags: int = 0, **kwargs: Unpack[LoadArguments]) -> Pending[Any]: ...
         def send_pyobj(  # type: ignore[override]
             self,
             obj: object,
             flags: int = 0,
             protocol: int | None = None,
             **kwargs: Unpack[SendObjectArguments],
-        ) -> asyncio.Future[MessageTracker | None]: ...
-        def recv_pyobj(self, flags: int = 0) -> asyncio.Future[Any]: ...
+        ) -> Pending[MessageTracker | None]: ...
+        def recv_pyobj(self, flags: int = 0) -> Pending[Any]: ...
         def send_typed(  # type: ignore[override]
             self,
             obj: object,
@@ -662,7 +699,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             *,
             enc_hook: Callable[[Any], Any] | None = None,
             **kwargs: Unpack[SendObjectArguments],
-        ) -> asyncio.Future[MessageTracker | None]: ...
+        ) -> Pending[MessageTracker | None]: ...
         @overload  # type: ignore[override]
         def recv_typed(
             self,
@@ -670,7 +707,7 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> asyncio.Future[_T]: ...
+        ) -> Pending[_T]: ...
         @overload
         def recv_typed(
             self,
@@ -678,11 +715,11 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> asyncio.Future[Any]: ...
+        ) -> Pending[Any]: ...
         def recv_typed(
             self,
             kind: Any,
             flags: int = 0,
             *,
             dec_hook: Callable[[type, Any], Any] | None = None,
-        ) -> asyncio.Future[Any]: ...
+        ) -> Pending[Any]: ...

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from asyncio import Future
+    from collections.abc import Callable, Coroutine, Generator
     from json import JSONDecoder, JSONEncoder
     from typing import TypedDict
 
@@ -91,6 +92,15 @@ else:
     PolledT = TypeVar("PolledT")
 
 OptionValue: TypeAlias = int | bytes
+
+
+if TYPE_CHECKING:
+    _ResultT = TypeVar("_ResultT")
+
+    class Pending(Future[_ResultT], Coroutine[Any, Any, _ResultT]):
+        """What the calls of asyncio's sockets return: a future that a task can also run."""
+
+        def __await__(self) -> Generator[Any, None, _ResultT]: ...
 
 
 class HasArrowArray(Protocol):

@@ -19,7 +19,7 @@ use zeroxide::{Direction, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher
 use super::form::{Form, Kept, Outgoing, Patience, Progress};
 use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
-use super::settling::{Raiser, Undo, cancel, fail, is_done, succeed};
+use super::settling::{Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed};
 use crate::blocking::Limit;
 use crate::error::{not_now, raise};
 
@@ -398,7 +398,7 @@ impl Lane {
             let Some(call) = self.lock().receivers.pop_front() else {
                 return Ok(true);
             };
-            if is_done(py, &call.future) {
+            if is_done(py, &call.future) || is_abandoned(py, &call.future) {
                 self.count_off(1, 0);
                 continue;
             }

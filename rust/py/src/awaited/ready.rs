@@ -73,6 +73,12 @@ pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>>
     Ok(Some(value.unbind()))
 }
 
+/// Whether the caller holds the only reference to a future.
+pub(crate) fn is_held_once(future: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object.
+    unsafe { ffi::Py_REFCNT(future.as_ptr()) == 1 }
+}
+
 fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
     let member = |name: &'static CStr, type_code: c_int, offset: usize| ffi::PyMemberDef {

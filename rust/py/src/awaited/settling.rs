@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use zeroxide::Socket as CoreSocket;
 
 use super::form::Kept;
+use super::ready;
 
 /// Takes back what a future received, for when nobody will ever ask it for the result.
 #[pyclass(frozen, module = "zeroxide._native")]
@@ -76,6 +77,18 @@ pub(super) fn is_done(py: Python<'_>, future: &Py<PyAny>) -> bool {
         Ok(done) => done.is_truthy(py).unwrap_or(true),
         Err(_) => true,
     }
+}
+
+/// Whether nobody is left to see the result: the lane alone has the future, and no callback waits for it. A program's own
+/// futures do not tell.
+pub(super) fn is_abandoned(py: Python<'_>, future: &Py<PyAny>) -> bool {
+    if !ready::is_held_once(future.bind(py)) {
+        return false;
+    }
+    let listeners = future.getattr(py, intern!(py, "_listeners"));
+    listeners
+        .and_then(|listeners| listeners.extract::<i64>(py))
+        .is_ok_and(|listeners| listeners <= 0)
 }
 
 pub(super) fn succeed(py: Python<'_>, future: &Py<PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {

@@ -112,6 +112,9 @@ impl AsyncSocket {
         let over = turn::is_over(py);
         let class = if over {
             intern!(py, "_Receiving")
+        } else if slf.get().quick.load(Ordering::Relaxed) {
+            // A task can be made of this one.
+            intern!(py, "_Sending")
         } else {
             intern!(py, "_Future")
         };
