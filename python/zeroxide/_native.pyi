@@ -543,6 +543,7 @@ class Socket:
         """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
 
     def _event_stream(self, events: int) -> EventStream: ...
+    def _overview(self) -> str | None: ...
     def count_connected(self) -> int:
         """How many peers are connected now, with their handshakes done."""
 

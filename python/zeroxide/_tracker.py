@@ -35,6 +35,10 @@ class MessageTracker:
             else:
                 raise TypeError(f"expected an Event, Frame or MessageTracker, got: {item!r}")
 
+    def __repr__(self) -> str:
+        state = "done" if self.done else "pending"
+        return f"<zmq.{type(self).__name__} at {id(self):#x} {state}>"
+
     @property
     def done(self) -> bool:
         """Whether the core refers to none of the buffers any more."""

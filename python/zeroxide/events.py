@@ -52,6 +52,7 @@ class SocketEvents(Closing):
     def __init__(self, stream: _native.EventStream, timeout: float | None = None) -> None:
         self._stream = stream
         self._timeout = timeout
+        self._is_closed = False
 
     def recv(self, timeout: float | None = None) -> SocketEvent | None:
         """Waits up to `timeout` ms, None for ever; returns None when no more can come.
@@ -82,7 +83,13 @@ class SocketEvents(Closing):
 
     def close(self) -> None:
         """Ends it for everybody who waits."""
+        self._is_closed = True
         self._stream.close()
+
+    def __repr__(self) -> str:
+        timeout = "" if self._timeout is None else f"timeout={self._timeout}"
+        closed = " closed" if self._is_closed else ""
+        return f"<zmq.{type(self).__name__.lstrip('_')}({timeout}) at {id(self):#x}{closed}>"
 
     def __iter__(self) -> Self:
         return self

@@ -196,8 +196,11 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
             name = f"{cls.__module__}.{cls.__name__}"
         kind = self.__dict__.get("type")
         kind_name = "UNKNOWN" if kind is None else kind.name
-        closed = " closed" if self.closed else ""
-        return f"<{name}(zmq.{kind_name}) at {id(self):#x}{closed}>"
+        if self.closed:
+            return f"<{name}(zmq.{kind_name}) at {id(self):#x} closed>"
+        overview = self._overview()
+        where = f": {overview}" if overview else ""
+        return f"<{name}(zmq.{kind_name}) at {id(self):#x}{where}>"
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - HIDDEN - {"HWM"})

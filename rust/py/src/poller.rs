@@ -20,7 +20,7 @@ enum Watched {
 /// Waits up to `timeout` milliseconds (negative: for ever) until one of the (object, events) pairs is ready, and
 /// returns those that are, as (socket or descriptor, events). A socket that was closed before is never ready.
 #[pyfunction]
-#[pyo3(signature = (sockets, timeout=-1))]
+#[pyo3(signature = (sockets, timeout=-1), text_signature = "(sockets, timeout=-1)")]
 pub(crate) fn zmq_poll<'py>(
     py: Python<'py>,
     sockets: &Bound<'py, PyAny>,

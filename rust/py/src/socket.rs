@@ -188,7 +188,7 @@ impl Socket {
     // ---- messages --------------------------------------------------------------------------------------------------
 
     /// Sends one part; the message goes with the part that has no SNDMORE.
-    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None), text_signature = "($self, data, flags=0, copy=True, track=False, routing_id=None, group=None)")]
     #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send(
         &self,
@@ -208,7 +208,7 @@ impl Socket {
     }
 
     /// Receives one part.
-    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv<'py>(
         &self,
         py: Python<'py>,
@@ -224,7 +224,7 @@ impl Socket {
     }
 
     /// Sends a message of several parts.
-    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None))]
+    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None), text_signature = "($self, msg_parts, flags=0, copy=True, track=False)")]
     fn send_multipart(
         &self,
         py: Python<'_>,
@@ -248,7 +248,7 @@ impl Socket {
     }
 
     /// Receives a whole message, or the rest of the one that this thread is in.
-    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv_multipart<'py>(
         &self,
         py: Python<'py>,
@@ -577,6 +577,11 @@ impl Socket {
     }
 
     // ---- peers -----------------------------------------------------------------------------------------------------
+
+    /// The endpoints and how many peers each has, as text; `None` if finding out would wait.
+    fn _overview(&self) -> Option<String> {
+        self.core().ok()?.overview()
+    }
 
     /// How many peers are connected now.
     fn count_connected(&self) -> PyResult<usize> {

@@ -52,6 +52,15 @@ impl Socket {
             format!("{found} of {wanted} peers are {what}{place}")
         })
     }
+
+    /// The endpoints and how many peers each has, for a person to read. Waits for nothing: `None` while another call
+    /// holds the socket's lock, on a closed socket, and without endpoints.
+    pub fn overview(&self) -> Option<String> {
+        self.core().check_open().ok()?;
+        let state = self.core().try_lock()?;
+        let text = listed(&state, &Peers::of(&state));
+        (!text.is_empty()).then_some(text)
+    }
 }
 
 impl Core {
@@ -198,15 +207,23 @@ fn describe(
 
 /// The endpoints, as the end of a sentence.
 fn whereabouts(state: &State, peers: &Peers) -> String {
-    let places: Vec<_> = state.endpoints.places().collect();
-    if places.is_empty() {
-        return ": this socket is neither bound nor connected".to_owned();
+    match listed(state, peers) {
+        text if text.is_empty() => ": this socket is neither bound nor connected".to_owned(),
+        text => format!(" at {text}"),
     }
+}
+
+/// The first endpoints, each with its peers, and the number of the others.
+fn listed(state: &State, peers: &Peers) -> String {
+    let places: Vec<_> = state.endpoints.places().collect();
     let mut text = String::new();
+    if places.is_empty() {
+        return text;
+    }
     for (index, place) in places.iter().take(MOST_PLACES).enumerate() {
-        let before = if index == 0 { " at" } else { "," };
+        let before = if index == 0 { "" } else { ", " };
         // Writing to a String cannot fail.
-        let _ = write!(text, "{before} {}", place.endpoint);
+        let _ = write!(text, "{before}{}", place.endpoint);
         if !peers.more {
             let _ = write!(text, " ({})", peers.state_of(place));
         }
@@ -310,6 +327,27 @@ mod tests {
                  the queue is full (SNDHWM is 1)"
             )
         );
+    }
+
+    #[test]
+    fn an_overview_names_endpoints_and_peers_and_waits_for_nothing() {
+        let context = Context::new();
+        let pull = impatient(&context, SocketType::Pull);
+        assert_eq!(pull.overview(), None);
+        let endpoint = pull.bind("inproc://here").unwrap();
+        let push = impatient(&context, SocketType::Push);
+        push.connect(&endpoint).unwrap();
+        pull.wait_connected(1, Wait::Default).unwrap();
+        assert_eq!(
+            pull.overview().unwrap(),
+            format!("{endpoint} (1 peer connected)")
+        );
+        assert_eq!(push.overview().unwrap(), format!("{endpoint} (connected)"));
+        let held = pull.core().lock();
+        assert_eq!(pull.overview(), None);
+        drop(held);
+        pull.close(None);
+        assert_eq!(pull.overview(), None);
     }
 
     #[test]

@@ -493,7 +493,7 @@ impl AsyncSocket {
     }
 
     /// Receives one part.
-    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
@@ -543,7 +543,7 @@ impl AsyncSocket {
     }
 
     /// Receives a whole message.
-    #[pyo3(signature = (flags=0, copy=None, track=None))]
+    #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv_multipart<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
@@ -601,7 +601,7 @@ impl AsyncSocket {
     }
 
     /// Sends one part; the message goes with the part that has no SNDMORE.
-    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None))]
+    #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None), text_signature = "($self, data, flags=0, copy=True, track=False, routing_id=None, group=None)")]
     #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send<'py>(
         slf: &Bound<'py, Self>,
@@ -621,7 +621,7 @@ impl AsyncSocket {
     }
 
     /// Sends a message of several parts.
-    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None))]
+    #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None), text_signature = "($self, msg_parts, flags=0, copy=True, track=False)")]
     fn send_multipart<'py>(
         slf: &Bound<'py, Self>,
         msg_parts: &Bound<'py, PyAny>,
