@@ -142,13 +142,18 @@ def python_prose(text: str) -> Iterator[Line]:
 
 FSTRING = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)  # a token of its own from 3.12 on
 
-RUST = re.compile(r'(//[^\n]*)|(?<!\w)b"(?:[^"\\]|\\.)*"|("(?:[^"\\]|\\.)*")|\'(?:[^\'\\\n]|\\.)\'')
+# Comments, strings, and what must not be mistaken for them: bytes, raw strings and characters.
+RUST = re.compile(
+    r'(//[^\n]*)|(?<!\w)b"(?:[^"\\]|\\.)*"|(?<!\w)b?r(?P<hashes>#*)".*?"(?P=hashes)|("(?:[^"\\]|\\.)*")'
+    r"|'(?:[^'\\\n]|\\.)'",
+    re.DOTALL,
+)
 
 
 def rust_prose(text: str) -> Iterator[Line]:
     for match in RUST.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
-        words = match[1] or match[2] or ""
+        words = match[1] or match[3] or ""
         for offset, line in enumerate(words.splitlines()):
             yield number + offset, without_code(line.lstrip("/! "))
 

@@ -142,7 +142,7 @@ impl Gate {
                 users.judge(user, password, connection)
             }
             // The mechanism was changed behind the gate's back.
-            (_, mechanism, _) => Decision::no(format!("nobody may come in with {mechanism}")),
+            (_, mechanism, _) => Decision::no(format!("no peer is accepted with {mechanism}")),
         }
     }
 }

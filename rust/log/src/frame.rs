@@ -134,7 +134,7 @@ impl Header {
             Head::read(&header[FIXED..]).map_err(|_| Wrong("a header that describes no batch"))?;
         let name = header[FIXED + head_length..].get(..name_length);
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        let name = name.ok_or(Wrong("a producer's name that is none"))?;
+        let name = name.ok_or(Wrong("an invalid producer name"))?;
         let adds_up =
             header_length as u64 + metadata_length as u64 + head.body_size() == length as u64;
         let (first_offset, span) = (u64_at(fixed, 24), u64::from(u32_at(fixed, 84)));

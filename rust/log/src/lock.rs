@@ -35,7 +35,7 @@ pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
             let by = Some(said.trim()).filter(|by| !by.is_empty());
             return Err(LogError::Locked {
                 dir: dir.to_owned(),
-                by: by.unwrap_or("somebody who left no name").to_owned(),
+                by: by.unwrap_or("an unknown process").to_owned(),
             });
         }
         Err(error) => return Err(LogError::from_io("lock", &path, error.into())),

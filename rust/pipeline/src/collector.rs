@@ -96,7 +96,7 @@ pub enum CollectorError {
     Io(#[from] std::io::Error),
     /// Whoever reaches the address could write and read.
     #[error(
-        "{endpoint} is reachable from other machines, and without keys anyone who connects can write and read: give the \
+        "{endpoint} is reachable from other machines, and without keys every client can write and read: give the \
          collector a key and an allow list (--key and --allow; in Python secret_key and allow), or permit this with \
          --open-to-network (open_to_network=True)"
     )]

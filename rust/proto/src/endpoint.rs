@@ -27,7 +27,7 @@ pub struct Endpoint {
 #[non_exhaustive]
 pub enum EndpointError {
     /// There is no `://`.
-    #[error("{text:?} is no endpoint: expected scheme://address, as in tcp://127.0.0.1:5555")]
+    #[error("{text:?} is not an endpoint: expected scheme://address, as in tcp://127.0.0.1:5555")]
     NoSeparator {
         /// The whole text.
         text: String,
@@ -149,9 +149,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_the_text() {
         for (text, says) in [
-            ("", "\"\" is no endpoint"),
-            ("localhost:5555", "\"localhost:5555\" is no endpoint"),
-            ("tcp:/127.0.0.1:1", "\"tcp:/127.0.0.1:1\" is no endpoint"),
+            ("", "\"\" is not an endpoint"),
+            ("localhost:5555", "\"localhost:5555\" is not an endpoint"),
+            (
+                "tcp:/127.0.0.1:1",
+                "\"tcp:/127.0.0.1:1\" is not an endpoint",
+            ),
             ("://x", "\"://x\" has no scheme"),
             (" tcp://x:1", "\" tcp://x:1\" has ' ' in its scheme"),
             ("1tcp://x:1", "has '1' in its scheme"),

@@ -36,10 +36,10 @@ pub enum CloseReason {
     #[error("the authenticator refused the peer with status {0}")]
     Denied(u16),
     /// The credentials of this mechanism mean nothing until somebody has checked them.
-    #[error("expected an authenticator to check {0} credentials, there is none")]
+    #[error("expected an authenticator to check {0} credentials, but there is none")]
     NobodyToAsk(&'static str),
     /// Our authenticator gave an answer that is of no use.
-    #[error("expected a verdict from the authenticator, its answer is of no use: {problem}")]
+    #[error("expected a verdict from the authenticator, but its answer is invalid: {problem}")]
     Authenticator {
         /// The value of a monitor's HANDSHAKE_FAILED_PROTOCOL event, as `zmq.h` numbers them.
         code: u32,

@@ -118,7 +118,7 @@ pub(crate) fn security(
         return match (public_key, secret_key) {
             (None, None) => Ok(None),
             _ => Err(PyValueError::new_err(
-                "public_key and secret_key are of use with server_key only: the collector's public key",
+                "public_key and secret_key require server_key, the collector's public key",
             )),
         };
     };
@@ -133,9 +133,7 @@ pub(crate) fn security(
                 ));
             }
             None => {
-                return Err(PyValueError::new_err(
-                    "public_key is of use with its secret_key only",
-                ));
+                return Err(PyValueError::new_err("public_key requires its secret_key"));
             }
         }
     }

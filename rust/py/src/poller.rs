@@ -51,7 +51,7 @@ pub(crate) fn zmq_poll<'py>(
         return Ok(result);
     }
     if watched.is_empty() && timeout < 0 {
-        let text = "every socket to wait for is closed: this would wait for ever";
+        let text = "every socket to wait for is closed, so this would never return";
         return Err(Failure::with(ErrorKind::NotSocket, text).into());
     }
     let deadline = deadline_in(timeout);

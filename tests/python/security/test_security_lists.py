@@ -155,7 +155,7 @@ def test_mechanism_changed_afterwards(zmq, context, auth):
     server = context.socket(zmq.PULL)
     server.secure_server(zmq.curve_keypair()[1], "*")
     server.curve_server = 0
-    with pytest.raises(zmq.ZMQError, match="a list says who may come in"):
+    with pytest.raises(zmq.ZMQError, match="this socket has an allow-list"):
         server.bind("tcp://127.0.0.1:*")
 
 

@@ -35,7 +35,7 @@ def test_events_have_reasons(zmq, context, curve, middle, auth):
     assert reason(server, {}, ours=False) == 'expected mechanism NULL, the peer uses "CURVE"'
     assert (
         reason(plain, PLAIN_CLIENT)
-        == "expected an authenticator to check PLAIN credentials, there is none"
+        == "expected an authenticator to check PLAIN credentials, but there is none"
     )
     wrong = {**client, "curve_serverkey": client["curve_publickey"]}
     assert "HELLO" in reason(server, wrong)

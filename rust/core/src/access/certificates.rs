@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<(Key, String)>> {
         }
         let text = fs::read_to_string(&path).map_err(|error| about(&path, error))?;
         let (key, name) = parse(&text).map_err(|why| {
-            let text = format!("{} is no certificate: {why}", path.display());
+            let text = format!("{} is not a certificate: {why}", path.display());
             Error::with(ErrorKind::Invalid, text)
         })?;
         let stem = || {

@@ -136,7 +136,7 @@ impl Security {
         }
         if self.gate.is_some() && !self.as_server {
             return wrong(
-                "a list says who may come in, but a later option made this socket a client, which asks nobody",
+                "this socket has an allow-list, but a later option made it a client, which does not use one",
             );
         }
         if self.mechanism != SecurityMechanism::Curve {

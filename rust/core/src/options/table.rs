@@ -125,10 +125,10 @@ options_table! {
         .aliases(&["IDENTITY"])
         .length(1, 255)
         .bytes(|o| &o.routing_id, |o, v| o.routing_id = Bytes::copy_from_slice(v)),
-    6 SUBSCRIBE: Bytes, "Receive messages that begin with these bytes, too; empty = all."
+    6 SUBSCRIBE: Bytes, "Also receive messages that begin with these bytes; empty = all."
         .of(&[Sub, Xpub])
         .pattern(|v| PatternOption::Subscribe(octets(v))),
-    7 UNSUBSCRIBE: Bytes, "Take one SUBSCRIBE of the same bytes back."
+    7 UNSUBSCRIBE: Bytes, "Undo one SUBSCRIBE of the same bytes."
         .of(&[Sub, Xpub])
         .pattern(|v| PatternOption::Unsubscribe(octets(v))),
     8 RATE: Int, "The limit of multicast transports in kbit/s."
@@ -143,11 +143,11 @@ options_table! {
     12 RCVBUF: Int, "The kernel's receive buffer in bytes; -1 = the system's default."
         .range(-1, INT)
         .int(|o| optional(o.rcvbuf), |o, v| o.rcvbuf = usize::try_from(v).ok()),
-    13 RCVMORE: Bool, "Whether further frames follow the one received last." .socket(),
+    13 RCVMORE: Bool, "Whether further parts follow the one received last." .socket(),
     14 FD: Fd, "A descriptor that is readable when the socket may have become ready." .socket(),
     15 EVENTS: Int, "What the socket is ready for: POLLIN, POLLOUT." .socket(),
     16 TYPE: Int, "The socket's type." .only_int(|o| o.socket_type.id().into()),
-    17 LINGER: Int, "How long closing goes on sending, in ms; -1 = without limit."
+    17 LINGER: Int, "How long messages are still sent after closing, in ms; -1 = no limit."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.linger, -1), |o, v| o.linger = duration(v, -1)),
@@ -174,19 +174,19 @@ options_table! {
     25 MULTICAST_HOPS: Int, "How many routers a multicast packet may pass."
         .range(1, INT)
         .int(|o| o.multicast_hops.into(), |o, v| o.multicast_hops = v as u32),
-    27 RCVTIMEO: Int, "How long receiving waits, in ms; -1 = for ever."
+    27 RCVTIMEO: Int, "How long receiving waits, in ms; -1 = no limit."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.rcvtimeo, -1), |o, v| o.rcvtimeo = duration(v, -1)),
-    28 SNDTIMEO: Int, "How long sending waits, in ms; -1 = for ever."
+    28 SNDTIMEO: Int, "How long sending waits, in ms; -1 = no limit."
         .live()
         .range(-1, INT)
         .int(|o| millis(o.sndtimeo, -1), |o, v| o.sndtimeo = duration(v, -1)),
     31 IPV4ONLY: Bool, "The opposite of IPV6, for old programs."
         .int(|o| (!o.ipv6).into(), |o, v| o.ipv6 = v == 0),
-    32 LAST_ENDPOINT: Str, "What was bound or connected last, wildcards filled in."
+    32 LAST_ENDPOINT: Str, "The endpoint that was bound or connected last, with wildcards replaced."
         .socket(),
-    33 ROUTER_MANDATORY: Bool, "A message to an unknown peer is an error instead of dropped."
+    33 ROUTER_MANDATORY: Bool, "A message to an unknown peer raises an error instead of being dropped."
         .aliases(&["ROUTER_BEHAVIOR", "FAIL_UNROUTABLE"])
         .of(&[Router, Rep])
         .pattern(|v| PatternOption::RouterMandatory(flag(v))),
@@ -202,7 +202,7 @@ options_table! {
     37 TCP_KEEPALIVE_INTVL: Int, "Time between probes, in seconds; -1 = as TCP_KEEPALIVE says, or the system's default."
         .range(-1, 32767)
         .int(|o| seconds(o.tcp_keepalive_intvl), |o, v| o.tcp_keepalive_intvl = idle(v)),
-    38 TCP_ACCEPT_FILTER: Str, "One more network (CIDR) that may connect to what is bound later; empty = anybody again."
+    38 TCP_ACCEPT_FILTER: Str, "One more network (CIDR) that may connect to endpoints bound later; empty = every network again."
         .write_only_str(|o, v| {
             match v {
                 "" => o.tcp_accept_filters.clear(),
@@ -213,7 +213,7 @@ options_table! {
     39 IMMEDIATE: Bool, "Queue messages only for connections that are up."
         .aliases(&["DELAY_ATTACH_ON_CONNECT"])
         .int(|o| o.immediate.into(), |o, v| o.immediate = v == 1),
-    40 XPUB_VERBOSE: Bool, "Pass on every subscription, not only the first of a topic."
+    40 XPUB_VERBOSE: Bool, "Receive every subscription, not only the first for a topic."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubVerbose(flag(v))),
     41 ROUTER_RAW: Bool, "Raw TCP on a ROUTER; a STREAM socket is the newer way."
@@ -258,7 +258,7 @@ options_table! {
     51 PROBE_ROUTER: Bool, "Send an empty message on each new connection."
         .of(&[Router, Dealer, Req, Rep])
         .pattern(|v| PatternOption::ProbeRouter(flag(v))),
-    52 REQ_CORRELATE: Bool, "Number the requests and take matching replies only."
+    52 REQ_CORRELATE: Bool, "Number the requests and accept only matching replies."
         .of(&[Req])
         .pattern(|v| PatternOption::ReqCorrelate(flag(v))),
     53 REQ_RELAXED: Bool, "Allow a new request before the reply to the last."
@@ -269,7 +269,7 @@ options_table! {
     55 ZAP_DOMAIN: Str, "The domain that authentication requests name."
         .length(0, 255)
         .str(|o| o.security.zap_domain.as_bytes(), |o, v| o.security.zap_domain = v.to_owned()),
-    56 ROUTER_HANDOVER: Bool, "A newcomer takes over the routing id of an older peer."
+    56 ROUTER_HANDOVER: Bool, "A new peer takes over the routing id of an older one."
         .of(&[Router, Rep])
         .pattern(|v| PatternOption::RouterHandover(flag(v))),
     57 TOS: Int, "The type-of-service byte of outgoing packets."
@@ -284,7 +284,7 @@ options_table! {
     60 IPC_FILTER_GID: Int, "One more primary group that may connect to a bound ipc endpoint."
         .range(0, INT)
         .write_only_int(|o, v| o.ipc_filter.gids.push(v as u32)),
-    61 CONNECT_ROUTING_ID: Bytes, "How the peer of the next connect is called here."
+    61 CONNECT_ROUTING_ID: Bytes, "The name here of the peer that the next connect reaches."
         .aliases(&["CONNECT_RID"])
         .of(&[Router, Stream, Rep])
         .length(1, 255)
@@ -302,30 +302,30 @@ options_table! {
     69 XPUB_NODROP: Bool, "Wait instead of dropping when the queue to a subscriber is full."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubNodrop(flag(v))),
-    71 XPUB_MANUAL: Bool, "The application decides which subscriptions count."
+    71 XPUB_MANUAL: Bool, "The program decides which subscriptions take effect."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubManual(flag(v))),
     72 XPUB_WELCOME_MSG: Bytes, "The first message to each new subscriber; empty = none."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubWelcomeMsg(octets(v))),
-    73 STREAM_NOTIFY: Bool, "Deliver an empty message when a peer comes and when it goes."
+    73 STREAM_NOTIFY: Bool, "Deliver an empty message when a peer connects and when it disconnects."
         .of(&[Stream])
         .pattern(|v| PatternOption::StreamNotify(flag(v))),
-    74 INVERT_MATCHING: Bool, "Match what does not begin with a subscription; set it on both ends. Types that match nothing keep it."
+    74 INVERT_MATCHING: Bool, "Match messages that do not begin with a subscription; set it at both ends. No effect on types without subscriptions."
         .heeded_by(&[Pub, Xpub, Sub])
         .pattern(|v| PatternOption::InvertMatching(flag(v)))
         .int(|o| o.invert_matching.into(), |o, v| o.invert_matching = v != 0),
-    75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never. Unset, which reads 0 as well: peers that are silent are looked for."
+    75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent peers are probed."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = Some(span(v))),
     // It travels in tenths of a second and is kept in them.
-    76 HEARTBEAT_TTL: Int, "After how much silence the peer may give up on us, in ms; 0 = not told."
+    76 HEARTBEAT_TTL: Int, "The silence after which the peer may end the connection, in ms; 0 = not sent to the peer."
         .range(0, 6_553_599)
         .int(|o| millis(Some(o.heartbeat_ttl), 0), |o, v| o.heartbeat_ttl = span(v / 100 * 100)),
-    77 HEARTBEAT_TIMEOUT: Int, "Silence after a ping that ends the connection, in ms; at first as HEARTBEAT_IVL."
+    77 HEARTBEAT_TIMEOUT: Int, "Silence after a ping that ends the connection, in ms; the default is HEARTBEAT_IVL."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_timeout, -1), |o, v| o.heartbeat_timeout = Some(span(v))),
-    78 XPUB_VERBOSER: Bool, "Pass on every subscription and every unsubscription."
+    78 XPUB_VERBOSER: Bool, "Receive every subscription and every unsubscription."
         .of(&[Xpub, Pub])
         .pattern(|v| PatternOption::XpubVerboser(flag(v))),
     79 CONNECT_TIMEOUT: Int, "The limit of one connection attempt, in ms; 0 = the system's."
@@ -334,7 +334,7 @@ options_table! {
     80 TCP_MAXRT: Int, "How long sent bytes may stay unacknowledged, in ms; 0 = the system's limit."
         .range(0, INT)
         .int(|o| millis(o.tcp_maxrt, 0), |o, v| o.tcp_maxrt = duration(v, 0)),
-    81 THREAD_SAFE: Bool, "1 for the socket types that libzmq calls thread-safe. Here every socket is, yet these read 0 as there."
+    81 THREAD_SAFE: Bool, "1 for the socket types that libzmq calls thread-safe. Every zeroxide socket is, but these types read 0 as in libzmq."
         .only_int(|_| 0),
     84 MULTICAST_MAXTPDU: Int, "The largest multicast datagram, in bytes."
         .range(1, INT)
@@ -342,7 +342,7 @@ options_table! {
     85 VMCI_BUFFER_SIZE: Uint64, "The buffer of a VMCI socket; 0 = the driver's."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.vmci_buffers[0] as i64, |o, v| o.vmci_buffers[0] = v as u64),
-    86 VMCI_BUFFER_MIN_SIZE: Uint64, "The least buffer of a VMCI socket; 0 = the driver's."
+    86 VMCI_BUFFER_MIN_SIZE: Uint64, "The smallest buffer of a VMCI socket; 0 = the driver's."
         .range(i64::MIN, i64::MAX)
         .int(|o| o.vmci_buffers[1] as i64, |o, v| o.vmci_buffers[1] = v as u64),
     87 VMCI_BUFFER_MAX_SIZE: Uint64, "The largest buffer of a VMCI socket; 0 = the driver's."
@@ -360,19 +360,19 @@ options_table! {
     92 BINDTODEVICE: Str, "The only network interface to use (needs CAP_NET_RAW); empty = any."
         .length(0, 15)
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
-    93 ZAP_ENFORCE_DOMAIN: Bool, "Ask a ZAP handler only if ZAP_DOMAIN is set, and let nobody in without one."
+    93 ZAP_ENFORCE_DOMAIN: Bool, "Ask a ZAP handler only if ZAP_DOMAIN is set, and reject every peer if there is no handler."
         .int(|o| o.security.enforce_domain.into(), |o, v| o.security.enforce_domain = v == 1),
-    94 LOOPBACK_FASTPATH: Bool, "A shortcut of Windows. Kept."
+    94 LOOPBACK_FASTPATH: Bool, "A feature of Windows. Stored without effect."
         .int(|o| o.loopback_fastpath.into(), |o, v| o.loopback_fastpath = v != 0),
-    95 METADATA: Str, "A property that peers are told in the handshake, as X-name:value; each call adds one."
+    95 METADATA: Str, "A property sent to peers in the handshake, as X-name:value; each call adds one."
         .write_only_str(Options::add_metadata),
-    96 MULTICAST_LOOP: Bool, "Whether multicast comes back to this host. Kept."
+    96 MULTICAST_LOOP: Bool, "Whether multicast returns to this host. Stored without effect."
         .int(|o| o.multicast_loop.into(), |o, v| o.multicast_loop = v != 0),
     97 ROUTER_NOTIFY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    98 XPUB_MANUAL_LAST_VALUE: Bool, "As XPUB_MANUAL, and what is sent after a subscription was received goes to that subscriber alone."
+    98 XPUB_MANUAL_LAST_VALUE: Bool, "Like XPUB_MANUAL, and a message sent after receiving a subscription goes only to that subscriber."
         .of(&[Xpub])
         .pattern(|v| PatternOption::XpubManualLastValue(flag(v))),
-    99 SOCKS_USERNAME: Str, "Who asks the SOCKS5 proxy; empty = nobody by name."
+    99 SOCKS_USERNAME: Str, "The user name for the SOCKS5 proxy; empty = no login."
         .length(0, 255)
         .str(|o| o.socks_username.as_bytes(), |o, v| o.socks_username = v.to_owned()),
     100 SOCKS_PASSWORD: Str, "The password for SOCKS_USERNAME."
@@ -385,11 +385,11 @@ options_table! {
     105 WSS_TRUST_PEM: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     106 WSS_HOSTNAME: Str, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     107 WSS_TRUST_SYSTEM: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    108 ONLY_FIRST_SUBSCRIBE: Bool, "Kept: a message that does not begin with a subscription has none in its later parts either way."
+    108 ONLY_FIRST_SUBSCRIBE: Bool, "Stored without effect: a message that does not begin with a subscription never has one in a later part."
         .of(&[Xpub, Xsub, Pub])
         .range(0, INT)
         .write_only_int(|_, _| {}),
-    109 RECONNECT_STOP: Int, "When to try no further: 1 connection refused, 2 handshake failed, 4 after disconnect(); added up."
+    109 RECONNECT_STOP: Int, "When to stop reconnecting: 1 connection refused, 2 handshake failed, 4 after disconnect(); add the numbers."
         .range(i32::MIN as i64, INT)
         .int(|o| o.reconnect_stop.into(), |o, v| o.reconnect_stop = v as i32),
     110 HELLO_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
@@ -398,7 +398,7 @@ options_table! {
     113 BUSY_POLL: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     114 HICCUP_MSG: Bytes, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     115 XSUB_VERBOSE_UNSUBSCRIBE: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    116 TOPICS_COUNT: Int, "How many different topics are subscribed to, here or by the peers."
+    116 TOPICS_COUNT: Int, "The number of different topics that this socket or its peers subscribe to."
         .of(&[Pub, Sub, Xpub, Xsub])
         .socket(),
     117 NORM_MODE: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
@@ -410,20 +410,20 @@ options_table! {
     123 NORM_NUM_AUTOPARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     124 NORM_PUSH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     // From here on libzmq has no such options.
-    1001 MAX_SUBSCRIPTIONS: Int, "How many topics each subscriber may want; further ones are counted and ignored. 0 = no limit."
+    1001 MAX_SUBSCRIPTIONS: Int, "How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit."
         .of(&[Pub, Xpub])
         .range(0, INT)
         .pattern(|v| PatternOption::MaxSubscriptions(count(v)))
         .int(|o| o.max_subscriptions as i64, |o, v| o.max_subscriptions = v as usize),
-    1002 SNDHWM_BYTES: Int64, "How many bytes queue per peer on the way out, beside SNDHWM; 0 = no limit."
+    1002 SNDHWM_BYTES: Int64, "How many bytes queue per peer on the way out, in addition to SNDHWM; 0 = no limit."
         .live()
         .range(0, i64::MAX)
         .int(|o| o.sndhwm_bytes as i64, |o, v| o.sndhwm_bytes = v as usize),
-    1003 RCVHWM_BYTES: Int64, "How many bytes queue per peer on the way in, beside RCVHWM; 0 = no limit."
+    1003 RCVHWM_BYTES: Int64, "How many bytes queue per peer on the way in, in addition to RCVHWM; 0 = no limit."
         .live()
         .range(0, i64::MAX)
         .int(|o| o.rcvhwm_bytes as i64, |o, v| o.rcvhwm_bytes = v as usize),
-    1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms and up to twice that; 0 = without limit."
+    1004 STALL_IVL: Int, "How long a peer may be silent in the middle of a message, in ms (up to twice that); 0 = no limit."
         .range(0, INT)
         .int(|o| millis(o.stall_ivl, 0), |o, v| o.stall_ivl = duration(v, 0)),
     1010 MAX_SUBSCRIPTION_BYTES: Int64, "How many bytes the topics of each subscriber may have together; further ones are counted and ignored. 0 = no limit."

@@ -170,9 +170,9 @@ impl Connection {
             .is_ok_and(|address| !address.is_loopback());
         match peer.mechanism {
             "PLAIN" if remote => Some("user name and password crossed the network in clear"),
-            "CURVE" if self.admission.unchecked => {
-                Some("nobody checks the keys of clients: there is no ZAP handler and no allow-list")
-            }
+            "CURVE" if self.admission.unchecked => Some(
+                "the keys of clients are not checked: there is no ZAP handler and no allow-list",
+            ),
             _ => None,
         }
     }

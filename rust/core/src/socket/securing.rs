@@ -100,7 +100,7 @@ impl Socket {
         if !state.endpoints.is_empty() {
             return Err(Error::with(
                 ErrorKind::Invalid,
-                "secure a socket before it is bound or connected: what is there already would stay open to everybody",
+                "secure a socket before it is bound or connected: existing endpoints would stay open to every peer",
             ));
         }
         let security = &mut Arc::make_mut(&mut state.options).security;

@@ -354,7 +354,7 @@ fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
     };
     if !found.file_type().is_socket() {
         return Err(in_use(
-            "what is at the path is no socket; remove it or choose another path",
+            "the file at the path is not a socket; remove it or choose another path",
         ));
     }
     if is_alive(target)? || {

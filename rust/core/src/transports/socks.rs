@@ -221,7 +221,9 @@ impl Socks {
             (Reply::Method, NO_METHOD) => {
                 let text = match self.request.credentials {
                     None => "the proxy wants authentication; set SOCKS_USERNAME and SOCKS_PASSWORD",
-                    Some(_) => "the proxy takes neither nobody nor a user name and password",
+                    Some(_) => {
+                        "the proxy accepts neither anonymous clients nor a user name and password"
+                    }
                 };
                 return Err(Error::with(ErrorKind::Access, text));
             }

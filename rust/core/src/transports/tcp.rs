@@ -249,7 +249,7 @@ fn through_proxy(target: Address, options: &Options) -> Result<(Address, Option<
     let (source, proxy) =
         address::to_connect(&options.socks_proxy).map_err(|error| error.about("SOCKS_PROXY"))?;
     if source.is_some() {
-        let text = "SOCKS_PROXY: the address to connect from belongs into the endpoint";
+        let text = "SOCKS_PROXY: put the source address into the endpoint";
         return Err(Error::with(ErrorKind::Invalid, text));
     }
     Ok((proxy, Some(Arc::new(request))))

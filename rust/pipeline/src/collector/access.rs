@@ -134,7 +134,7 @@ impl Access {
                 .join(", "),
         };
         Err(denied(format!(
-            "{client} does not have {missing}: it has {has}, as the collector was told with --roles"
+            "{client} does not have {missing}: it has {has}, according to --roles of the collector"
         )))
     }
 
@@ -150,9 +150,9 @@ impl Access {
         };
         if !is_given && (!own.is_empty() || others()) {
             return Err(denied(format!(
-                "the producer name {name:?} is not one of {client}: it has {}, as the collector was told with --roles",
+                "the producer name {name:?} is not one of {client}: it has {}, according to --roles of the collector",
                 match own {
-                    [] => "those that are given to nobody else".to_owned(),
+                    [] => "those that no other key has".to_owned(),
                     _ => own.join(", "),
                 }
             )));

@@ -91,15 +91,15 @@ impl Owners {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
                         format!(
-                            "{}, which says whose producer names are, is damaged from byte {at} to its end: put a copy of it in \
-                             place, or remove it if whoever comes first shall have each name",
+                            "{}, the list of producer names' owners, is damaged from byte {at} to its end: restore a copy, \
+                             or remove it, after which each name belongs to the first key that uses it",
                             path.display()
                         ),
                     ));
                 }
             };
             owners.notes.push(format!(
-                "{}: {skipped} bytes at {at} {what}: whose names they named is not known, and whoever comes first has them",
+                "{}: {skipped} bytes at {at} {what}: the owners of their names are unknown, and each name belongs to the first key that uses it",
                 path.display()
             ));
             left = &left[skipped..];

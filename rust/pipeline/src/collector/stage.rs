@@ -278,7 +278,7 @@ impl Stage {
             if !named.insert(one.attempt) {
                 // A few bytes would become any number of rows.
                 let text = format!(
-                    "attempt {} at partition {} shall be published twice",
+                    "attempt {} at partition {} is named twice",
                     one.attempt.attempt, one.attempt.partition
                 );
                 return Err(Refusal::new(Code::Invalid, 0, text));

@@ -160,12 +160,12 @@ impl Collector {
             }),
             None if roles.is_some() => {
                 return Err(PyValueError::new_err(
-                    "roles are of use with secret_key only: without it nobody proves who they are",
+                    "roles require secret_key: without it, clients are not authenticated",
                 ));
             }
             None if allow.is_some_and(|allow| !allow.is_none()) => {
                 return Err(PyValueError::new_err(
-                    "allow is of use with secret_key only: without it nobody proves who they are",
+                    "allow requires secret_key: without it, clients are not authenticated",
                 ));
             }
             None => None,
