@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from ._hints import did_you_mean
+from ._sizes import parse_size
 
 __all__ = [
     "Choice",
@@ -63,11 +64,10 @@ class Parser(argparse.ArgumentParser):
 
 def size(text: str) -> int:
     """A number of bytes, with K, M, G or T for powers of 1024."""
-    number = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
-    bytes_ = float(number[1]) * 1024.0 ** " KMGT".find(number[2] or " ") if number else 0
-    if not 1 <= bytes_ < 2**63:
+    bytes_ = parse_size(text)
+    if bytes_ is None or not 1 <= bytes_ < 2**63:
         raise _expected("a number of bytes, such as 1048576, 64K or 100G", text)
-    return int(bytes_)
+    return bytes_
 
 
 def above(least: Number, unit: str) -> Callable[[str], Number]:

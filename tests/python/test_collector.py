@@ -67,7 +67,7 @@ def test_tables_are_appended(collector):
         (b"one", "many rows"),
         ({"value": b"one"}, "many rows"),
         ([{"key": b"k"}], "with a value"),
-        ([3], "bytes, not int"),
+        ([3], "bytes or str, not int"),
         ([{"value": b"v", "topic": b"\xff"}], "UTF-8"),
     ],
 )

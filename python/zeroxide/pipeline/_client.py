@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
 from .._closing import Closing
+from .._hints import hinting
 from .._optional import needed_by
 from .._typing import ArrowData
+from . import _checks
 from ._follow import Follower, Start
 from ._renamed import renamed
 
@@ -130,6 +132,7 @@ class Client(_native.Client, Closing):
     """
 
     @renamed(timeout="timeout_s")
+    @hinting
     def __init__(
         self,
         endpoint: str,
@@ -140,7 +143,8 @@ class Client(_native.Client, Closing):
         public_key: str | bytes | None = None,
         secret_key: str | bytes | None = None,
     ) -> None:
-        self.endpoint = endpoint
+        self.endpoint = _checks.endpoint(endpoint)
+        _checks.number("timeout_s", timeout_s)
         self._open(
             endpoint,
             timeout=timeout_s,
@@ -203,7 +207,8 @@ class Client(_native.Client, Closing):
             Refused: With the code ``invalid`` if the log ends before the offset, and
                 ``other-rows`` if it has another row there than `generation` says.
         """
-        self._commit(group, offset, generation)
+        _checks.name("group", group)
+        self._commit(group, _checks.offset("offset", offset), generation)
         return offset
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
@@ -217,6 +222,11 @@ class Client(_native.Client, Closing):
         """
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
+        if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float)):
+            raise TypeError(
+                "timestamp takes a datetime, a float of seconds or an int of microseconds since"
+                f" 1970, not {timestamp!r}"
+            )
         micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
         return self._offset_at(micros)
 
@@ -315,7 +325,7 @@ class Client(_native.Client, Closing):
         Returns:
             An iterator over Arrow tables.
         """
-        if start < 0 or end < start:
+        if _checks.offset("end", end) < _checks.offset("start", start):
             raise ValueError(f"there are no offsets from {start} to {end}")
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")

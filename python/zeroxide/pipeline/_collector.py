@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from .. import _native
 from .._closing import Closing
+from .._hints import hinting
 from .._typing import ArrowData
+from . import _checks
 from ._renamed import renamed
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ class Collector(_native.Collector, Closing):
             ``topic-first``, or ``envelope`` (topic, key, value, then a name and a value per
             header).
         keep_frames: Keeps all frames of their messages as well.
-        retention_bytes: Deletes the oldest segments beyond this size of the log.
+        retention_bytes: Deletes the oldest segments beyond this size of the log. This and other
+            sizes are numbers of bytes, or text such as ``"100G"``.
         retention_hours: Deletes segments whose rows are older.
         retention_groups: Deletes segments that every group of consumers has read.
         flush_ms: Milliseconds that a row waits for others before they are synced together.
@@ -114,6 +117,7 @@ class Collector(_native.Collector, Closing):
 
     _archiver: "Archiver | None" = None
 
+    @hinting
     def __init__(
         self,
         directory: str | os.PathLike[str],
@@ -124,18 +128,18 @@ class Collector(_native.Collector, Closing):
         dealer: Iterable[str] = (),
         framing: Literal["single", "topic-first", "envelope"] = "single",
         keep_frames: bool = False,
-        retention_bytes: int | None = None,
+        retention_bytes: int | str | None = None,
         retention_hours: float | None = None,
         retention_groups: bool = False,
         flush_ms: float = 10,
         flush_rows: int = 20_000,
-        segment_bytes: int = 128 << 20,
-        max_batch_bytes: int = 16 << 20,
+        segment_bytes: int | str = 128 << 20,
+        max_batch_bytes: int | str = 16 << 20,
         max_producers: int = 100_000,
-        max_staged_bytes: int = 16 << 30,
+        max_staged_bytes: int | str = 16 << 30,
         staged_hours: float = 1.0,
         credit_rows: int = 8 << 20,
-        credit_bytes: int = 256 << 20,
+        credit_bytes: int | str = 256 << 20,
         advertise: str | None = None,
         secret_key: bytes | str | None = None,
         allow: "_Allow | None" = None,
@@ -154,18 +158,22 @@ class Collector(_native.Collector, Closing):
             dealer=_listed("dealer", dealer),
             framing=framing,
             keep_frames=keep_frames,
-            retention_bytes=retention_bytes,
-            retention_seconds=None if retention_hours is None else retention_hours * 3600,
+            retention_bytes=None
+            if retention_bytes is None
+            else _checks.size("retention_bytes", retention_bytes),
+            retention_seconds=None
+            if retention_hours is None
+            else _checks.number("retention_hours", retention_hours) * 3600,
             retention_groups=retention_groups,
-            flush_seconds=flush_ms / 1000,
+            flush_seconds=_checks.number("flush_ms", flush_ms) / 1000,
             flush_rows=flush_rows,
-            segment_bytes=segment_bytes,
-            max_batch_bytes=max_batch_bytes,
+            segment_bytes=_checks.size("segment_bytes", segment_bytes),
+            max_batch_bytes=_checks.size("max_batch_bytes", max_batch_bytes),
             max_producers=max_producers,
-            max_staged_bytes=max_staged_bytes,
-            staged_seconds=staged_hours * 3600,
+            max_staged_bytes=_checks.size("max_staged_bytes", max_staged_bytes),
+            staged_seconds=_checks.number("staged_hours", staged_hours) * 3600,
             credit_rows=credit_rows,
-            credit_bytes=credit_bytes,
+            credit_bytes=_checks.size("credit_bytes", credit_bytes),
             advertise=advertise,
             secret_key=secret_key,
             allow=allow,

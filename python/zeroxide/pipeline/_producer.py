@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from .. import _native
 from .._closing import Closing
+from .._hints import hinting
+from . import _checks
 from ._errors import CollectorError, CollectorGone, NotAcknowledged
 from ._renamed import renamed
 
@@ -73,6 +75,7 @@ class ProducerBase(_native.Producer):
     _reports_rows: ClassVar[bool] = False
 
     @renamed(timeout="timeout_s")
+    @hinting
     def __init__(
         self,
         endpoint: str | Iterable[str],
@@ -92,7 +95,14 @@ class ProducerBase(_native.Producer):
         secret_key: str | bytes | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> None:
-        endpoints = [endpoint] if isinstance(endpoint, str) else list(endpoint)
+        if isinstance(endpoint, str) or not isinstance(endpoint, Iterable):
+            endpoint = [endpoint]
+        endpoints = [_checks.endpoint(one) for one in endpoint]
+        if name is not None:
+            _checks.name("name", name)
+        for option, seconds in (("linger_ms", linger_ms), ("timeout_s", timeout_s)):
+            if seconds is not None:
+                _checks.number(option, seconds)
         for option, number in (
             ("max_unacked_rows", max_unacked_rows),
             ("max_unacked_bytes", max_unacked_bytes),
@@ -102,8 +112,6 @@ class ProducerBase(_native.Producer):
         ):
             if number < 1:
                 raise ValueError(f"{option} must be at least 1, not {number}")
-        if linger_ms < 0:
-            raise ValueError(f"linger_ms must not be negative: {linger_ms}")
         self._endpoints = endpoints
         self._timeout_s = timeout_s
         self._has_spool = spool is not None

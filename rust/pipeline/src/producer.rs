@@ -215,7 +215,7 @@ impl Producer {
         let thread = thread::Builder::new()
             .name("zeroxide/producer".into())
             .spawn(move || worker.run())
-            .map_err(|error| Failure::Socket(error.to_string()))?;
+            .map_err(|error| Failure::System(error.to_string()))?;
         Ok(Producer {
             shared,
             context,

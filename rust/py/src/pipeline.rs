@@ -202,7 +202,8 @@ pub(crate) fn of_failure(failure: &Failure) -> PyErr {
             set.set_item("unacknowledged", unacknowledged)
         }),
         Failure::Row(_) | Failure::Invalid(_) => PyValueError::new_err(text),
-        Failure::Spool(_) | Failure::SpoolFull { .. } | Failure::Socket(_) | Failure::Closed => {
+        Failure::Socket(error) => raise(error.clone()),
+        Failure::Spool(_) | Failure::SpoolFull { .. } | Failure::System(_) | Failure::Closed => {
             exception("CollectorError", text, |_| Ok(()))
         }
     }

@@ -109,9 +109,12 @@ pub enum Failure {
     /// The producer was made with something that does not go.
     #[error("{0}")]
     Invalid(String),
-    /// The system has no more sockets or threads.
+    /// A socket could not be made, or not attached to an endpoint.
+    #[error(transparent)]
+    Socket(#[from] zeroxide::Error),
+    /// The system has no more threads or descriptors.
     #[error("{0}")]
-    Socket(String),
+    System(String),
     /// It was closed.
     #[error("the producer is closed")]
     Closed,
@@ -150,12 +153,6 @@ impl Failure {
             *unacknowledged = rows;
         }
         failure
-    }
-}
-
-impl From<zeroxide::Error> for Failure {
-    fn from(error: zeroxide::Error) -> Failure {
-        Failure::Socket(error.to_string())
     }
 }
 

@@ -557,9 +557,7 @@ impl Conversation {
 
     fn reopen(&mut self, shared: &Shared) -> Result<(), Failure> {
         shared.counters.reconnects.fetch_add(1, Ordering::Relaxed);
-        self.link
-            .reopen()
-            .map_err(|error| Failure::Socket(error.to_string()))
+        self.link.reopen().map_err(Failure::Socket)
     }
 
     /// How the conversation stands.

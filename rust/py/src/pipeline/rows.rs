@@ -21,7 +21,24 @@ pub(super) fn octets<'a>(data: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> 
     if let Ok(text) = data.cast::<PyString>() {
         return Ok(Cow::Borrowed(text.to_str()?.as_bytes()));
     }
-    with_contiguous(data, |bytes| Cow::Owned(bytes.to_vec()))
+    let copied = with_contiguous(data, |bytes| Cow::Owned(bytes.to_vec()));
+    copied.map_err(
+        |error| match error.is_instance_of::<PyTypeError>(data.py()) {
+            true => no_octets(data),
+            false => error,
+        },
+    )
+}
+
+#[cold]
+fn no_octets(data: &Bound<'_, PyAny>) -> PyErr {
+    let kind = data.get_type();
+    PyTypeError::new_err(match kind.qualname() {
+        Ok(kind) => {
+            format!("rows hold bytes or str, not {kind}: json.dumps makes a str of an object")
+        }
+        Err(_) => "rows hold bytes or str".to_owned(),
+    })
 }
 
 /// The same, or nothing.

@@ -1,0 +1,104 @@
+"""Mistakes with the pipeline: the error names the argument, what it takes, and the likely fix."""
+
+import pytest
+
+pytestmark = pytest.mark.zeroxide_only
+
+pipeline = pytest.importorskip("zeroxide.pipeline")
+
+from zeroxide import ZMQError  # noqa: E402
+
+
+@pytest.fixture
+def collector(directory):
+    with pipeline.Collector(directory / "log") as collector:
+        yield collector
+
+
+@pytest.fixture
+def client(collector):
+    with pipeline.Client(collector.endpoint) as client:
+        yield client
+
+
+@pytest.fixture
+def producer(collector):
+    with pipeline.Producer(collector.endpoint, name="p") as producer:
+        yield producer
+
+
+CLIENT = {
+    "offset_at('yesterday')": (TypeError, "timestamp takes a datetime", "not 'yesterday'"),
+    "fetch_tables('earliest', 3)": (TypeError, "start takes an offset", "Client.info().earliest"),
+    "fetch_tables(0, 'latest')": (TypeError, "end takes an offset", "Client.info().latest"),
+    "fetch_tables(-5, 0)": (ValueError, "start takes an offset of 0 or more, not -5"),
+    "fetch_tables(5, 2)": (ValueError, "there are no offsets from 5 to 2"),
+    "commit(2, 'etl')": (TypeError, "group takes a name, which is a str, not 2"),
+    "commit('etl', '2')": (TypeError, "offset takes an offset, which is an int, not '2'"),
+    "commit('etl', 99)": (pipeline.Refused, "cannot have read up to 99: the log ends at 0"),
+}
+
+
+@pytest.mark.parametrize("call", CLIENT)
+def test_mistakes_with_a_client(client, call):
+    kind, *parts = CLIENT[call]
+    with pytest.raises(kind) as raised:
+        eval(f"client.{call}")
+    for part in parts:
+        assert part in str(raised.value)
+
+
+PRODUCER = {
+    "send(5)": (TypeError, "rows hold bytes or str, not int", "json.dumps"),
+    "send({'a': 1})": (TypeError, "rows hold bytes or str, not dict"),
+    "send(b'x', topic=5)": (TypeError, "rows hold bytes or str, not int"),
+    "send_batch([1])": (TypeError, "rows hold bytes or str, not int"),
+    "send_batch('text')": (TypeError, "send_batch takes many values; send takes one"),
+    "send_batch([{'valu': b''}])": (ValueError, "a row has value, key, topic", "not 'valu'"),
+}
+
+
+@pytest.mark.parametrize("call", PRODUCER)
+def test_mistakes_with_a_producer(producer, call):
+    kind, *parts = PRODUCER[call]
+    with pytest.raises(kind) as raised:
+        eval(f"producer.{call}")
+    for part in parts:
+        assert part in str(raised.value)
+
+
+MADE = {
+    "Producer('127.0.0.1:5555')": (ZMQError, "tcp://127.0.0.1:5555"),
+    "Client('127.0.0.1:5555')": (ZMQError, "tcp://127.0.0.1:5555"),
+    "Producer('tpc://a:1')": (ZMQError, "no transport is called 'tpc'"),
+    "Client('tpc://a:1')": (ZMQError, "no transport is called 'tpc'"),
+    "Producer(None)": (TypeError, "endpoint takes text such as 'tcp://collector:5555', not None"),
+    "Client(None)": (TypeError, "endpoint takes text such as 'tcp://collector:5555', not None"),
+    "Producer('tcp://a:1', name=5)": (TypeError, "name takes a name, which is a str, not 5"),
+    "Producer('tcp://a:1', linger=5)": (TypeError, "no option 'linger'; did you mean 'linger_ms'?"),
+    "Producer('tcp://a:1', linger_ms='x')": (TypeError, "linger_ms takes a number, not 'x'"),
+    "Client('tcp://a:1', timout_s=5)": (TypeError, "no option 'timout_s'; did you mean"),
+    "Client('tcp://a:1', timeout_s='5')": (TypeError, "timeout_s takes a number, not '5'"),
+    "Client('tcp://a:1', timeout_s=-1)": (ValueError, "timeout_s must be at least 0, not -1"),
+    "Collector(directory, rentention_bytes=1)": (TypeError, "did you mean 'retention_bytes'?"),
+    "Collector(directory, retention_bytes='much')": (TypeError, "'100G', not 'much'"),
+    "Collector(directory, retention_bytes=-1)": (ValueError, "must be at least 1 bytes, not -1"),
+    "Collector(directory, retention_hours='x')": (TypeError, "retention_hours takes a number"),
+    "Collector(directory, flush_ms='x')": (TypeError, "flush_ms takes a number, not 'x'"),
+    "Collector(directory, pull='tcp://*:1')": (TypeError, "pull is a list of addresses"),
+    "Collector(directory, allow='*')": (ValueError, "allow requires secret_key"),
+}
+
+
+@pytest.mark.parametrize("call", MADE)
+def test_mistakes_at_the_start(directory, call):
+    kind, *parts = MADE[call]
+    with pytest.raises(kind) as raised:
+        eval(f"pipeline.{call}")
+    for part in parts:
+        assert part in str(raised.value)
+
+
+def test_sizes_may_be_text(directory):
+    with pipeline.Collector(directory / "log", max_batch_bytes="2M", retention_bytes="1G") as one:
+        assert one.stats()["max_batch_bytes"] == 2 << 20
