@@ -98,10 +98,10 @@ const PYTHON: &[&[&str]] = &[
     &["decorators", "utils", "_future"],
     &["__init__"],
     &["asyncio", "log", "ssh", "eventloop"],
-    &["green", "_compat"],
+    &["green"],
     &["auth", "curve_keygen", "devices", "port"],
     &["pipeline"],
-    &["collector", "producer"],
+    &["collector", "_compat"],
     &["spark", "cli"],
     &["__main__"],
 ];

@@ -249,7 +249,7 @@ def test_an_archiver_keeps_up(tmp_path):
 
     with Collector(tmp_path / "log", segment_bytes=15_000) as collector:
         archiver = Archiver(
-            tmp_path / "log", str(tmp_path / "archive"), every=0.02, on_progress=on_progress
+            tmp_path / "log", str(tmp_path / "archive"), every_s=0.02, on_progress=on_progress
         )
         for first in range(0, 1800, 300):
             collector.append(rows(300, first))
@@ -265,7 +265,7 @@ def test_an_archiver_reports_a_failure_and_continues(written, tmp_path):
     from zeroxide.pipeline import Archiver
 
     (tmp_path / "archive").write_text("a file where a folder should be")
-    archiver = Archiver(written[0], str(tmp_path / "archive"), every=0.01)
+    archiver = Archiver(written[0], str(tmp_path / "archive"), every_s=0.01)
     eventually(lambda: archiver.failure)
     (tmp_path / "archive").unlink()
     archiver.close()
@@ -375,7 +375,7 @@ def test_an_archiver_survives_unexpected_exceptions(written, tmp_path, monkeypat
 
     with monkeypatch.context() as patched:
         patched.setattr(archive, "archive_segments", fail)
-        archiver = archive.Archiver(written[0], str(tmp_path / "archive"), every=0.01)
+        archiver = archive.Archiver(written[0], str(tmp_path / "archive"), every_s=0.01)
         assert looked_again.wait(20)
         assert isinstance(archiver.failure, ArrowInvalid)
     archiver.close()

@@ -3,6 +3,8 @@
 The classes are in `zeroxide.pipeline`; programs that import them from here still work.
 """
 
+import os
+
 from ..pipeline import (
     Client,
     Collector,
@@ -32,3 +34,6 @@ __all__ = [
     "Recovery",
     "Refused",
 ]
+
+# Former submodules, for programs that import them.
+__path__.append(os.path.join(os.path.dirname(__path__[0]), "_compat", "collector"))

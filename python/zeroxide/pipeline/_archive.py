@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from .._optional import needed_by
 from ._errors import CollectorError
 from ._files import GENERATIONS, INDEX, SEGMENT, FilesLog, Segment, open_address
+from ._renamed import renamed
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -44,11 +45,22 @@ def archive_segments(
     all_segments: bool = False,
     synced: set[str] | None = None,
 ) -> list[str]:
-    """Copies what is not in the archive yet; returns the names of what was copied.
+    """Copies the segments of a log that are not in its archive yet.
 
-    The last segment is being written to and is left out, but for `all_segments`; it is
-    copied again when it has grown. A folder of another log raises `CollectorError`. What
-    was in the archive before is synced, too, unless it is in `synced`, which takes note.
+    Args:
+        directory: The folder of the log.
+        filesystem: A file system of pyarrow.
+        path: The archive's folder in it. It is created if it does not exist.
+        all_segments: Also copies the last segment, which is being written to, again
+            whenever it has grown.
+        synced: Names of segments in the archive that are known to be on its disk. Names are
+            added to it; the other ones are synced.
+
+    Returns:
+        The names of the segments that were copied.
+
+    Raises:
+        CollectorError: If the archive is of another log.
     """
     with needed_by("archive_segments", extra="arrow"):
         from pyarrow.fs import FileSelector, LocalFileSystem
@@ -216,24 +228,35 @@ def _check_scheme(address: str) -> None:
 class Archiver:
     """Archives the folder of a collector, on a thread of its own, until it is closed.
 
-    `address` is a folder or a URL: ``s3://bucket/ticks``, ``gs://...``, ``hdfs://...``,
-    ``file:///mnt/...``. It need not be there yet: what fails is logged, and tried again later
-    and later. `on_progress` is told the offset below which everything is archived, at the
-    start and whenever that grows.
+    A failure is logged, and tried again, with growing pauses of at most five minutes.
+    `archived` is the offset below which everything is archived, and `failure` the exception
+    of the last attempt, or None.
+
+    Args:
+        directory: The folder of the collector.
+        address: A folder or a URL: ``s3://bucket/ticks``, ``gs://...``, ``hdfs://...``,
+            ``file:///mnt/...``. It need not exist yet.
+        every_s: Seconds between looks for segments to copy.
+        on_progress: A function that is called with the offset below which everything is
+            archived, at the start and whenever it grows.
+
+    Raises:
+        ValueError: If the URL is of an unknown kind.
     """
 
+    @renamed(every="every_s")
     def __init__(
         self,
         directory: str | os.PathLike[str],
         address: str,
         *,
-        every: float = 10.0,
+        every_s: float = 10.0,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         _check_scheme(address)
         self.directory = directory
         self.address = address
-        self.every = every
+        self.every_s = every_s
         self.archived: int = 0
         self.failure: Exception | None = None
         self._on_progress = on_progress
@@ -246,7 +269,17 @@ class Archiver:
         self._thread.start()
 
     def archive(self, *, all_segments: bool = False) -> list[str]:
-        """Archives what there is to archive, now."""
+        """Copies what is not in the archive yet, at once.
+
+        Args:
+            all_segments: Also copies the segment that is being written to.
+
+        Returns:
+            The names of the segments that were copied.
+
+        Raises:
+            OSError: If the file system fails.
+        """
         with self._look:
             # Not before: finding an archive may take as long as its network likes.
             self._opened = self._opened or open_address(self.address)
@@ -264,24 +297,27 @@ class Archiver:
     def close(self) -> None:
         """Archives everything, the last segment included, and ends.
 
-        To be called when the collector has ended. Raises what the file system says.
+        Call it when the collector has ended.
+
+        Raises:
+            OSError: If the file system fails.
         """
         self._stop.set()
         self._thread.join()
         self.archive(all_segments=True)
 
     def _run(self) -> None:
-        pause = self.every
+        pause = self.every_s
         while not self._stop.is_set():
             try:
                 self.archive()
                 self.failure = None
-                pause = self.every
+                pause = self.every_s
             except Exception as error:  # whatever pyarrow raises: the next look may succeed
                 self.failure = error
                 fields = {"to": self.address, "reason": str(error) or type(error).__name__}
                 _log.error("not_archived", extra={"fields": fields})
-                pause = min(2 * pause, max(PATIENCE_S, self.every))
+                pause = min(2 * pause, max(PATIENCE_S, self.every_s))
             self._stop.wait(pause)
 
     def _report(self, offset: int) -> None:

@@ -207,10 +207,25 @@ class Segment:
 
 
 class FilesLog(Closing):
-    """Reads a log at `address`: a folder, or a URL of an archive.
+    """Reads a log by its files: the folder of a collector, or an archive of one.
 
-    It has the calls of `Client` that read. `filesystem` is one of pyarrow's, for addresses
-    that are paths in it.
+    It has the methods of `Client` that read ranges, and needs pyarrow. A collector may be
+    writing to the folder at the same time.
+
+    Args:
+        address: The folder, or the URL of an archive, such as ``s3://bucket/ticks``.
+        filesystem: A file system of pyarrow, if the address is a path in it.
+
+    Raises:
+        CollectorError: When it is used, if there is no log at the address.
+
+    Example:
+        ```python
+        with FilesLog("/var/lib/ticks") as log:
+            info = log.info()
+            for batch in log.fetch(info.earliest, info.latest):
+                print(batch.num_rows)
+        ```
     """
 
     def __init__(
@@ -225,7 +240,11 @@ class FilesLog(Closing):
         self._log_id: str | None = None
 
     def info(self) -> Info:
-        """What is there to be read."""
+        """What the log contains.
+
+        Returns:
+            Its offsets, size, and times of receipt.
+        """
         segments = self._segments()
         latest = self._latest(segments)
         times = self._received(segments, latest)
@@ -243,7 +262,14 @@ class FilesLog(Closing):
         )
 
     def offset_at(self, timestamp: datetime | float | int) -> int:
-        """The first offset that was received at `timestamp` or later: see `Client.offset_at`."""
+        """The first offset that was received at a time or later; see `Client.offset_at`.
+
+        Args:
+            timestamp: A datetime, a float of seconds, or an int of microseconds since 1970.
+
+        Returns:
+            The offset. If every row was received earlier, the offset of the next row.
+        """
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
         micros = round(timestamp * 1e6) if isinstance(timestamp, float) else timestamp
@@ -275,7 +301,26 @@ class FilesLog(Closing):
         log_id: str | None = None,
         generation: str | None = None,
     ) -> "Iterator[pa.RecordBatch]":
-        """The rows with offsets from `start` to `end`: see `Client.fetch`."""
+        """Reads a range of offsets, in order; see `Client.fetch`, as for all arguments.
+
+        Args:
+            start: The first offset.
+            end: The offset behind the last row.
+            topics: Only rows whose topic begins with one of these.
+            partition: The content of the column of that name.
+            headers: Whether there is a column of headers.
+            frames: Whether there is a column of all frames of a message.
+            max_bytes: About how many bytes to read at once.
+            log_id: The log that the offsets belong to.
+            generation: The generation of the row before `start`.
+
+        Returns:
+            An iterator over batches of pyarrow.
+
+        Raises:
+            DataLoss: While iterating, if the log does not have all of the range.
+            Refused: While iterating, with the code ``corrupt``, if rows are damaged.
+        """
         with needed_by("FilesLog.fetch", extra="arrow"):
             import pyarrow as pa
 
@@ -298,7 +343,13 @@ class FilesLog(Closing):
             start = behind
 
     def commit(self, group: str, offset: int, *, generation: str | None = None) -> None:
-        """Nothing: who reads files holds no row back, and releases none."""
+        """Does nothing: a reader of files holds no rows back, and releases none.
+
+        Args:
+            group: Ignored, as are the other arguments.
+            offset: Ignored.
+            generation: Ignored.
+        """
 
     def close(self) -> None:
         """Closes the files."""

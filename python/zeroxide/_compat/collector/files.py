@@ -1,5 +1,5 @@
 """The former module of `FilesLog`: see `zeroxide.pipeline`."""
 
-from ..pipeline import FilesLog
+from zeroxide.pipeline import FilesLog
 
 __all__ = ["FilesLog"]

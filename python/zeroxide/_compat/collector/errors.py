@@ -1,6 +1,6 @@
 """The former module of the exceptions: see `zeroxide.pipeline`."""
 
-from ..pipeline import (
+from zeroxide.pipeline import (
     CollectorError,
     CollectorGone,
     DataLoss,

@@ -1,6 +1,6 @@
 """The former home of the producers: see `zeroxide.pipeline`."""
 
-from .pipeline import (
+from zeroxide.pipeline import (
     AsyncProducer,
     CollectorError,
     CollectorGone,

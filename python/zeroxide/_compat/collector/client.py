@@ -1,5 +1,5 @@
 """The former module of the clients: see `zeroxide.pipeline`."""
 
-from ..pipeline import Client, Info, Published
+from zeroxide.pipeline import Client, Info, Published
 
 __all__ = ["Client", "Info", "Published"]

@@ -1,5 +1,5 @@
 """The former module of `Archiver`: see `zeroxide.pipeline`."""
 
-from ..pipeline import Archiver, archive_segments
+from zeroxide.pipeline import Archiver, archive_segments
 
 __all__ = ["Archiver", "archive_segments"]
