@@ -15,9 +15,9 @@ def test_a_socket_names_its_endpoints_and_peers(zmq, context):
         port = pull.bind_to_random_port("tcp://127.0.0.1")
         assert repr(pull).endswith(f": tcp://127.0.0.1:{port} (0 peers connected)>")
         push.connect(f"tcp://127.0.0.1:{port}")
-        pull.wait_connected(PATIENCE * 1000)
+        pull.wait_connected(timeout=PATIENCE * 1000)
         assert repr(pull).endswith(f": tcp://127.0.0.1:{port} (1 peer connected)>")
-        push.wait_connected(PATIENCE * 1000)
+        push.wait_connected(timeout=PATIENCE * 1000)
         assert repr(push).endswith(f": tcp://127.0.0.1:{port} (connected)>")
     assert repr(push) == f"<zmq.Socket(zmq.PUSH) at {id(push):#x} closed>"
 
