@@ -131,8 +131,10 @@ def file(text: str) -> str:
 def folder(text: str) -> str:
     """The name of a folder that exists, or *."""
     if text != "*" and not os.path.isdir(text):
-        wrong = "is no folder" if os.path.exists(text) else "does not exist"
-        raise argparse.ArgumentTypeError(f"{text!r} {wrong}; expected a folder, or * for everybody")
+        wrong = "is not a folder" if os.path.exists(text) else "does not exist"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} {wrong}; expected a folder, or * for every client"
+        )
     return text
 
 

@@ -37,7 +37,7 @@ def _warn_of_plain(endpoint: str) -> None:
     _plain_was_told = True
     warnings.warn(
         f"PLAIN at {endpoint}: user names and passwords cross the network unencrypted, and "
-        "whoever reads them can use them. Use CURVE (secure_server, secure_client), a "
+        "other machines can read and use them. Use CURVE (secure_server, secure_client), a "
         "loopback address or ipc; or ignore this warning if a tunnel protects the network",
         RuntimeWarning,
         stacklevel=4,

@@ -11,17 +11,17 @@ from .error import UntrustedPickle, ZMQError
 __all__ = ["Trust", "load"]
 
 _REFUSED = (
-    "unpickling runs code of the sender's choice, and nothing proves who sent this from "
-    "{peer}. Use send_typed() and recv_typed(), or send_json() and recv_json(); or secure "
-    "the connection with CURVE; or, if whoever can reach this socket may run code here, set "
+    "unpickling runs code of the sender's choice, and the sender at {peer} is not "
+    "authenticated. Use send_typed() and recv_typed(), or send_json() and recv_json(); or secure "
+    "the connection with CURVE; or, if every peer that can reach this socket may run code here, set "
     "trust_pickles = True on the socket or its context"
 )
 
 NOBODY = "nobody"
 
 _NOBODY = (
-    "unpickling runs code of the sender's choice, and trust_pickles = 'nobody' allows none, also "
-    "not from {peer}. Use send_typed() and recv_typed(), or send_json() and recv_json()"
+    "unpickling runs code of the sender's choice, and trust_pickles = 'nobody' refuses all pickles, "
+    "including this one from {peer}. Use send_typed() and recv_typed(), or send_json() and recv_json()"
 )
 
 _warned = False

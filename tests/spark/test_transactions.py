@@ -335,7 +335,7 @@ def test_a_query_that_spark_does_not_name(collector, task):
 
 
 def test_a_batch_with_another_number_is_not_published(collector, task):
-    with pytest.raises(RuntimeError, match="nothing of it was published"):
+    with pytest.raises(RuntimeError, match="no row of it was published"):
         stream_writer().commit([Staged("q", 1, 0, 5, 1, 1)], 2)
     assert not collector.published
 

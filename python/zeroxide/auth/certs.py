@@ -19,12 +19,12 @@ __all__ = ["create_certificates", "load_certificate", "load_certificates"]
 _Path: TypeAlias = str | os.PathLike[str]
 
 _PUBLIC = """\
-#   A public key of ZeroMQ CURVE: give it to whoever has to know you, in a way that
-#   nobody can change it on.
+#   A public key of ZeroMQ CURVE: give it to your peers, in a way that protects it
+#   from changes.
 """
 _SECRET = """\
-#   A SECRET key of ZeroMQ CURVE: give it to nobody, and leave the permissions of
-#   this file as they are.
+#   A SECRET key of ZeroMQ CURVE: keep it secret, and do not change the permissions
+#   of this file.
 """
 
 

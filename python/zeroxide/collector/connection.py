@@ -25,14 +25,14 @@ __all__ = ["CHUNK", "Connection", "encoded"]
 #: How much is read and written at once.
 CHUNK = 64 << 10
 
-# For how long a client may take with the head of a request, or leave a connection idle.
+# How long a client may take with the head of a request, or leave a connection idle.
 _PATIENCE = 30.0
-# Bodies and answers get these seconds, and one more for each so many bytes.
+# Bodies and answers get this many seconds, and one more for each `_SLOWEST` bytes.
 _GRACE = 10.0
 _SLOWEST = 32 << 10
-# How much of a body that nobody wants is taken so that its sender hears of it.
+# How much of a refused body is read so that its sender gets the answer.
 _LEFTOVER = 32 << 20
-# A state that is not older need not be asked for again.
+# A state that is not older than this is not requested again.
 _FRESH = 0.5
 
 # The page is one file: it loads nothing else, and no other page may frame it.

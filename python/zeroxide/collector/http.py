@@ -109,8 +109,8 @@ class HttpServer:
         where = ":".join(map(str, address))
         if token is None and not open_to_network and not is_loopback(address[0]):
             raise CollectorError(
-                f"HTTP at {where} is reachable from other machines, and without a token anyone"
-                " who connects can write and read: give it a token (--http-token FILE), or"
+                f"HTTP at {where} is reachable from other machines, and without a token every"
+                " client can write and read: give it a token (--http-token FILE), or"
                 " permit this with --open-to-network"
             )
         self.collector = collector
@@ -218,14 +218,16 @@ class HttpServer:
         self._check_browser(request)
 
     def _check_browser(self, request: Request) -> None:
-        """Without a token a page that somebody here looks at could do what they may."""
+        """Refuses requests of other sites: without a token, a page in a local browser could do anything."""
         origin = request.one("origin") or request.one("sec-fetch-site").lower()
         if origin not in ("", "none", "same-origin"):
             text = "pages of other origins may not do this: there is --http-token"
             raise Wrong(HTTPStatus.FORBIDDEN, text)
         host = request.host
         if host and host not in self._hosts and not _is_address(host):
-            text = f"nobody calls this host {host}: if one should, name it with --http-host"
+            text = (
+                f"this collector is not called {host}: if that is its name, add it with --http-host"
+            )
             raise Wrong(HTTPStatus.MISDIRECTED_REQUEST, text)
         kind = request.one("content-type").partition(";")[0].strip().lower()
         if request.method == "POST" and kind in _FORMS:
@@ -274,7 +276,7 @@ class HttpServer:
         self._counts[name] += 1
 
     async def snapshot(self, age: float = 0.0) -> "Snapshot":
-        """The counters as they are now, or were so many seconds ago. Many ask, and one is told."""
+        """The counters as they are now, or were at most `age` seconds ago. Concurrent calls share one request."""
         before = self._asking
         if before is not None and before.done() and not before.exception():
             last = before.result()
@@ -315,7 +317,7 @@ class HttpServer:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Counters, as they are told."""
+    """Counters in the forms in which they are served."""
 
     taken: float
     state: dict[str, str]

@@ -29,7 +29,7 @@ _COUNTERS = {
     "fetched_bytes": "Bytes sent to readers",
     "fetch_waits": "Times that a reader did not take what it had asked for",
     "staged_parts": "Parts that sinks staged",
-    "staged_expired": "Staged batches that nobody published in time",
+    "staged_expired": "Staged batches that were not published in time",
     "published": "Batches of sinks published",
     "published_rows": "Rows of these",
     "published_again": "Batches of sinks that came again, and were not published twice",

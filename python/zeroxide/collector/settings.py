@@ -187,7 +187,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         ),
         _Option(
             "open_to_network",
-            "allow an address of the network without keys: anyone who reaches it reads and writes",
+            "allow an address of the network without keys: every client that reaches it reads and writes",
             flag,
             False,
         ),

@@ -36,14 +36,14 @@ __all__ = ["_Context", "_Socket"]
 
 _T = TypeVar("_T")
 
-# For so many ms an iterable may keep other greenlets from running.
+# How many ms an iterable may keep other greenlets from running.
 _LIMIT = 2.0
 # The sums of NOBLOCK and SNDMORE.
 _FLAGS = (0, 1, 2, 3)
 
 
 class _Socket(_BlockingSocket[bytes]):
-    """A socket that blocks the greenlet only."""
+    """A socket that only blocks the calling greenlet."""
 
     _repr_cls: ClassVar[str] = "zmq.green.Socket"
     _poller_class = _Poller
@@ -73,10 +73,10 @@ class _Socket(_BlockingSocket[bytes]):
         flags: int,
         timeout: float | None = None,
     ) -> _T:
-        """Attempts at once, and waits for its turn if that is not to be."""
+        """Tries at once, and waits for its turn if that fails."""
         if flags not in _FLAGS:
             self._check_flags(flags, event == POLLOUT)
-        # Who would stand in line does not give way before.
+        # A call that would have to queue does not yield first.
         if not self._is_wanted(event) and not flags & DONTWAIT and timeout != 0:
             others()
         if not self._is_wanted(event):
@@ -93,7 +93,7 @@ class _Socket(_BlockingSocket[bytes]):
         return self._waiting_here().call(event, attempt, flags, timeout / 1000, late)
 
     if not TYPE_CHECKING:
-        # To type checkers they are the inherited ones: nothing but the waiting differs.
+        # For type checkers, they are the inherited ones: only the waiting differs.
 
         def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
             """Receives one part of a message; ``rcvmore`` tells whether more follow."""
@@ -101,7 +101,7 @@ class _Socket(_BlockingSocket[bytes]):
             return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
 
         def recv_multipart(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-            """Receives all parts of a message, or those that are left of one."""
+            """Receives all parts of a message, or its remaining parts."""
             attempt = super().recv_multipart
             return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
 
@@ -120,7 +120,7 @@ class _Socket(_BlockingSocket[bytes]):
             *,
             multipart: bool = False,
         ) -> Any:
-            """Receives what is there, at least one and at most `max_messages`."""
+            """Receives the waiting messages, at least one and at most `max_messages`."""
             attempt: Any = super().recv_batch
             return self._call(
                 POLLIN,
@@ -178,7 +178,7 @@ class _Socket(_BlockingSocket[bytes]):
             )
 
         def _finish(self, last: LastPart, flags: int) -> Any:
-            # Parts that were sent before this one: what other greenlets send must not join them.
+            # Parts that were sent before this one: messages of other greenlets must not join them.
             try:
                 return self._call(POLLOUT, SNDTIMEO, lambda _: last.attempt(), flags)
             finally:
@@ -224,7 +224,7 @@ class _Socket(_BlockingSocket[bytes]):
         if timeout == 0:
             return ready
         if ready:
-            # Others have their turn, and may take what is there.
+            # Other greenlets run, and may take the messages.
             gevent.sleep(0)
             ready = look(0, flags)
             if ready:
@@ -300,7 +300,7 @@ class _SocketEvents(SocketEvents):
     """Events for which only the greenlet waits."""
 
     def recv(self, timeout: float | None = None) -> SocketEvent | None:
-        """Waits up to `timeout` ms, None for ever; returns None when no more can come."""
+        """Waits up to `timeout` ms (None: no limit); returns None if no more events can come."""
         try:
             return super().recv(0)
         except Again:
@@ -313,7 +313,7 @@ class _SocketEvents(SocketEvents):
 
 
 def _tell_of_timeouts(option: int) -> None:
-    # A program that was written for pyzmq may set them, and rely on nothing coming of it.
+    # A program that was written for pyzmq may set them, and rely on them having no effect.
     if option in (RCVTIMEO, SNDTIMEO) and as_zmq.installed():
         warnings.warn(
             "RCVTIMEO and SNDTIMEO hold in zeroxide.green; in pyzmq's they have no effect",
@@ -327,7 +327,7 @@ class _Context(_BlockingContext[_Socket]):
 
     _socket_class: ClassVar[type[Any]] = _Socket
     _repr_cls: ClassVar[str] = "zmq.green.Context"
-    # Not that of the contexts that block.
+    # Not the class of blocking contexts.
     _instance: ClassVar[Any] = None
 
     def term(self) -> None:

@@ -54,7 +54,7 @@ class AsyncProducer(ProducerBase):
 
     def _begin(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        # For each collector, rows that somebody waits for, in order.
+        # For each collector, the rows that futures wait for, in order.
         self._waiting: list[deque[tuple[int, asyncio.Future[Delivery]]]] = [
             deque() for _ in self._endpoints
         ]
@@ -98,7 +98,7 @@ class AsyncProducer(ProducerBase):
             self._check()
         collector, row = place
         future: asyncio.Future[Delivery] = loop.create_future()
-        # A failure that the caller does not look at is no warning.
+        # A failure that the caller does not retrieve causes no warning.
         future.add_done_callback(_look)
         self._waiting[collector].append((row, future))
         return future
@@ -323,7 +323,7 @@ class AsyncFollower(FollowerBase):
     iterate.
 
     Raises:
-        CollectorGone: While iterating, if the collector was not heard of for as long as the
+        CollectorGone: While iterating, if the collector did not answer for as long as the
             client's calls may take. Iterating again continues at the same position.
         DataLoss: While iterating, if rows that are due are not in the log any more.
 
@@ -669,8 +669,8 @@ class AsyncClient:
         """Brings rows to the collector's disk, to be published later; see `Client.stage`.
 
         Args:
-            query: The name of what writes.
-            batch: The number of the batch that shall be published as a whole.
+            query: The name of the query that writes.
+            batch: The number of the batch that is published as a whole.
             partition: The task's part of the batch.
             attempt: A number that distinguishes attempts at the same partition.
             part: The number of these rows among those of the attempt, counted from 0.

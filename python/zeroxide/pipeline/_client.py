@@ -390,8 +390,8 @@ class Client(_native.Client, Closing):
         """Brings rows to the collector's disk; no reader sees them before they are published.
 
         Args:
-            query: The name of what writes, such as a Spark query.
-            batch: The number of the batch that shall be published as a whole.
+            query: The name of the writer, such as a Spark query.
+            batch: The number of the batch that is published as a whole.
             partition: The task's part of the batch.
             attempt: A number that distinguishes attempts at the same partition.
             part: The number of these rows among those of the attempt, counted from 0.
@@ -417,7 +417,7 @@ class Client(_native.Client, Closing):
             query: As it was given to `stage`.
             batch: As it was given to `stage`.
             parts: (partition, attempt, number of parts) of the attempts that count, in the
-                order in which their rows shall appear.
+                order of their rows in the log.
 
         Returns:
             The offsets of the rows.

@@ -88,13 +88,13 @@ class Collector(_native.Collector, Closing):
             added.
         credit_rows: Rows that all producers together may have unacknowledged.
         credit_bytes: Bytes that all producers together may have unacknowledged.
-        advertise: The address that clients are told, where that is not `bind`.
+        advertise: The address that clients are given, if it is not `bind`.
         secret_key: The collector's secret CURVE key.
         allow: The public keys of those who may connect: a folder of certificates, keys, a
             mapping of keys to names, or an `AllowList`; see `zeroxide.Socket.secure_server`.
         archive: A folder or URL such as ``s3://bucket/ticks``, to which segments are copied
             once they are full, and all of them at the end.
-        open_to_network: Admits everybody who reaches the address, to write and to read.
+        open_to_network: Lets every client that reaches the address write and read.
         roles: What the owner of a key may do, by the name of its certificate or by its
             public key, ``*`` for all others: some of ``produce``, ``fetch``, ``commit``,
             ``publish`` and ``admin``, or a mapping with ``roles`` and ``names``, the names

@@ -180,7 +180,7 @@ class Follower(FollowerBase, Closing):
     may iterate.
 
     Raises:
-        CollectorGone: While iterating, if the collector was not heard of for as long as the
+        CollectorGone: While iterating, if the collector did not answer for as long as the
             client's calls may take. Iterating again continues at the same position.
         DataLoss: While iterating, if rows that are due are not in the log any more:
             retention deleted them, or the log was replaced. The error says which rows there

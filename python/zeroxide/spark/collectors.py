@@ -27,11 +27,11 @@ __all__ = ["Collectors", "Info", "Log", "Opener", "is_away", "open_log", "opened
 
 log: logging.Logger = logging.getLogger(__name__)
 
-# The driver's patience with one answer, and its pause before asking somebody again who is away.
+# The driver's time limit for one answer, and its pause before it asks an unavailable collector again.
 DRIVER_TIMEOUT_S = 2.0
 PAUSE_S = 0.1
 
-# What a collector refuses for a while only: its disk is full or fails, it has too much to do,
+# Temporary refusals of a collector: its disk is full or fails, it has too many requests,
 # or it is about to end. `denied`, `version`, `malformed` and `corrupt` stay as they are.
 PASSING = frozenset({"failed", "too-many", "full", "read-only", "closing"})
 
@@ -150,9 +150,9 @@ class Collectors:
         }
 
     def look(self, *, wait: bool = False) -> dict[str, Info | None]:
-        """What each has now; None for one that is away, which is an error after its grace.
+        """The current state of each; None for an unavailable one, which is an error after its grace.
 
-        With `wait`, they are waited for instead.
+        With `wait`, waits for unavailable collectors instead.
         """
         while True:
             known = list(self._known.values())
@@ -242,7 +242,7 @@ class Collectors:
                 raise CollectorGone(
                     f"collector {one.name} has been away for {away:.0f} s, longer than option"
                     f" 'collector.graceMs' ({self.options.grace_ms} ms) allows: start it, and this"
-                    f" query again, which goes on where it stood ({one.reason})",
+                    f" query again, which continues where it stopped ({one.reason})",
                     one.name,
                     away,
                 )

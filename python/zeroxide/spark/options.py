@@ -148,7 +148,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What ``spark.read.format("zeromq")`` was told."""
+    """The options of ``spark.read.format("zeromq")``."""
 
     attachment: Attachment
     socket: Literal["pull", "sub"]
@@ -192,7 +192,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What ``df.write.format("zeromq")`` or ``df.writeStream`` was told."""
+    """The options of ``df.write.format("zeromq")`` or ``df.writeStream``."""
 
     attachment: Attachment
     socket: Literal["push", "dealer", "pub", "log"]
@@ -248,7 +248,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class LogWriteOptions:
-    """What a write to a collector's log was told."""
+    """The options of a write to a collector's log."""
 
     endpoint: str
     socket_options: tuple[tuple[str, str], ...]
@@ -296,7 +296,9 @@ class LogWriteOptions:
         )
         given.finish()
         if write.batch_id is not None and write.query_name is None:
-            raise ValueError("option 'batchId' needs 'queryName': numbers of what?")
+            raise ValueError(
+                "option 'batchId' needs 'queryName': the name that the number belongs to"
+            )
         return write
 
 
@@ -409,7 +411,7 @@ class _Given:
         return endpoints
 
     def finish(self) -> None:
-        """Raises on what nobody asked for."""
+        """Raises for options that were not read."""
         for lowered, name in self._left.items():
             if lowered in FOREIGN:
                 continue

@@ -1,9 +1,9 @@
-"""The writers to a collector's log: a batch of a query appears there whole, and once.
+"""The writers to a collector's log: a batch of a query appears there completely, and once.
 
 Each task *stages* its rows at the collector, under a number that no other attempt has, and
 tells the driver how many parts it staged. When all tasks are done, the driver *publishes*
-the attempts that Spark chose; only then do their rows have offsets. What retries,
-speculation and lost executors staged besides is never named, and is thrown away.
+the attempts that Spark chose; only then do their rows have offsets. Other rows staged by retries,
+speculation and lost executors are never named, and are discarded.
 
 The collector keeps the last batch that each query has published, in the log itself, and
 answers a repetition with the offsets of the first time: a batch that Spark replays, because
@@ -49,7 +49,7 @@ TRIES = 3
 # Before a collector that refused something for now is asked again.
 PAUSE_S = 0.5
 
-# The batch of a write that has no number: no other will come, so the log may forget the oldest of them (rust/log says so).
+# The batch of a write without a number. It is never repeated, so the log may forget the oldest of them (see rust/log).
 ONLY_BATCH = 2**63 - 1
 
 
@@ -132,8 +132,8 @@ class _Stager(Writer):
         query, batch = staged[0].query, staged[0].batch
         if batch_id is not None and batch_id != batch:
             raise RuntimeError(
-                f"Spark commits batch {batch_id}, and its tasks were told that it is {batch}"
-                f" (property of the task); nothing of it was published"
+                f"Spark commits batch {batch_id}, but its tasks were given the number {batch}"
+                f" (property of the task); no row of it was published"
             )
         client = connect(self.options)
         try:
@@ -218,11 +218,11 @@ class LogWriter(_Stager, BatchWriter):
         return self.job, ONLY_BATCH
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are done: their rows become readable."""
+        """Called when all tasks are done: their rows become readable."""
         self.publish(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task failed for good: nothing becomes readable."""
+        """Called when a task failed permanently: no row becomes readable."""
         self.discard(messages)
 
 
@@ -250,11 +250,11 @@ class LogStreamWriter(_Stager, StreamWriter):
         return query, task.batch
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks of this batch are done: their rows become readable."""
+        """Called when all tasks of this batch are done: their rows become readable."""
         self.publish(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A task of this batch failed for good: nothing becomes readable."""
+        """Called when a task of this batch failed permanently: no row becomes readable."""
         self.discard(messages)
 
 

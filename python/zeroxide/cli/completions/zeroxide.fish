@@ -112,7 +112,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using collector' -l key -xka "(__fish_c
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l allow -xka "(__fish_complete_directories)" -d 'folder of certificates that may connect, or * for any key (needs --key)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l roles -xka "(__fish_complete_path (commandline -ct))" -d 'TOML file: what each key may do (needs --key)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l http-token -xka "(__fish_complete_path (commandline -ct))" -d 'file with the token that HTTP requests must carry'
-complete -c zeroxide -n '_shtab_zeroxide_using collector' -l open-to-network -d 'allow an address of the network without keys: anyone who reaches it reads and writes'
+complete -c zeroxide -n '_shtab_zeroxide_using collector' -l open-to-network -d 'allow an address of the network without keys: every client that reaches it reads and writes'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l log-format -xka "text json" -d 'layout of log lines on stderr (default: text)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l log-level -xka "debug info warning error" -d 'least severe messages to log (default: info)'
 complete -c zeroxide -n '_shtab_zeroxide_using; and test $_shtab_zeroxide_npos -eq 0' -a groups -d 'Lists the consumer groups of a collector, or drops some of them.'

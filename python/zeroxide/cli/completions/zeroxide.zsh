@@ -59,7 +59,7 @@ _shtab_zeroxide_collector_options=(
   "--allow[folder of certificates that may connect, or \* for any key (needs --key)]:FOLDER:_files -/"
   "--roles[TOML file\: what each key may do (needs --key)]:FILE:_files"
   "--http-token[file with the token that HTTP requests must carry]:FILE:_files"
-  "--open-to-network[allow an address of the network without keys\: anyone who reaches it reads and writes]"
+  "--open-to-network[allow an address of the network without keys\: every client that reaches it reads and writes]"
   "--log-format[layout of log lines on stderr (default\: text)]:log_format:(text json)"
   "--log-level[least severe messages to log (default\: info)]:log_level:(debug info warning error)"
 )
