@@ -78,7 +78,7 @@ const PIPELINE: &[&[&str]] = &[
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; what stands above it uses
 /// the package as anybody would.
 const PYTHON: &[&[&str]] = &[
-    &["_hints"],
+    &["_hints", "_sizes"],
     &["_arguments", "_native", "_optional", "_typing", "_closing"],
     &["constants", "version"],
     &["error"],
