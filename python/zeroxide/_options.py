@@ -53,8 +53,8 @@ class _Option:
 class SocketOptions:
     """The options that can be set, and most of them read, as type checkers and editors know them.
 
-    Options of transports and mechanisms that are not built in are not among them, nor are
-    the names in upper case: programs may use both, but completion need not offer them.
+    Options of transports and mechanisms that are not built in are not among them: programs
+    may use their names, but completion need not offer them.
     """
 
     affinity: int
@@ -133,7 +133,86 @@ class SocketOptions:
     max_subscription_bytes: int
 
 
-class OptionAttributes(_native.Socket, SocketOptions):
+class UpperCaseOptions:
+    """The same in upper case, as many programs written for pyzmq have them."""
+
+    AFFINITY: int
+    ROUTING_ID: bytes
+    SNDBUF: int
+    RCVBUF: int
+    LINGER: int
+    RECONNECT_IVL: int
+    BACKLOG: int
+    RECONNECT_IVL_MAX: int
+    MAXMSGSIZE: int
+    SNDHWM: int
+    RCVHWM: int
+    RCVTIMEO: int
+    SNDTIMEO: int
+    IPV4ONLY: int
+    ROUTER_MANDATORY: int
+    TCP_KEEPALIVE: int
+    TCP_KEEPALIVE_CNT: int
+    TCP_KEEPALIVE_IDLE: int
+    TCP_KEEPALIVE_INTVL: int
+    TCP_ACCEPT_FILTER: bytes
+    IMMEDIATE: int
+    XPUB_VERBOSE: int
+    ROUTER_RAW: int
+    IPV6: int
+    PLAIN_SERVER: int
+    PLAIN_USERNAME: bytes
+    PLAIN_PASSWORD: bytes
+    CURVE_SERVER: int
+    CURVE_PUBLICKEY: bytes
+    CURVE_SECRETKEY: bytes
+    CURVE_SERVERKEY: bytes
+    PROBE_ROUTER: int
+    REQ_CORRELATE: int
+    REQ_RELAXED: int
+    CONFLATE: int
+    ZAP_DOMAIN: bytes
+    ROUTER_HANDOVER: int
+    TOS: int
+    IPC_FILTER_PID: int
+    IPC_FILTER_UID: int
+    IPC_FILTER_GID: int
+    CONNECT_ROUTING_ID: bytes
+    HANDSHAKE_IVL: int
+    SOCKS_PROXY: bytes
+    XPUB_NODROP: int
+    XPUB_MANUAL: int
+    XPUB_WELCOME_MSG: bytes
+    STREAM_NOTIFY: int
+    INVERT_MATCHING: int
+    HEARTBEAT_IVL: int
+    HEARTBEAT_TTL: int
+    HEARTBEAT_TIMEOUT: int
+    XPUB_VERBOSER: int
+    CONNECT_TIMEOUT: int
+    TCP_MAXRT: int
+    USE_FD: int
+    BINDTODEVICE: bytes
+    IDENTITY: bytes
+    CONNECT_RID: bytes
+    DELAY_ATTACH_ON_CONNECT: int
+    FAIL_UNROUTABLE: int
+    ROUTER_BEHAVIOR: int
+    ZAP_ENFORCE_DOMAIN: int
+    METADATA: bytes
+    XPUB_MANUAL_LAST_VALUE: int
+    SOCKS_USERNAME: bytes
+    SOCKS_PASSWORD: bytes
+    ONLY_FIRST_SUBSCRIBE: int
+    RECONNECT_STOP: int
+    MAX_SUBSCRIPTIONS: int
+    SNDHWM_BYTES: int
+    RCVHWM_BYTES: int
+    STALL_IVL: int
+    MAX_SUBSCRIPTION_BYTES: int
+
+
+class OptionAttributes(_native.Socket, SocketOptions, UpperCaseOptions):
     """The native socket with its options as attributes, in lower and upper case."""
 
     if TYPE_CHECKING:
@@ -153,6 +232,20 @@ class OptionAttributes(_native.Socket, SocketOptions):
         def thread_safe(self) -> int: ...
         @property
         def topics_count(self) -> int: ...
+        @property
+        def RCVMORE(self) -> int: ...
+        @property
+        def FD(self) -> int: ...
+        @property
+        def EVENTS(self) -> int: ...
+        @property
+        def LAST_ENDPOINT(self) -> bytes: ...
+        @property
+        def MECHANISM(self) -> int: ...
+        @property
+        def THREAD_SAFE(self) -> int: ...
+        @property
+        def TOPICS_COUNT(self) -> int: ...
 
     else:
         # To type checkers, an attribute that is not declared is a mistake.

@@ -22,7 +22,7 @@ from typing import (
     overload,
 )
 
-from . import _native
+from . import _native, as_zmq
 from ._options import is_declared, no_option
 from ._typing import OptionValue, SocketT_co
 from .constants import EFAULT, LINGER, ContextOption, Errno, SocketOption
@@ -312,7 +312,8 @@ class Context(_Attributes, Generic[SocketT_co]):
                 object.__delattr__(self, key)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *map(str.lower, ContextOption.__members__)})
+        names = {*super().__dir__(), *map(str.lower, ContextOption.__members__)}
+        return sorted(names | set(ContextOption.__members__) if as_zmq.installed() else names)
 
     def __repr__(self) -> str:
         name = type(self).__dict__.get("_repr_cls")

@@ -25,7 +25,7 @@ from typing import (
     overload,
 )
 
-from . import _native, _pickles, _typed
+from . import _native, _pickles, _typed, as_zmq
 from ._cautions import warn_of_security
 from ._options import HIDDEN, OptionAttributes
 from ._tracker import MessageTracker
@@ -203,7 +203,9 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         return f"<{name}(zmq.{kind_name}) at {id(self):#x}{where}>"
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - HIDDEN - {"HWM"})
+        names = set(super().__dir__())
+        # Programs that take this for pyzmq may look for its names.
+        return sorted(names if as_zmq.installed() else names - HIDDEN - {"HWM"})
 
     @property
     def socket_type(self) -> int:

@@ -32,6 +32,20 @@ def write(path, source):
     return path
 
 
+def test_dir_has_the_names_of_pyzmq(tmp_path):
+    program = write(
+        tmp_path / "program.py",
+        """
+        import zmq
+
+        with zmq.Context() as context, context.socket(zmq.PUB) as socket:
+            assert {"AFFINITY", "IDENTITY", "FD", "linger"} <= set(dir(socket))
+            assert {"IO_THREADS", "io_threads", "term"} <= set(dir(context))
+        """,
+    )
+    run(program)
+
+
 def test_modules_are_the_same_under_both_names(tmp_path):
     program = write(
         tmp_path / "program.py",

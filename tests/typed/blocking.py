@@ -29,6 +29,10 @@ socket.linger = 0
 socket.routing_id = b"me"
 socket.hwm = 5
 socket.router_mandatory = True
+# As many programs written for pyzmq have it.
+socket.RCVTIMEO = 100
+assert_type(socket.LINGER, int)
+assert_type(socket.LAST_ENDPOINT, bytes)
 
 assert_type(socket.recv(), bytes)
 assert_type(socket.recv(zmq.DONTWAIT), bytes)

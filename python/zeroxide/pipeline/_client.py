@@ -143,7 +143,7 @@ class Client(_native.Client, Closing):
         public_key: str | bytes | None = None,
         secret_key: str | bytes | None = None,
     ) -> None:
-        self.endpoint = _checks.endpoint(endpoint)
+        self.endpoint: str = _checks.endpoint(endpoint)
         _checks.number("timeout_s", timeout_s)
         self._open(
             endpoint,
