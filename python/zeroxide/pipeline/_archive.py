@@ -1,12 +1,12 @@
-"""Copies of a collector's segments, on any file system that pyarrow knows.
+"""Copies of a collector's segments, on any file system that pyarrow supports.
 
-A segment is copied once it is sealed; readers and Spark read the copies with `FilesLog`,
-``fetch=files`` and ``collector.dir`` as they read the folder itself, also when its disk is
-gone. Rows of the segment that was being written to then are lost with it: a collector that
-ends in order archives that one, too.
+A segment is copied when it is sealed. Readers and Spark read the copies with `FilesLog`,
+``fetch=files`` and ``collector.dir`` like the folder itself, even if its disk is lost.
+In that case, the rows of the segment that was being written are lost. A collector that
+ends normally archives that segment, too.
 
-Where the archive is a folder, of this machine or of a network file system, a copy counts once
-it is synced, and its name is; elsewhere once the file system has taken all of it.
+If the archive is a folder, local or on a network file system, a copy counts when the file and
+its name are synced; in other file systems, when all of it has been accepted.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ __all__ = ["Archiver", "archive_segments"]
 
 CHUNK = 8 << 20
 
-# An archive that fails is looked at again later and later, up to this many seconds.
+# The maximum wait, in seconds, before an archive that fails is retried.
 PATIENCE_S = 300.0
 
-# What pyarrow knows. A name that is none of these is a mistake, and no archive that is away.
+# The schemes that pyarrow supports. Another scheme is a mistake, not an unavailable archive.
 SCHEMES = frozenset(("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss", "hf", "mock"))
 
 _log = logging.getLogger("zeroxide.collector")
@@ -67,7 +67,7 @@ def archive_segments(
 
     synced = set() if synced is None else synced
     if (local := _local(filesystem, path)) is not None:
-        # As the log's own. Whoever is to read the archive as another user makes the folder, for them.
+        # As for the log itself. To let other users read the archive, create its folder for them.
         os.makedirs(local, mode=0o700, exist_ok=True)
     filesystem.create_dir(path, recursive=True)
     listed = filesystem.get_file_info(FileSelector(path))
@@ -85,7 +85,7 @@ def archive_segments(
             segment = Segment(LocalFileSystem(), local, size, int(name.removesuffix(SEGMENT)))
             _copy(segment, filesystem, f"{path}/{name}")
         except FileNotFoundError:
-            continue  # retention was faster
+            continue  # retention has already removed it
         synced.add(name)
         copied.append(name)
     if copied or path not in synced:
@@ -120,7 +120,7 @@ def _check_same_log(
 def _copy_generations(
     directory: str | os.PathLike[str], filesystem: "FileSystem", path: str
 ) -> None:
-    """Which opening wrote which rows: a small file, which is there before these rows are."""
+    """Copies the file that records which opening wrote which rows, before the rows themselves."""
     try:
         with open(os.path.join(directory, GENERATIONS), "rb") as file:
             own = file.read()
@@ -137,7 +137,7 @@ def _copy_generations(
 
 
 def _copy(segment: Segment, filesystem: "FileSystem", target: str) -> None:
-    """Copies a segment, and places in it; what is damaged is said, and copied as it is."""
+    """Copies a segment and its index; damage is logged, and copied unchanged."""
     index = segment.index()
     damaged = index.position < segment.size
     part = target + ".part"
@@ -147,7 +147,7 @@ def _copy(segment: Segment, filesystem: "FileSystem", target: str) -> None:
     _sync_file(filesystem, part)
     with filesystem.open_output_stream(target.removesuffix(SEGMENT) + INDEX) as output:
         output.write(index.to_json().encode())
-    # Whoever sees a segment sees all of it.
+    # A reader that sees a segment sees all of it.
     filesystem.move(part, target)
     segment.close()
     if damaged:
@@ -156,7 +156,7 @@ def _copy(segment: Segment, filesystem: "FileSystem", target: str) -> None:
 
 
 def _is_synced(filesystem: "FileSystem", target: str, synced: set[str]) -> bool:
-    """Whether a copy of earlier is on the disk; if not, it is to be made again."""
+    """Whether an earlier copy is on the disk; if not, it must be made again."""
     name = target.rpartition("/")[2]
     if name not in synced:
         local = _local(filesystem, target)
@@ -170,9 +170,9 @@ def _is_synced(filesystem: "FileSystem", target: str, synced: set[str]) -> bool:
 
 
 def _sync_file(filesystem: "FileSystem", target: str) -> None:
-    """Brings a file that was written just now to the disk.
+    """Syncs a file that was just written.
 
-    One that could not be synced is removed: the system may take it for written the next time.
+    A file that could not be synced is removed, because the next sync may report it as written.
     """
     local = _local(filesystem, target)
     if local is None:
@@ -186,7 +186,7 @@ def _sync_file(filesystem: "FileSystem", target: str) -> None:
 
 
 def _sync_folder(filesystem: "FileSystem", path: str) -> None:
-    """Brings the names in a folder to the disk, and its own."""
+    """Syncs the names in a folder, and the folder's own name."""
     local = _local(filesystem, path)
     if local is not None:
         _fsync(local)
@@ -194,7 +194,7 @@ def _sync_folder(filesystem: "FileSystem", path: str) -> None:
 
 
 def _local(filesystem: "FileSystem", path: str) -> str | None:
-    """The path for this machine; None for what is not a file system of it."""
+    """The local path; None for other file systems."""
     from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
     while isinstance(filesystem, SubTreeFileSystem):
@@ -281,7 +281,7 @@ class Archiver:
             OSError: If the file system fails.
         """
         with self._look:
-            # Not before: finding an archive may take as long as its network likes.
+            # Not earlier, because finding an archive may take as long as its network needs.
             self._opened = self._opened or open_address(self.address)
             filesystem, path = self._opened
             copied = archive_segments(

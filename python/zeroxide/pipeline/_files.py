@@ -1,6 +1,6 @@
-"""A log by its files: the folder of a collector, or an archive of one, without a collector.
+"""Reads a log's files without a collector: the folder of a collector, or its archive.
 
-log = FilesLog("/var/lib/zeroxide")  # or "s3://bucket/ticks": whatever pyarrow knows
+log = FilesLog("/var/lib/zeroxide")  # or "s3://bucket/ticks": any file system that pyarrow supports
 for batch in log.fetch(log.info().earliest, log.info().latest):
     ...  # pyarrow.RecordBatch, with the columns that `Client.fetch` gives
 
@@ -32,14 +32,14 @@ SEGMENT = ".zlog"
 INDEX = ".index"
 GENERATIONS = "generations"
 
-# What a frame begins with, and the most that its header takes.
+# The first bytes of a frame, and the maximum size of its header.
 MAGIC = b"ZXF1"
 HEADER = 512
 
-# A place is remembered every so many bytes of a segment.
+# A position is remembered for each of this many bytes of a segment.
 MARK_EVERY = 256 << 10
 
-# Read at once in search of headers: little of a local file, much where every read is a request.
+# Read at once in search of headers: little of a local file, and much if every read is a request.
 AHEAD_LOCAL = 8 << 10
 AHEAD_REMOTE = 4 << 20
 
@@ -47,7 +47,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def open_address(address: str | os.PathLike[str]) -> "tuple[FileSystem, str]":
-    """The file system and the path that a folder or a URL means."""
+    """The file system and the path of a folder or a URL."""
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     address = os.fspath(address)
@@ -58,7 +58,7 @@ def open_address(address: str | os.PathLike[str]) -> "tuple[FileSystem, str]":
 
 
 class Frame(NamedTuple):
-    """Where a frame is, and what its header says."""
+    """The position of a frame, and the values of its header."""
 
     position: int
     length: int
@@ -69,7 +69,7 @@ class Frame(NamedTuple):
 
 @dataclass
 class Index:
-    """What is known of a segment: places to start from, and how far it was walked."""
+    """The index of a segment: positions to start from, and the position up to which it was scanned."""
 
     start: int
     end: int
@@ -79,19 +79,19 @@ class Index:
     marks: list[tuple[int, int, int | None]] = field(default_factory=list)
 
     def add(self, frame: Frame) -> None:
-        """Counts a frame in."""
+        """Adds a frame."""
         if not self.marks or frame.position - self.marks[-1][0] >= MARK_EVERY:
             self.marks.append((frame.position, frame.first, self.latest))
         self.latest = frame.received if self.latest is None else max(self.latest, frame.received)
         self.position, self.end = frame.position + frame.length, frame.end
 
     def before(self, offset: int) -> tuple[int, int]:
-        """A place at or before this offset, and the offset there."""
+        """A position at or before this offset, and the offset there."""
         at = bisect_right(self.marks, offset, key=lambda mark: mark[1]) - 1
         return self.marks[at][:2] if at >= 0 else (self.start, self.end)
 
     def to_json(self) -> str:
-        """To be kept beside the segment."""
+        """The form that is stored next to the segment."""
         return json.dumps(self.__dict__)
 
 
@@ -116,14 +116,14 @@ class Segment:
         try:
             return os.stat(self.path).st_ino
         except OSError:
-            return None  # whoever reads it hears why
+            return None  # reading it raises with the reason
 
     def is_replaced(self, size: int) -> bool:
-        """Whether another file has this name now: one without rows makes room for one that has some."""
+        """Whether another file has this name now: a segment with rows replaces one without any."""
         return size < self.size or self._stat() != self._inode
 
     def read(self, position: int, length: int, ahead: int = 0) -> memoryview:
-        """These bytes, or as many of them as there are."""
+        """These bytes, or as many of them as exist."""
         start, window = self._window
         length = min(length, self.size - position)
         if not start <= position <= position + length <= start + len(window):
@@ -140,14 +140,14 @@ class Segment:
             self._file = None
 
     def beginning(self) -> tuple[str, int, int]:
-        """The log's id, the first offset, and where the first frame is."""
+        """The log's id, the first offset, and the position of the first frame."""
         try:
             return _native.log_segment(self.read(0, 64 << 10))
         except ValueError as error:
             raise CollectorError(f"{self.path}: {error}") from None
 
     def index(self) -> Index:
-        """Places in it, as far as there are whole frames."""
+        """Positions in it, up to the last complete frame."""
         if self._index is None:
             self._index = self._kept() or Index(start := self.beginning()[2], self.first, start)
         for frame in self.walk(self._index.position, self._index.end):
@@ -155,7 +155,7 @@ class Segment:
         return self._index
 
     def walk(self, position: int, offset: int) -> Iterator[Frame]:
-        """The frames from this one on; what is damaged is left out."""
+        """The frames from this one on; damaged ones are skipped."""
         while position < self.size:
             try:
                 peeked = _native.log_peek(self.read(position, HEADER, self._ahead), 0)
@@ -172,7 +172,7 @@ class Segment:
             position += length
 
     def search(self, position: int, offset: int) -> int | None:
-        """The next place at which a frame with `offset` or a later one stands."""
+        """The next position of a frame with `offset` or a later one."""
         while position < self.size:
             window = bytes(self.read(position, 1 << 20))
             at = window.find(MAGIC)
@@ -193,7 +193,7 @@ class Segment:
         return peeked is not None and peeked[1] >= offset
 
     def _kept(self) -> Index | None:
-        """The index that lies beside an archived segment."""
+        """The index next to an archived segment."""
         path = self.path.removesuffix(SEGMENT) + INDEX
         if self.is_local and not os.path.exists(path):
             return None
@@ -305,7 +305,7 @@ class FilesLog(Closing):
 
         Args:
             start: The first offset.
-            end: The offset behind the last row.
+            end: The offset after the last row.
             topics: Only rows whose topic begins with one of these.
             partition: The content of the column of that name.
             headers: Whether there is a column of headers.
@@ -357,7 +357,7 @@ class FilesLog(Closing):
             segment.close()
 
     def _segments(self) -> list[Segment]:
-        """The segments that there are now, in order."""
+        """The current segments, in order."""
         from pyarrow.fs import FileSelector, FileType
 
         listed = self._filesystem.get_file_info(FileSelector(self._path, allow_not_found=True))
@@ -375,7 +375,7 @@ class FilesLog(Closing):
                 segment = Segment(self._filesystem, entry.path, entry.size, int(digits))
             segment.size = entry.size
             self._known[entry.path] = segment
-        # A segment that is being begun has no header yet, and no rows.
+        # A new segment has no header yet, and no rows.
         segments = list(self._known.values())
         if len(segments) > 1 and segments[-1].size < HEADER:
             segments.pop()
@@ -416,10 +416,10 @@ class FilesLog(Closing):
         return self._log_id
 
     def _latest(self, segments: list[Segment]) -> int:
-        """The offset behind the last row that counts."""
+        """The offset after the last row that counts."""
         last = segments[-1]
         if last.is_local:
-            # What the collector has synced; it says so right after. An archive has no such file.
+            # The collector writes this file right after a sync. An archive has no such file.
             try:
                 with open(os.path.join(self._path, "durable"), encoding="ascii") as file:
                     return max(int(file.read().split()[0]), last.first)
@@ -428,7 +428,7 @@ class FilesLog(Closing):
         return last.index().end
 
     def _received(self, segments: list[Segment], latest: int) -> tuple[int, int] | None:
-        """When the first row came in, and the last."""
+        """The times of receipt of the first and the last row."""
         if latest <= segments[0].first:
             return None
         first = next(segments[0].walk(segments[0].beginning()[2], segments[0].first), None)
@@ -480,7 +480,7 @@ class FilesLog(Closing):
     def _step_over(
         self, segment: Segment, position: int, offset: int, start: int, end: int, what: str
     ) -> tuple[int, int]:
-        """Where to go on behind damage, if nothing that is wanted was in it."""
+        """The position after damage, if it contained no requested row."""
         behind, after = end, segment.size
         try:
             peeked = _native.log_peek(segment.read(position, HEADER), 0)
