@@ -9,6 +9,8 @@ MEASURE = """
     import subprocess, sys, time
 
     def resident():
+        # Free-threaded Python frees large objects only while it allocates small ones.
+        [bytes(100) for _ in range(10_000)]
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[1]) * 4096 >> 20
 
@@ -49,6 +51,7 @@ pull = zmq.Context().socket(zmq.PULL)
 pull.rcvhwm = 0
 pull.connect(sys.argv[1])
 def resident():
+    [bytes(100) for _ in range(10_000)]
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096 >> 20
 base = resident()
