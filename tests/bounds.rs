@@ -206,7 +206,7 @@ fn who_falls_silent_within_a_message_is_let_go() {
     pull.int(ids::STALL_IVL, 20);
     pull.int(ids::RCVHWM, 1);
     let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
-    // Between messages everybody may be silent, and so may be who is not read from.
+    // Between messages, every peer may be silent, and so may a peer that is not read from.
     let mut waits = raw::join(&endpoint, "PUSH");
     waits.write_all(b"\0\x01a\0\x01b\0\x01c\0\x05half").unwrap();
     let mut idle = raw::join(&endpoint, "PUSH");
@@ -262,7 +262,7 @@ fn a_message_of_empty_parts_is_limited_by_maxmsgsize() {
     let pull = socket(&context, Pull);
     pull.int(ids::MAXMSGSIZE, 1000);
     let endpoint = pull.bind("tcp://127.0.0.1:*").unwrap();
-    // What programs send is not disturbed: as many bytes as are allowed, in as many parts as they like.
+    // What programs send is not disturbed: as many bytes as are allowed, in any number of parts.
     let mut peer = raw::join(&endpoint, "PUSH");
     let mut message = b"\x01\x01x".repeat(999);
     message.extend(b"\0\x01x");

@@ -140,7 +140,7 @@ fn what_nobody_receives_holds_its_senders_back_and_is_not_lost() {
     }
     let queued = || pull.stats().unwrap().queued_in;
     until(|| queued() >= 4);
-    // Somebody with little to say is heard in between.
+    // A peer with few messages is served in between.
     let modest = client(&endpoint);
     modest.put("little");
     let mut seen = 0;

@@ -18,7 +18,7 @@ fn numbered(n: usize, size: usize) -> Message {
     vec![n as u8; size].into()
 }
 
-/// What one of the racing threads does again and again until it is told that there is no socket any more.
+/// The loop of one of the racing threads, until a call reports that the socket is closed.
 fn pester(n: usize, sockets: &[Socket]) {
     let fine = [
         ErrorKind::Again,
@@ -62,7 +62,7 @@ fn pester(n: usize, sockets: &[Socket]) {
     }
 }
 
-/// What others do who wait for ever: they must be told.
+/// The call of threads that wait without a limit: it must return.
 fn wait_for_the_end(n: usize, socket: &Socket) {
     loop {
         let outcome = match n % 3 {
@@ -187,7 +187,7 @@ fn contexts_leave_nothing_behind() {
         let lonely = socket(&context, Dealer);
         lonely.connect(&inproc_name()).unwrap();
         lonely.fd().unwrap();
-        lonely.put("nobody comes");
+        lonely.put("no peer comes");
         let monitor = Monitor::of(&context, &pull);
         match n % 4 {
             // Sockets first, then the context; the other way round; terminated; terminated by another clone.

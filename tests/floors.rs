@@ -76,7 +76,7 @@ const PIPELINE: &[&[&str]] = &[
 ];
 
 /// The modules of python/zeroxide, lowest line first. `__init__` holds the public names; what stands above it uses
-/// the package as anybody would.
+/// the package like any program.
 const PYTHON: &[&[&str]] = &[
     &["_hints", "_sizes"],
     &["_arguments", "_native", "_optional", "_typing", "_closing"],

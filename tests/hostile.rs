@@ -38,7 +38,7 @@ impl Scene {
     fn new() -> Scene {
         let context = Context::new();
         let router = socket(&context, Router);
-        // Whoever finds no room here tries again after a second.
+        // A peer that finds no room here tries again after a second.
         router.int(ids::BACKLOG, 4096);
         let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
         let server = {
@@ -112,7 +112,7 @@ fn exchange(client: &Socket) {
     }
 }
 
-/// Waits until nobody in this process has anything to do. That it takes a while on a busy machine does not matter.
+/// Waits until every thread of this process is idle. On a busy machine, this may take some time.
 fn until_idle() {
     until(|| {
         let before = processor_time();
@@ -339,7 +339,7 @@ fn endless_parts() {
     let mut sent = 0;
     while stream.write_all(&many).is_ok() {
         sent += 10_000;
-        assert!(sent < 10_000_000, "nobody stops it");
+        assert!(sent < 10_000_000, "sending is not stopped");
     }
     drop(stream);
     scene.ends_well();
@@ -407,7 +407,7 @@ fn messages_for_one_who_does_not_read() {
     stream
         .set_write_timeout(Some(Duration::from_millis(200)))
         .unwrap();
-    // Echoed by the server, read by nobody: what does not fit is dropped and counted.
+    // Echoed by the server and never read: messages that do not fit are dropped and counted.
     let many = raw::frame(0, &[7; 1000]).repeat(1000);
     let mut sent = 0;
     while sent < 64 << 20 && stream.write_all(&many).is_ok() {
@@ -602,7 +602,7 @@ fn out_of_descriptors() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Read to its end: the child is not to find that nobody listens.
+    // Read to its end, so that the child does not write to a closed pipe.
     let mut said = BufReader::new(dialler.stdout.take().unwrap()).lines();
     let few = FewDescriptors::new();
     let mut tell = dialler.stdin.take().unwrap();

@@ -76,7 +76,7 @@ fn high_water_marks_of_both_sides_count_whenever_they_are_set() {
             push.connect(&endpoint).unwrap();
         } else {
             push.connect(&endpoint).unwrap();
-            assert_eq!(fill(&push), 2, "its own, until somebody binds");
+            assert_eq!(fill(&push), 2, "its own, until a peer binds");
             pull.bind(&endpoint).unwrap();
             for _ in 0..2 {
                 pull.take();

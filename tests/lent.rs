@@ -1,4 +1,4 @@
-//! A thread that waits for messages from its only connection reads them off the wire itself. Nobody may notice, except by
+//! A thread that waits for messages from its only connection reads them directly. This has no visible effect, except for
 //! the clock.
 
 mod common;

@@ -528,7 +528,7 @@ fn immediate_queues_for_connections_that_are_up_only() {
         push.int(ids::IMMEDIATE, 1);
         push.int(ids::RECONNECT_IVL, 1);
         push.connect(&endpoint).unwrap();
-        let refused = push.send("nobody there".into(), Wait::Dont).unwrap_err();
+        let refused = push.send("no peer there".into(), Wait::Dont).unwrap_err();
         assert_eq!(refused.error.kind(), ErrorKind::Again);
         for _ in 0..3 {
             let pull = socket(&context, Pull);
@@ -536,9 +536,9 @@ fn immediate_queues_for_connections_that_are_up_only() {
             push.put("up");
             assert_eq!(pull.take(), "up");
             drop(pull);
-            // The socket is told; until then the message would go to the dead.
+            // The socket learns about the end; until then, the message would go to the dead peer.
             until(|| push.stats().unwrap().peers.is_empty());
-            let refused = push.send("nobody there".into(), Wait::Dont).unwrap_err();
+            let refused = push.send("no peer there".into(), Wait::Dont).unwrap_err();
             assert_eq!(refused.error.kind(), ErrorKind::Again);
         }
     }
@@ -574,7 +574,7 @@ fn an_unbound_address_is_free_and_its_connections_end() {
         assert!(pull.stats().unwrap().peers.is_empty());
         second.bind(&endpoint).unwrap();
         if endpoint.starts_with("inproc") {
-            // Over inproc nobody connects again by himself.
+            // Over inproc there is no automatic reconnection.
             until(|| push.stats().unwrap().peers.is_empty());
             push.connect(&endpoint).unwrap();
         } else {
@@ -643,7 +643,7 @@ fn story(events: &Monitor, last: EventKind) -> Vec<u16> {
     while kinds.last() != Some(&(last as u16)) {
         kinds.push(events.next().kind);
     }
-    // How often somebody tried is a question of time.
+    // The number of attempts depends on time.
     kinds.dedup();
     kinds
 }
@@ -662,7 +662,7 @@ fn events_come_in_the_order_of_what_happens() {
     client.int(ids::RECONNECT_IVL, 1);
     let client_events = Monitor::of(&context, &client);
     client.connect(&endpoint).unwrap();
-    // Nobody listens yet.
+    // No socket listens yet.
     assert_eq!(
         story(&client_events, ConnectRetried),
         kinds(&[ConnectDelayed, Closed, ConnectRetried])

@@ -152,7 +152,7 @@ impl End {
                 );
             }
             Pub => {
-                // Nothing tells PUB of its subscribers but the counter of what nobody wanted.
+                // PUB only shows its subscribers by the counter of messages without one.
                 let unwanted = || left.socket.dropped(DropReason::NoSubscriber);
                 loop {
                     let before = unwanted();
@@ -312,7 +312,7 @@ fn every_other_pair_is_refused() {
             client_events.wait_for(EventKind::HandshakeFailedProtocol);
             assert_eq!(server.peers() + client.peers(), 0);
 
-            // Over inproc somebody is told at once: the one who connects, or what it sends goes nowhere.
+            // Over inproc the error is immediate: connect fails, or the messages it sends have no receiver.
             let endpoint = server.bind(&inproc_name()).unwrap();
             let refused = client.connect(&endpoint).unwrap_err();
             assert_eq!(

@@ -213,7 +213,7 @@ fn a_proxy_drops_what_cannot_be_delivered_and_goes_on() {
     let dropped = back.stats().unwrap().dropped;
     assert_eq!(dropped.dropped(DropReason::Malformed), 1);
 
-    // To a ROUTER that minds go those to somebody.
+    // A mandatory ROUTER only sends messages to known peers.
     let back = context.socket(SocketType::Router).unwrap();
     back.set_option(33, &Value::Int(1)).unwrap();
     back.bind("inproc://to-somebody").unwrap();

@@ -22,7 +22,7 @@ fn subscriber(context: &Context, topics: &[&str]) -> Socket {
     subscriber
 }
 
-/// Waits until a message on `topic` goes to somebody.
+/// Waits until a message on `topic` has a subscriber.
 fn until_wanted(publisher: &Socket, topic: &str) {
     let unwanted = || publisher.dropped(DropReason::NoSubscriber);
     until(|| {
@@ -32,7 +32,7 @@ fn until_wanted(publisher: &Socket, topic: &str) {
     });
 }
 
-/// Receives the subscriptions that an XPUB is told, in any order, up to `count`.
+/// Receives up to `count` subscriptions of an XPUB, in any order.
 fn told(publisher: &Socket, count: usize) -> Vec<Vec<u8>> {
     let mut told: Vec<Vec<u8>> = (0..count)
         .map(|_| publisher.recv(Wait::Forever).unwrap().head().to_vec())
@@ -268,7 +268,7 @@ fn a_dead_subscriber_gets_nothing() {
         alive.connect(&endpoint).unwrap();
         assert_eq!(publisher.take(), "\x01c");
         drop(dead);
-        // What nobody wants any more is reported, without a call of the dead one's.
+        // A topic without subscribers is reported, without a call of the dead peer.
         assert_eq!(publisher.take(), "\0a");
         let sent = publisher.stats().unwrap().sent;
         publisher.put("a");

@@ -164,7 +164,7 @@ fn stopping(context: &Context, stop: i64) -> (Socket, Monitor) {
     (dealer, monitor)
 }
 
-/// A DEALER has one connection to an endpoint: another connect is a new attempt once the old one is over for good.
+/// A DEALER has one connection to an endpoint: another connect is a new attempt once the old one has ended permanently.
 fn until_over(dealer: &Socket, monitor: &Monitor, endpoint: &str, sign: EventKind) {
     monitor.wait_for(sign);
     until(|| {

@@ -242,7 +242,7 @@ fn requests_without_an_envelope_are_not_seen() {
     assert_eq!(rep.dropped(DropReason::Malformed), 2);
 }
 
-/// Answers a REQ as it likes, by hand.
+/// Answers a REQ with arbitrary messages.
 fn raw_answers(listener: &TcpListener, frames: &[(u8, &[u8])]) -> TcpStream {
     use std::io::Read;
     let (mut stream, _) = listener.accept().unwrap();
@@ -307,7 +307,7 @@ fn an_answer_can_be_waited_for_again() {
     assert_eq!(req.take(), "answer");
 }
 
-/// Nobody is served twice before somebody else who waits is served once.
+/// No client is served twice before every waiting client is served once.
 #[test]
 fn questions_are_answered_fairly() {
     let _watchdog = Watchdog::new("questions_are_answered_fairly");
@@ -394,7 +394,7 @@ fn an_answer_that_was_given_back_answers_no_later_question() {
     }
 }
 
-/// The asker asked on before it turned out that nobody took the answer.
+/// The client sent another request before it turned out that its answer was not taken.
 #[test]
 fn an_answer_that_comes_back_too_late_is_forgotten() {
     let context = Context::new();

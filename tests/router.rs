@@ -1,4 +1,4 @@
-//! ROUTER from outside: names, who may have them, who is gone; and that whoever shouts does not drown the others.
+//! ROUTER from outside: names, their owners, lost peers, and fairness between peers.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn send_to(router: &Socket, name: &str, body: &str, wait: Wait) -> Result<(), Er
         .map_err(|failed| failed.error.kind())
 }
 
-/// A mandatory ROUTER says when it has met somebody.
+/// A mandatory ROUTER reports when it knows a peer.
 fn until_known(router: &Socket, name: &str) {
     until(|| send_to(router, name, "hello", Wait::Dont) != Err(ErrorKind::HostUnreachable));
 }
@@ -141,7 +141,7 @@ fn a_full_peer_is_waited_for_or_missed() {
             }
         };
         assert_eq!(full, ErrorKind::Again);
-        // The other one is not concerned, and still POLLOUT says that somebody can be sent to.
+        // The other peer is not affected, and POLLOUT still reports that sending is possible.
         assert_eq!(send_to(&router, "fast", "x", Wait::Dont), Ok(()));
         assert_eq!(fast.take(), "x");
         assert!(router.events().unwrap().writable);
@@ -368,7 +368,7 @@ fn the_first_part_says_what_would_stop_the_message() {
         begin(&socket(&context, Pull), "x"),
         Err(ErrorKind::NotSupported)
     );
-    // Whoever waits with the first part goes on with the room.
+    // A call that waits with the first part continues when there is room.
     let waits = {
         let router = router.clone();
         thread::spawn(move || {

@@ -68,7 +68,7 @@ impl Secret {
     }
 }
 
-/// Writable memory that is no file's and no stack.
+/// Writable memory that belongs to neither a file nor a stack.
 fn is_heap(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     fields[1].starts_with("rw") && fields.get(5).is_none_or(|name| *name == "[heap]")

@@ -31,7 +31,7 @@ enum Manners {
 /// What a client asked the proxy for: the type of address, the address, the port.
 type Asked = (u8, Vec<u8>, u16);
 
-/// Starts a proxy that takes everybody to `destination`. Returns its `host:port`, and what it is asked for.
+/// Starts a proxy that connects every client to `destination`. Returns its `host:port`, and the requests.
 fn proxy(destination: &str, manners: Manners) -> (String, Receiver<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().to_string();

@@ -99,7 +99,7 @@ fn handler(
     }
 }
 
-/// A handler that lets everybody in.
+/// A handler that accepts every peer.
 fn gate(context: &Context) -> Handler {
     handler(context, SocketType::Rep, |request| {
         reply(&request, "200", "", b"")
@@ -312,7 +312,7 @@ fn a_slow_handler_is_waited_for_as_long_as_a_handshake_may_take() {
     let (_pull, monitor, push) = meet(&context, &options);
     monitor.expect(EventKind::HandshakeFailedNoDetail, 110);
     push.close(None);
-    // What nobody waits for any more is not in its queue any more.
+    // Requests that no connection waits for are no longer in its queue.
     common::until(|| slow.recv(Wait::Dont).is_err());
     assert_eq!(slow.stats().unwrap().queued_in, 0);
 }
@@ -409,7 +409,7 @@ fn curve_client(context: &Context, endpoint: &str, server: &Key, secret: &Key) -
 fn keys_are_checked_without_a_handler() {
     let _dog = Watchdog::new("keys_are_checked_without_a_handler");
     let context = Context::new();
-    // It would refuse everybody, but it is not asked.
+    // It would refuse every peer, but it is not asked.
     let _odd = place(&context, SocketType::Pull);
     let (server_public, server_secret) = curve_keypair().unwrap();
     let (alice_public, alice_secret) = curve_keypair().unwrap();
@@ -463,7 +463,7 @@ fn a_server_that_connects_checks_as_well() {
         .send(message([b"there you are"]), Wait::Forever)
         .unwrap();
     assert_eq!(text(&alice.recv(Wait::Forever).unwrap()), "there you are");
-    // The connection ends, and comes back for as long as nobody is let in.
+    // The connection ends, and is retried as long as no peer is accepted.
     allowed.remove(&alice_public);
     assert_eq!(allowed.disconnect_strangers(), 1);
     monitor.expect(EventKind::HandshakeFailedAuth, 400);
@@ -497,7 +497,7 @@ fn nothing_is_sent_to_a_peer_that_was_taken_off_the_list() {
         assert_eq!(text(&server.recv(Wait::Forever).unwrap()), "hello");
         allowed.remove(&alice_public);
         assert_eq!(allowed.disconnect_strangers(), 1);
-        // There may be nobody any more who would take it.
+        // Its receiver may no longer exist.
         let _ = server.send(message([b"secret"]), Wait::Dont);
         // It has come back, and so has read everything of the connection before.
         monitor.expect(EventKind::HandshakeFailedAuth, 400);
@@ -505,7 +505,7 @@ fn nothing_is_sent_to_a_peer_that_was_taken_off_the_list() {
     }
 }
 
-/// Somebody who a server connects to: a DEALER that announces its name.
+/// A peer to which a server connects: a DEALER that announces its name.
 fn dealer(context: &Context, name: &str, server: &Key, secret: &Key) -> Socket {
     let socket = context.socket(SocketType::Dealer).unwrap();
     let routing_id = Value::from(name);
@@ -615,7 +615,7 @@ fn what_a_closed_socket_still_has_for_one_peer_does_not_go_to_another() {
     let eve = dealer(&context, "eve", &server_public, &eve_secret);
     let monitor = common::Monitor::of(&context, &eve);
     eve.bind(&endpoint).unwrap();
-    // It came, found out, and went for good.
+    // It connected, was refused, and disconnected permanently.
     monitor.wait_for(EventKind::Disconnected);
     assert!(eve.recv(Wait::Dont).is_err());
 }

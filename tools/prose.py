@@ -154,6 +154,8 @@ def rust_prose(text: str) -> Iterator[Line]:
     for match in RUST.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         words = match[1] or match[3] or ""
+        if match[3] and " " not in words:
+            continue  # a name or a value, not prose
         for offset, line in enumerate(words.splitlines()):
             yield number + offset, without_code(line.lstrip("/! "))
 

@@ -165,7 +165,7 @@ pub fn inproc_name() -> String {
     format!("inproc://{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A TCP endpoint that was free a moment ago, and that the system gives to nobody who does not ask for it: it lies
+/// A TCP endpoint that was free a moment ago, and that the system does not assign by itself: it lies
 /// below the ports that connections get.
 pub fn free_tcp_endpoint() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -252,7 +252,7 @@ impl SocketExt for Socket {
     }
 }
 
-/// Makes sockets with the linger of tests: nobody waits for what a test left.
+/// Makes sockets with the linger of tests, which do not wait for remaining messages.
 pub fn socket(context: &Context, socket_type: SocketType) -> Socket {
     let socket = context.socket(socket_type).unwrap();
     socket.int(ids::LINGER, 0);
