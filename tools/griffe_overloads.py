@@ -1,18 +1,24 @@
-"""Lets the API reference show functions that a stub declares by overloads only.
+"""Prepares what griffe has read of the package for the API reference.
 
-griffe keeps overloads beside the implementation that they belong to. A stub has none, so that `Socket.recv` would be
-missing from the page. The last overload, which carries the docstring in our stubs, stands for it here.
+* griffe keeps overloads beside the implementation that they belong to. A stub has none, so that `Socket.recv` would be
+  missing from the page. The last overload, which carries the docstring in our stubs, stands for it here.
+* A method without a docstring has that of the method it overrides, as in `help()`.
+* An `Example:` is shown as code.
 """
 
+import re
 from typing import Any
 
 import griffe
 
+EXAMPLE = re.compile(r"^Example:\n((?:(?: .*)?\n?)*)", re.MULTILINE)
+
 
 class Overloads(griffe.Extension):
-    """Makes the last overload a member."""
+    """Completes modules and classes while they are read, and docstrings afterwards."""
 
     def on_members(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Makes the last overload a member."""
         if not isinstance(obj, (griffe.Module, griffe.Class)):
             return
         for name, overloads in list(obj.overloads.items()):
@@ -20,3 +26,42 @@ class Overloads(griffe.Extension):
                 function = overloads[-1]
                 function.overloads = overloads[:-1]
                 obj.set_member(name, function)
+
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        """Completes the docstrings of a package that was read."""
+        complete(pkg)
+
+
+def complete(item: griffe.Object) -> None:
+    for member in list(item.members.values()):
+        if isinstance(member, griffe.Alias):
+            continue
+        if isinstance(member, griffe.Function) and isinstance(item, griffe.Class):
+            inherit(member, item)
+        if member.docstring is not None:
+            member.docstring.value = EXAMPLE.sub(as_code, member.docstring.value)
+        complete(member)
+
+
+def inherit(method: griffe.Function, cls: griffe.Class) -> None:
+    """Gives a method the docstring of the first one that it overrides, if it has none."""
+    if method.docstring is not None or method.name.startswith("_"):
+        return
+    for base in cls.mro():
+        overridden = base.members.get(method.name)
+        if overridden is not None and not overridden.is_alias and overridden.docstring is not None:
+            method.docstring = griffe.Docstring(
+                overridden.docstring.value,
+                parent=method,
+                parser=overridden.docstring.parser,
+                parser_options=overridden.docstring.parser_options,
+            )
+            return
+
+
+def as_code(example: re.Match[str]) -> str:
+    """The section that griffe knows; a program without prompts is fenced."""
+    code = example[1].rstrip("\n")
+    if ">>>" not in code:
+        code = f"    ```python\n{code}\n    ```"
+    return f"Examples:\n{code}\n"

@@ -136,6 +136,11 @@ def prose(runner: Runner) -> None:
     runner.sh(sys.executable, "tools/prose.py")
 
 
+def docstrings(runner: Runner) -> None:
+    """Sections for every parameter, result and exception of the public API."""
+    runner.sh(PYTHON, "tools/docstrings.py")
+
+
 def workflows(runner: Runner) -> None:
     """Permissions, pinned actions, secrets, and what a pull request could smuggle into a workflow."""
     zizmor = (VENV / "bin" / "zizmor", "--offline", "--persona=pedantic", "--no-progress")
@@ -258,6 +263,7 @@ RUFF = Stage("ruff", ruff, ("environment",))
 DOCS = Stage("docs", docs, ("environment",), without_tool("mkdocs"))
 SPELLING = Stage("spelling", spelling, ("environment",), without_tool("codespell"))
 PROSE = Stage("prose", prose, skip=without_path(".git", "git"))
+DOCSTRINGS = Stage("docstrings", docstrings, ("environment",), without_path(PACKAGE))
 WORKFLOWS = Stage("workflows", workflows, ("environment",), without_tool("zizmor"))
 LINT_ACTIONS = Stage("actionlint", actionlint, skip=without("go"))
 MYPY = Stage("mypy", mypy, ("environment",), without_path(PACKAGE))
@@ -293,6 +299,7 @@ TEST = [
     RUFF,
     SPELLING,
     PROSE,
+    DOCSTRINGS,
     DOCS,
     CLIPPY,
     RUSTDOC,
@@ -325,6 +332,7 @@ TARGETS = {
         RUFF,
         SPELLING,
         PROSE,
+        DOCSTRINGS,
         WORKFLOWS,
         LINT_ACTIONS,
         CLIPPY,

@@ -165,13 +165,27 @@ def __dir__() -> list[str]:
 
 
 def get_includes() -> list[str]:
-    """Where extensions that use ØMQ's C interface look for headers. There are none."""
+    """Returns the folders where extensions in C look for headers. There are none in them.
+
+    Returns:
+        The folders.
+
+    Source:
+        pyzmq's ``get_includes``
+    """
     package = os.path.dirname(__file__)
     return [package, os.path.join(package, "utils")]
 
 
 def get_library_dirs() -> list[str]:
-    """Where extensions look for libzmq. There is none."""
+    """Returns the folders where extensions in C look for libzmq. It is not there.
+
+    Returns:
+        The folders.
+
+    Source:
+        pyzmq's ``get_library_dirs``
+    """
     return [os.path.join(os.path.dirname(__file__), "zmq")]
 
 

@@ -362,10 +362,15 @@ class _AsyncPoller(_Async, Poller[PolledT]):
     def poll(  # type: ignore[override]
         self, timeout: float | None = -1
     ) -> Pending[list[tuple[PolledT, int]]]:
-        """Waits up to `timeout` milliseconds; None or a negative value means no limit.
+        """Waits until something that is registered is ready; returns a future.
 
-        The result is a list of pairs of socket (or file descriptor) and events, ``[]`` on
-        time-out.
+        Args:
+            timeout: How long to wait, in ms. None or a negative number waits without limit, 0
+                only looks.
+
+        Returns:
+            A future of pairs of a socket (or descriptor) and the events it is ready for; empty
+            if the time is up.
         """
         try:
             found = super().poll(0)
@@ -519,7 +524,18 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
 
     @classmethod
     def from_socket(cls, socket: Any, io_loop: Any = None) -> Self:
-        """An async handle of a blocking socket."""
+        """Returns an asynchronous handle of a blocking socket.
+
+        Args:
+            socket: The socket.
+            io_loop: Ignored: the running loop is used. Deprecated.
+
+        Returns:
+            The handle. Closing it closes the socket.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.from_socket``
+        """
         return cls(_from_socket=socket, io_loop=io_loop)
 
     @functools.cached_property
@@ -528,7 +544,15 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
         return Socket(shadow=self)
 
     def close(self, linger: int | None = None) -> None:
-        """Closes the socket; calls that wait are cancelled."""
+        """Closes the socket and all its handles; calls that wait are cancelled.
+
+        Args:
+            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
+                None as the option ``LINGER`` says.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.close``
+        """
         if not self.closed:
             self._abandon()
         super().close(linger)
@@ -540,13 +564,37 @@ class _AsyncSocket(_Async, _native.AsyncSocket, Socket[Any]):
     async def wait_connected(  # type: ignore[override]
         self, *, count: int = 1, timeout: float | None = None
     ) -> int:
-        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
+        """Waits until enough peers are connected.
+
+        Args:
+            count: How many peers to wait for.
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Returns:
+            How many peers are connected, at least `count`.
+
+        Raises:
+            Again: The time is up; the text says how many peers are connected.
+        """
         return await wait_for_peers(self, self.count_connected, count, timeout, "connected")
 
     async def wait_subscribed(  # type: ignore[override]
         self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
-        """Waits up to `timeout` ms until `count` peers get messages that begin with `topic`."""
+        """Waits until enough peers receive messages with a topic (PUB and XPUB).
+
+        Args:
+            topic: What the messages begin with. None stands for the empty topic.
+            count: How many peers to wait for.
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Returns:
+            How many peers subscribed to `topic` or to a prefix of it, at least `count`.
+
+        Raises:
+            Again: The time is up; the text says how many peers are subscribed.
+            ZMQError: ``ENOTSUP`` if the socket is not PUB or XPUB.
+        """
 
         def look() -> int:
             return self.count_subscribed(topic)

@@ -32,7 +32,10 @@ from .error import NotFlushed, ZMQError
 __version__: str
 
 class Dropped(TypedDict):
-    """Messages that were not delivered, by reason."""
+    """Messages that were not delivered, by reason; every value counts messages.
+
+    The page "Messages that go missing" explains each reason and what to do about it.
+    """
 
     # No room at the peer (PUB, ROUTER).
     high_water: int
@@ -64,7 +67,7 @@ class Dropped(TypedDict):
     too_large: int
 
 class PeerStats(TypedDict):
-    """Counters of one connection."""
+    """Counters of one connection, as in `Socket.stats()["peers"]`."""
 
     # What was bound or connected to, and where the peer is.
     endpoint: str
@@ -82,7 +85,10 @@ class PeerStats(TypedDict):
     dropped: Dropped
 
 class SocketStats(TypedDict):
-    """What `Socket.stats` returns; messages count as wholes."""
+    """Counters of a socket, as returned by `Socket.stats`.
+
+    A message of several parts counts once.
+    """
 
     sent: int
     sent_bytes: int
@@ -98,7 +104,7 @@ class _Tracked(Protocol):
     def __call__(self, release: Release, /) -> MessageTracker: ...
 
 class Context:
-    """A set of I/O threads and the sockets on them."""
+    """The native half of `zeroxide.Context`."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def _open(self, io_threads: int) -> None: ...
@@ -107,19 +113,36 @@ class Context:
     def set(self, option: int, optval: int | str | bytes) -> None: ...
     def get(self, option: int) -> int: ...
     def term(self) -> None:
-        """Waits until every socket is closed and its messages are out, then ends.
+        """Waits until every socket is closed and its messages are sent, then ends the context.
 
-        Calls that wait on sockets of the context raise `ContextTerminated`. When a
-        signal handler raises, so does this, and calling it again goes on.
+        Messages that cannot be sent are given up after the ``LINGER`` time of their socket.
+        Calls that wait on sockets of this context raise `ContextTerminated`. A signal handler
+        that raises interrupts the wait; calling `term` again continues it.
+
+        Raises:
+            ContextTerminated: Never by this call, but by calls that wait on the context's
+                sockets in other threads.
+
+        Source:
+            zmq_ctx_term(3); pyzmq's ``Context.term``
         """
 
     def shutdown(self) -> None:
-        """Makes every call on the context's sockets raise `ContextTerminated`."""
+        """Makes every current and later call on the context's sockets raise `ContextTerminated`.
+
+        The sockets stay open: close them, then call `term`.
+
+        Source:
+            zmq_ctx_shutdown(3)
+        """
 
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the context cannot be used: terminated, or inherited through a fork."""
+
     @property
-    def underlying(self) -> int: ...
+    def underlying(self) -> int:
+        """A number that identifies the context in this process; all its handles share it."""
 
 class Producer:
     """Rows into collectors' logs; see `zeroxide.Producer`."""
@@ -349,9 +372,13 @@ class Follow:
     def _stopped(self) -> bool: ...
 
 class Socket:
-    """One end of a messaging pattern; see `zeroxide.Socket`."""
+    """The native half of `zeroxide.Socket`."""
 
     copy_threshold: int
+    """Bodies smaller than this many bytes are copied even with ``copy=False``.
+
+    Copying a small body is faster than sharing it. The default is `zeroxide.COPY_THRESHOLD`.
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
     def _open(
@@ -389,7 +416,45 @@ class Socket:
         routing_id: int | None = None,
         group: str | None = None,
     ) -> MessageTracker | None:
-        """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+        """Sends one part of a message.
+
+        With ``SNDMORE`` the part is kept until a later call without it completes the message,
+        which is then sent as a whole.
+
+        Args:
+            data: The part: `bytes`, a `Frame`, or any object with the buffer protocol
+                (`bytearray`, `memoryview`, a NumPy array). Text is sent with `send_string`.
+            flags: 0, or a sum of ``DONTWAIT`` (raise `Again` instead of waiting) and
+                ``SNDMORE`` (more parts follow).
+            copy: False sends the memory of `data` itself, if it has at least `copy_threshold`
+                bytes. Do not change it until the tracker is done.
+            track: Whether to return a tracker; for ``copy=False``.
+            routing_id: For draft sockets, which are not built in.
+            group: For draft sockets, which are not built in.
+
+        Returns:
+            A `MessageTracker` that is done when the memory of `data` is free again if `track`
+            is set, otherwise None.
+
+        Raises:
+            Again: No peer has room: at once with ``DONTWAIT``, otherwise after ``SNDTIMEO`` ms.
+            ContextTerminated: The context ended.
+            TypeError: `data` is text, or has no buffer.
+            ValueError: `track` is set for a `Frame` that was made without a tracker.
+            ZMQError: ``EFSM`` if it is not this socket's turn to send (REQ, REP), ``ENOTSUP``
+                if its type only receives, ``EHOSTUNREACH`` if no peer has the routing id
+                (ROUTER with ``ROUTER_MANDATORY``), ``ENOTSOCK`` if it is closed.
+
+        Example:
+            >>> push.send(b"one part")
+            >>> push.send(b"head", zmq.SNDMORE)
+            >>> push.send(b"body")
+            >>> pull.recv(), pull.recv_multipart()
+            (b'one part', [b'head', b'body'])
+
+        Source:
+            zmq_msg_send(3); pyzmq's ``Socket.send``
+        """
 
     @overload
     def recv(self, flags: int = 0, copy: Literal[True] = True, track: bool = False) -> bytes: ...
@@ -399,7 +464,40 @@ class Socket:
     def recv(self, flags: int, copy: Literal[False], track: bool = False) -> Frame: ...
     @overload
     def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> bytes | Frame:
-        """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+        """Receives one part of a message.
+
+        Waits for a message, or returns the next part of the one that this thread is reading.
+        ``socket.rcvmore`` tells whether further parts follow; `recv_multipart` returns all of
+        them at once.
+
+        Args:
+            flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting. A limit in ms is the
+                option ``RCVTIMEO``, or `poll`.
+            copy: False returns a `Frame`, which shares the memory of a large part instead of
+                copying it, and knows the peer.
+            track: Whether the frame has a tracker. It is done from the start.
+
+        Returns:
+            The part as `bytes`, or as a `Frame` with ``copy=False``.
+
+        Raises:
+            Again: Nothing arrived: at once with ``DONTWAIT``, otherwise after ``RCVTIMEO`` ms.
+            ContextTerminated: The context ended.
+            ZMQError: ``EFSM`` if it is not this socket's turn to receive (REQ, REP),
+                ``ENOTSUP`` if its type only sends, ``ENOTSOCK`` if it is closed.
+
+        Example:
+            >>> push.send(b"job")
+            >>> pull.recv()
+            b'job'
+            >>> pull.rcvtimeo = 10  # ms
+            >>> pull.recv()
+            Traceback (most recent call last):
+            zeroxide.error.Again: ...
+
+        Source:
+            zmq_msg_recv(3); pyzmq's ``Socket.recv``
+        """
 
     def send_multipart(
         self,
@@ -408,7 +506,33 @@ class Socket:
         copy: bool = True,
         track: bool = False,
     ) -> MessageTracker | None:
-        """Sends a message of several parts, as a whole."""
+        """Sends a message of several parts as a whole.
+
+        Args:
+            msg_parts: At least one part, each as in `send`.
+            flags: 0, or a sum of ``DONTWAIT`` and ``SNDMORE``, as in `send`.
+            copy: False sends the memory of parts of at least `copy_threshold` bytes itself.
+            track: Whether to return a tracker; for ``copy=False``.
+
+        Returns:
+            A `MessageTracker` that is done when the memory of all parts is free again if
+            `track` is set, otherwise None.
+
+        Raises:
+            Again: No peer has room: at once with ``DONTWAIT``, otherwise after ``SNDTIMEO`` ms.
+            ContextTerminated: The context ended.
+            IndexError: There is no part.
+            TypeError: A part is text, or has no buffer. Nothing was sent.
+            ZMQError: As in `send`.
+
+        Example:
+            >>> push.send_multipart([b"topic", b"body"])
+            >>> pull.recv_multipart()
+            [b'topic', b'body']
+
+        Source:
+            37/ZMTP, section "Framing Layer"; pyzmq's ``Socket.send_multipart``
+        """
 
     def _waited_in_vain(self, sending: bool, millis: int) -> BaseException: ...
     def _too_few(self, found: int, wanted: int, what: str) -> BaseException: ...
@@ -430,18 +554,66 @@ class Socket:
     def recv_multipart(
         self, flags: int = 0, copy: bool = True, track: bool = False
     ) -> list[bytes] | list[Frame]:
-        """Receives all parts of a message, or those that are left of one."""
+        """Receives all parts of a message.
+
+        In the middle of a message (after `recv`), it returns the parts that are left.
+
+        Args:
+            flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting.
+            copy: False returns frames, which share the memory of large parts.
+            track: Whether the frames have trackers. They are done from the start.
+
+        Returns:
+            A list of `bytes`, or of `Frame` with ``copy=False``; never empty.
+
+        Raises:
+            Again: Nothing arrived: at once with ``DONTWAIT``, otherwise after ``RCVTIMEO`` ms.
+            ContextTerminated: The context ended.
+            ZMQError: As in `recv`.
+
+        Example:
+            >>> dealer.send(b"hello")
+            >>> identity, body = router.recv_multipart()
+            >>> body
+            b'hello'
+
+        Source:
+            pyzmq's ``Socket.recv_multipart``
+        """
 
     def send_batch(self, messages: Batch, flags: int = 0) -> int:
-        """Sends many messages; returns how many were taken.
+        """Sends many messages in one call.
 
-        A message is a single part, or a list or tuple of parts. Blocks as `send`
-        does; raises only if not even the first was taken.
+        A list or tuple is sent in one go. The items of any other iterable are sent one by one:
+        each is sent before the next is asked for, and none is asked for while there is no room.
 
-        Of an iterable that is no list or tuple, each item is sent before the next is
-        asked for, and none is while there is no room. If it raises, the exception has
-        the number of messages that were sent as `sent`; an error that leaves over an
-        item has that as `unsent`.
+        Args:
+            messages: The messages. Each is a single part as in `send`, or a list or tuple of
+                parts.
+            flags: 0, or ``DONTWAIT`` to stop instead of waiting for room.
+
+        Returns:
+            How many messages were sent. Fewer than given means that there was no room for the
+            next one within ``SNDTIMEO`` ms (or at once, with ``DONTWAIT``).
+
+        Raises:
+            Again: There was no room for even the first message.
+            ContextTerminated: The context ended.
+            TypeError: A message is text, or has no buffer.
+            ValueError: A message has no parts.
+            ZMQError: As in `send`.
+
+            An error in the middle of an iterable carries the number of messages sent before it
+            as ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
+
+        Example:
+            >>> push.send_batch([b"one", b"two", [b"three", b"parts"]])
+            3
+            >>> pull.recv_batch()
+            [b'one', b'two', [b'three', b'parts']]
+
+        Source:
+            zeroxide only
         """
 
     def _send_rows(self, data: ArrowData, flags: int = 0) -> int: ...
@@ -466,111 +638,474 @@ class Socket:
         *,
         multipart: Literal[True],
     ) -> list[list[bytes]]:
-        """Receives what is there, at least one and at most `max_messages`.
+        """Receives the messages that have arrived: at least one, at most `max_messages`.
 
-        Waits for the first as `recv` does, for `timeout` ms if given, and for no
-        other. A message of one part is its bytes, of several a list of bytes; with
-        `multipart` every message is a list.
+        Waits for the first message only, and then takes what is there.
+
+        Args:
+            max_messages: How many messages to return at most; 1 or more.
+            timeout: How long to wait for the first message, in ms. None waits as `recv` does,
+                for ``RCVTIMEO`` ms.
+            flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting.
+            multipart: Whether every message is returned as a list of parts.
+
+        Returns:
+            A list of messages: `bytes` for a message of one part, otherwise a list of `bytes`.
+
+        Raises:
+            Again: Nothing arrived in time.
+            ContextTerminated: The context ended.
+            ValueError: `max_messages` is below 1.
+            ZMQError: As in `recv`.
+
+        Example:
+            >>> push.send_batch([b"one", b"two"])
+            2
+            >>> pull.recv_batch(100, timeout=1000)
+            [b'one', b'two']
+
+        Source:
+            zeroxide only
         """
 
     def recv_into(self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0) -> int:
-        """Receives one part into `buffer` and returns its size.
+        """Receives one part into a buffer.
 
-        A part that is larger is cut, and the size returned tells so.
+        A part that is larger than the buffer is cut: the return value is its full size.
+
+        Args:
+            buffer: A writable, contiguous object with the buffer protocol, such as a
+                `bytearray`.
+            nbytes: How many bytes of `buffer` to use; 0 means all of them.
+            flags: 0, or ``DONTWAIT`` to raise `Again` instead of waiting.
+
+        Returns:
+            The size of the part in bytes, even if not all of it fits.
+
+        Raises:
+            Again: Nothing arrived: at once with ``DONTWAIT``, otherwise after ``RCVTIMEO`` ms.
+            BufferError: `buffer` cannot be written to.
+            ContextTerminated: The context ended.
+            ValueError: `nbytes` is negative, or more than `buffer` has.
+            ZMQError: As in `recv`.
+
+        Example:
+            >>> buffer = bytearray(8)
+            >>> push.send(b"abc")
+            >>> pull.recv_into(buffer)
+            3
+            >>> bytes(buffer[:3])
+            b'abc'
+
+        Source:
+            pyzmq's ``Socket.recv_into``
         """
 
     def poll(self, timeout: float | None = None, flags: int = 1) -> int:
-        """Waits up to `timeout` ms for events; returns them, or 0."""
+        """Waits until the socket is ready.
 
-    def bind(self, addr: str | bytes) -> str: ...
-    def connect(self, addr: str | bytes) -> str: ...
+        Args:
+            timeout: How long to wait, in ms. None or a negative number waits without limit,
+                0 only looks.
+            flags: What to wait for: ``POLLIN`` (a message can be received), ``POLLOUT`` (a
+                message can be sent), or their sum.
+
+        Returns:
+            The flags that the socket is ready for; 0 if the time is up.
+
+        Raises:
+            ContextTerminated: The context ended.
+            ZMQError: ``ENOTSUP`` if the socket is closed.
+
+        Example:
+            >>> pull.poll(10)
+            0
+            >>> push.send(b"job")
+            >>> pull.poll(1000) == zmq.POLLIN
+            True
+
+        Source:
+            zmq_poll(3); pyzmq's ``Socket.poll``
+        """
+
+    def bind(self, addr: str | bytes) -> str:
+        """Listens at an address.
+
+        Args:
+            addr: The address, as in `zeroxide.Socket.bind`.
+
+        Returns:
+            The address that was bound, with wildcards filled in.
+        """
+
+    def connect(self, addr: str | bytes) -> str:
+        """Connects to an address.
+
+        Args:
+            addr: The address, as in `zeroxide.Socket.connect`.
+
+        Returns:
+            The address.
+        """
+
     def unbind(self, addr: str | bytes) -> None:
-        """Undoes `bind`."""
+        """Stops listening at an address.
+
+        Connections that were accepted there are closed.
+
+        Args:
+            addr: The address, as passed to `bind` or as in ``last_endpoint``.
+
+        Raises:
+            ZMQError: ``ENOENT`` if the socket is not bound to `addr`.
+
+        Example:
+            >>> endpoint = "inproc://to-unbind"
+            >>> _ = pull.bind(endpoint)
+            >>> pull.unbind(endpoint)
+
+        Source:
+            zmq_unbind(3)
+        """
 
     def disconnect(self, addr: str | bytes) -> None:
-        """Undoes `connect`."""
+        """Disconnects from an address.
+
+        Messages queued for the peer are still sent, for up to ``LINGER`` ms. Messages from
+        the peer that were not received yet are discarded.
+
+        Args:
+            addr: The address, as passed to `connect`.
+
+        Raises:
+            ZMQError: ``ENOENT`` if the socket is not connected to `addr`.
+
+        Example:
+            >>> endpoint = "tcp://127.0.0.1:5555"
+            >>> _ = push.connect(endpoint)
+            >>> push.disconnect(endpoint)
+
+        Source:
+            zmq_disconnect(3)
+        """
 
     def set(self, option: int, optval: OptionValue) -> None:
-        """Sets an option."""
+        """Sets an option.
+
+        Options are attributes as well: ``socket.linger = 0`` is ``socket.set(zmq.LINGER, 0)``.
+
+        Args:
+            option: The number of the option: a `SocketOption` such as ``zmq.LINGER``.
+            optval: The value: an int, or `bytes` for options of text and keys. The page
+                "Options" lists what each option takes, its unit and its default.
+
+        Raises:
+            TypeError: The option takes another type of value.
+            ZMQError: ``EINVAL`` if there is no such option, it cannot be set, it belongs to
+                another type of socket, or the value is out of range.
+
+        Example:
+            >>> push.set(zmq.LINGER, 500)  # ms
+            >>> push.linger
+            500
+
+        Source:
+            zmq_setsockopt(3); pyzmq's ``Socket.set``
+        """
 
     def get(self, option: int) -> Any:
-        """Reads an option: an int, or bytes."""
+        """Reads an option.
 
-    def close(self, linger: int | None = None) -> None: ...
+        Options are attributes as well: ``socket.linger`` is ``socket.get(zmq.LINGER)``.
+
+        Args:
+            option: The number of the option: a `SocketOption` such as ``zmq.LINGER``.
+
+        Returns:
+            The value: an int, or `bytes` for options of text and keys.
+
+        Raises:
+            ZMQError: ``EINVAL`` if there is no such option, or it cannot be read.
+
+        Example:
+            >>> push.get(zmq.SNDHWM)  # messages
+            1000
+
+        Source:
+            zmq_getsockopt(3); pyzmq's ``Socket.get``
+        """
+
+    def close(self, linger: int | None = None) -> None:
+        """Closes the socket and all its handles.
+
+        Args:
+            linger: How long to keep sending what is queued, in ms: -1 without limit, None as
+                the option ``LINGER`` says.
+        """
+
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the socket cannot be used: closed, or inherited through a fork."""
+
     def fileno(self) -> int:
-        """A descriptor that is readable while the socket may have something to do."""
+        """Returns a file descriptor for use with other event loops.
+
+        It becomes readable when the socket may have become ready for something. Look at
+        ``socket.events`` then, and after each call on the socket: like libzmq's, the descriptor
+        reports changes, not states.
+
+        Returns:
+            The descriptor. Do not read from it, and do not close it.
+
+        Raises:
+            ZMQError: ``ENOTSOCK`` if the socket is closed.
+
+        Source:
+            ``ZMQ_FD`` of zmq_getsockopt(3)
+        """
 
     def stats(self) -> SocketStats:
-        """Counters of what was sent, received, queued and dropped."""
+        """Returns counters of what was sent, received, queued and dropped.
+
+        Returns:
+            A dict with the totals of the socket and, under ``peers``, those of each connection:
+            see `SocketStats`. Counters are messages, or bytes where the name ends in
+            ``_bytes``. ``dropped`` has the reasons for which messages were not delivered.
+
+        Raises:
+            ZMQError: ``ENOTSOCK`` if the socket is closed.
+
+        Example:
+            >>> push.send(b"12345")
+            >>> stats = push.stats()
+            >>> stats["sent"], stats["sent_bytes"], len(stats["peers"])
+            (1, 5, 1)
+
+        Source:
+            zeroxide only
+        """
 
     def flush(self, timeout: float | None = None) -> None:
-        """Waits until every message sent has left for its peer's kernel.
+        """Waits until all messages sent so far were handed to the kernel, for every peer.
 
-        Raises `NotFlushed` after `timeout` ms.
+        Args:
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Raises:
+            ContextTerminated: The context ended.
+            NotFlushed: The time is up. ``remaining`` has the number of messages left, by
+                endpoint.
+
+        Example:
+            >>> push.send(b"important")
+            >>> push.flush(1000)
+
+        Source:
+            zeroxide only
         """
 
     def secure_server(self, secret_key: bytes | str, allow: _Allow | None = None) -> AllowList:
-        """Makes this a CURVE server that lets the owners of some keys in.
+        """Makes this socket a CURVE server, which encrypts and lets only known clients in.
 
-        `allow` is an `AllowList`, public keys (with names, if it is a mapping), a folder
-        of certificates, or ``"*"`` for everybody; without it nobody comes in. Returns the
-        list: what changes in it counts for the next peer. The name of a key, or else the
-        key itself, is the ``User-Id`` of its messages. Raises if the socket is bound or
-        connected already. Keys are 32 bytes or 40 characters of Z85.
+        Call it before `bind` or `connect`.
+
+        Args:
+            secret_key: The server's secret key: 40 characters of Z85, or 32 bytes.
+            allow: Who may connect: an `AllowList`, public keys, a mapping from public keys to
+                names, a folder of certificates, or ``"*"`` for everybody who knows the server's
+                public key. None lets nobody in.
+
+        Returns:
+            The list. It can be changed while the server runs: changes apply to the next
+            client. The name of a key, or the key itself if it has none, is the ``User-Id`` of
+            the client's messages.
+
+        Raises:
+            TypeError: A key is neither `bytes` nor `str`, or `allow` is a single key.
+            ZMQError: ``EINVAL`` if a key has another length or the socket is bound or connected
+                already.
+
+        Example:
+            >>> server_public, server_secret = zmq.curve_keypair()
+            >>> client_public, client_secret = zmq.curve_keypair()
+            >>> with context.socket(zmq.REP) as rep, context.socket(zmq.REQ) as req:
+            ...     allowed = rep.secure_server(server_secret, {client_public: "alice"})
+            ...     port = rep.bind_to_random_port("tcp://127.0.0.1")
+            ...     req.secure_client(server_public, client_secret)
+            ...     _ = req.connect(f"tcp://127.0.0.1:{port}")
+            ...     req.send(b"hello")
+            ...     rep.recv(copy=False)["User-Id"]
+            'alice'
+
+        Source:
+            26/CURVEZMQ; 25/ZMTP-CURVE
         """
 
     def secure_client(self, server_key: bytes | str, secret_key: bytes | str | None = None) -> None:
-        """Makes this a CURVE client of the server with that public key.
+        """Makes this socket a CURVE client, which encrypts and verifies the server.
 
-        Without a secret key of its own it gets a fresh one, which only a server that lets
-        everybody in will do with.
+        Call it before `connect` or `bind`.
+
+        Args:
+            server_key: The server's public key: 40 characters of Z85, or 32 bytes.
+            secret_key: The client's own secret key. None generates a new one, which is accepted
+                only by servers that let everybody in.
+
+        Raises:
+            TypeError: A key is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if a key has another length or the socket is bound or connected
+                already.
+
+        Source:
+            26/CURVEZMQ; 25/ZMTP-CURVE
         """
 
     def password_server(self, users: _Users | None = None) -> Passwords:
-        """Makes this a PLAIN server that lets some users in, whose names are the
-        ``User-Id`` of their messages.
+        """Makes this socket a PLAIN server, which asks clients for a user name and a password.
 
-        PLAIN protects nothing on its way: it is for networks that do. Returns the table:
-        what changes in it counts for the next peer.
+        PLAIN does not encrypt anything: use it over ipc, loopback or a tunnel. Call it before
+        `bind` or `connect`.
+
+        Args:
+            users: A `Passwords` table, or a mapping from user names to passwords. None lets
+                nobody in.
+
+        Returns:
+            The table. It can be changed while the server runs: changes apply to the next
+            client. The user name is the ``User-Id`` of the client's messages.
+
+        Raises:
+            TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if the socket is bound or connected already.
+
+        Source:
+            24/ZMTP-PLAIN
         """
 
     def password_client(self, username: str, password: bytes | str) -> None:
-        """Makes this a PLAIN client."""
+        """Makes this socket a PLAIN client, which sends a user name and a password.
+
+        PLAIN does not encrypt anything: use it over ipc, loopback or a tunnel. Call it before
+        `connect` or `bind`.
+
+        Args:
+            username: The user name, up to 255 bytes of UTF-8.
+            password: The password, up to 255 bytes; text is sent as UTF-8.
+
+        Raises:
+            TypeError: `password` is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if either is too long, or the socket is bound or connected
+                already.
+
+        Source:
+            24/ZMTP-PLAIN
+        """
 
     def monitor(self, addr: str | bytes | None, events: int = 0xFFFF) -> None:
-        """Sends events to PAIR sockets at the ``inproc://`` endpoint; None stops."""
+        """Publishes the socket's events at an inproc address, in libzmq's format.
+
+        `monitor_events` returns the same events as objects, and needs no address.
+
+        Args:
+            addr: An ``inproc://`` address, where PAIR sockets connect to read the events. None
+                stops publishing.
+            events: The events to publish: a sum of ``EVENT_...`` numbers.
+
+        Raises:
+            ZMQError: ``EPROTONOSUPPORT`` if `addr` is not inproc, ``EADDRINUSE`` if it is
+                taken.
+
+        Source:
+            zmq_socket_monitor(3)
+        """
 
     def _event_stream(self, events: int) -> EventStream: ...
     def _overview(self) -> str | None: ...
     def count_connected(self) -> int:
-        """How many peers are connected now, with their handshakes done."""
+        """Returns how many peers are connected now.
+
+        Returns:
+            The number of connections whose handshake is complete.
+
+        Raises:
+            ZMQError: ``ENOTSOCK`` if the socket is closed.
+
+        Source:
+            zeroxide only
+        """
 
     def wait_connected(self, *, count: int = 1, timeout: float | None = None) -> int:
-        """Waits up to `timeout` ms until `count` peers are connected; returns how many are.
+        """Waits until enough peers are connected.
 
-        Raises `Again`, which says how many there are, when the time is up.
+        Args:
+            count: How many peers to wait for.
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Returns:
+            How many peers are connected, at least `count`.
+
+        Raises:
+            Again: The time is up; the text says how many peers are connected.
+            ContextTerminated: The context ended.
+
+        Example:
+            >>> push.wait_connected(timeout=1000)
+            1
+
+        Source:
+            zeroxide only
         """
 
     def count_subscribed(self, topic: bytes | str | None = None) -> int:
-        """How many peers get a message that begins with `topic`.
+        """Returns how many peers receive messages with a topic now (PUB and XPUB).
 
-        Those are subscribed to it, or to a prefix of it. For PUB and XPUB; other types
-        raise `ZMQError` (``ENOTSUP``).
+        Args:
+            topic: What the messages begin with. None stands for the empty topic: only peers
+                that subscribed to everything.
+
+        Returns:
+            The number of peers that subscribed to `topic` or to a prefix of it.
+
+        Raises:
+            ZMQError: ``ENOTSUP`` if the socket is not PUB or XPUB.
+
+        Source:
+            zeroxide only
         """
 
     def wait_subscribed(
         self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
-        """Waits up to `timeout` ms until `count` peers get what begins with `topic`.
+        """Waits until enough peers receive messages with a topic (PUB and XPUB).
 
-        Returns how many do. Raises `Again`, which says how many there are, when the time
-        is up.
+        Args:
+            topic: What the messages begin with. None stands for the empty topic.
+            count: How many peers to wait for.
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Returns:
+            How many peers subscribed to `topic` or to a prefix of it, at least `count`.
+
+        Raises:
+            Again: The time is up; the text says how many peers are subscribed.
+            ContextTerminated: The context ended.
+            ZMQError: ``ENOTSUP`` if the socket is not PUB or XPUB.
+
+        Example:
+            >>> sub.subscribe("weather")
+            >>> pub.wait_subscribed("weather", timeout=1000)
+            1
+            >>> pub.send_multipart([b"weather", b"sunny"])
+            >>> sub.recv_multipart()
+            [b'weather', b'sunny']
+
+        Source:
+            zeroxide only
         """
 
     @property
-    def underlying(self) -> int: ...
+    def underlying(self) -> int:
+        """A number that identifies the socket in this process; all its handles share it."""
 
 @final
 class EventStream:
@@ -583,12 +1118,7 @@ class EventStream:
     def close(self) -> None: ...
 
 class AsyncSocket(Socket):
-    """A socket whose calls return futures; see `zeroxide.asyncio.Socket`.
-
-    A call that need not wait returns a `Ready`. One that has to joins the calls that wait
-    in the same loop: subclasses say which loop (`_event_loop`), and what kind of futures
-    (`_Receiving` and `_Future`).
-    """
+    """The native half of `zeroxide.asyncio.Socket`."""
 
     @property
     def _recv_futures(self) -> list[asyncio.Future[Any]]: ...
@@ -608,7 +1138,30 @@ class AsyncSocket(Socket):
     def recv(
         self, flags: int = 0, copy: bool = True, track: bool = False
     ) -> Pending[bytes] | Pending[Frame]:
-        """Receives one part of a message; ``rcvmore`` tells whether more follow."""
+        """Receives one part of a message; returns a future.
+
+        Cancelling the future, or the task that awaits it, loses no message.
+
+        Args:
+            flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
+            copy: False gives a `Frame`, which shares the memory of a large part.
+            track: Whether the frame has a tracker. It is done from the start.
+
+        Returns:
+            A future of the part: `bytes`, or a `Frame` with ``copy=False``.
+
+        Raises:
+            Again: By the future: nothing arrived within ``RCVTIMEO`` ms.
+            ContextTerminated: By the future: the context ended.
+            ZMQError: By the future, as in `zeroxide.Socket.recv`.
+
+        Example:
+            async def work(pull):
+                return await pull.recv()
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.recv``
+        """
 
     @overload  # type: ignore[override]
     def recv_multipart(
@@ -626,12 +1179,52 @@ class AsyncSocket(Socket):
     def recv_multipart(
         self, flags: int = 0, copy: bool = True, track: bool = False
     ) -> Pending[list[bytes]] | Pending[list[Frame]]:
-        """Receives all parts of a message, or those that are left of one."""
+        """Receives all parts of a message; returns a future.
+
+        Cancelling the future, or the task that awaits it, loses no message.
+
+        Args:
+            flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
+            copy: False gives frames, which share the memory of large parts.
+            track: Whether the frames have trackers. They are done from the start.
+
+        Returns:
+            A future of a list of `bytes`, or of `Frame` with ``copy=False``.
+
+        Raises:
+            Again: By the future: nothing arrived within ``RCVTIMEO`` ms.
+            ContextTerminated: By the future: the context ended.
+            ZMQError: By the future, as in `zeroxide.Socket.recv`.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.recv_multipart``
+        """
 
     def recv_into(  # type: ignore[override]
         self, buffer: Buffer, /, *, nbytes: int = 0, flags: int = 0
     ) -> Pending[int]:
-        """Receives one part into `buffer`; the result is its size."""
+        """Receives one part into a buffer; returns a future.
+
+        A part that is larger than the buffer is cut: the result is its full size.
+
+        Args:
+            buffer: A writable, contiguous object with the buffer protocol. Leave it alone until
+                the future is done.
+            nbytes: How many bytes of `buffer` to use; 0 means all of them.
+            flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
+
+        Returns:
+            A future of the size of the part in bytes.
+
+        Raises:
+            Again: By the future: nothing arrived within ``RCVTIMEO`` ms.
+            BufferError: By the future: `buffer` cannot be written to.
+            ValueError: By the future: `nbytes` is negative, or more than `buffer` has.
+            ZMQError: By the future, as in `zeroxide.Socket.recv`.
+
+        Source:
+            pyzmq's ``Socket.recv_into``
+        """
 
     @overload  # type: ignore[override]
     def recv_batch(
@@ -651,18 +1244,36 @@ class AsyncSocket(Socket):
         *,
         multipart: Literal[True],
     ) -> Pending[list[list[bytes]]]:
-        """Waits for a message; the result is a list of it and those that are there.
+        """Receives the messages that have arrived, at least one; returns a future.
 
-        At most `max_messages`; `timeout` ms take the place of ``RCVTIMEO``. A message of
-        one part is its bytes, of several a list of bytes; with `multipart` every message
-        is a list.
+        Waits for the first message only, and then takes what is there.
+
+        Args:
+            max_messages: How many messages to return at most; 1 or more.
+            timeout: How long to wait for the first message, in ms. None waits for ``RCVTIMEO``
+                ms.
+            flags: 0, or ``DONTWAIT`` for a future that fails with `Again` instead of waiting.
+            multipart: Whether every message is returned as a list of parts.
+
+        Returns:
+            A future of a list of messages: `bytes` for a message of one part, otherwise a list
+            of `bytes`.
+
+        Raises:
+            Again: By the future: nothing arrived in time.
+            ContextTerminated: By the future: the context ended.
+            ValueError: `max_messages` is below 1.
+            ZMQError: By the future, as in `zeroxide.Socket.recv`.
+
+        Source:
+            zeroxide only
         """
 
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Pending[bytes | list[bytes]]:
-        """Receives a message: its bytes if it has one part, else a list of them.
+        """Receives a message: its bytes if it has one part, otherwise a list of them.
 
-        Once the socket is closed there is no next one.
+        The iteration ends when the socket is closed.
         """
 
     @overload  # type: ignore[override]
@@ -696,7 +1307,35 @@ class AsyncSocket(Socket):
         routing_id: int | None = None,
         group: str | None = None,
     ) -> Pending[MessageTracker | None]:
-        """Sends one part of a message; with ``SNDMORE`` more parts follow."""
+        """Sends one part of a message; returns a future.
+
+        Args:
+            data: The part, as in `zeroxide.Socket.send`.
+            flags: 0, or a sum of ``DONTWAIT`` (fail with `Again` instead of waiting) and
+                ``SNDMORE`` (more parts follow).
+            copy: False sends the memory of `data` itself, if it has at least `copy_threshold`
+                bytes. Do not change it until the tracker is done.
+            track: Whether the result is a tracker; for ``copy=False``.
+            routing_id: For draft sockets, which are not built in.
+            group: For draft sockets, which are not built in.
+
+        Returns:
+            A future that is done when the part is queued. Its result is a `MessageTracker` if
+            `track` is set, otherwise None.
+
+        Raises:
+            Again: By the future: no peer had room within ``SNDTIMEO`` ms.
+            ContextTerminated: By the future: the context ended.
+            TypeError: By the future: `data` is text, or has no buffer.
+            ZMQError: By the future, as in `zeroxide.Socket.send`.
+
+        Example:
+            async def work(push):
+                await push.send(b"job")
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.send``
+        """
 
     def send_multipart(  # type: ignore[override]
         self,
@@ -705,20 +1344,73 @@ class AsyncSocket(Socket):
         copy: bool = True,
         track: bool = False,
     ) -> Pending[MessageTracker | None]:
-        """Sends a message of several parts, as a whole."""
+        """Sends a message of several parts as a whole; returns a future.
+
+        Args:
+            msg_parts: At least one part, each as in `zeroxide.Socket.send`.
+            flags: 0, or a sum of ``DONTWAIT`` and ``SNDMORE``, as in `send`.
+            copy: False sends the memory of parts of at least `copy_threshold` bytes itself.
+            track: Whether the result is a tracker; for ``copy=False``.
+
+        Returns:
+            A future that is done when the message is queued. Its result is a `MessageTracker`
+            if `track` is set, otherwise None.
+
+        Raises:
+            Again: By the future: no peer had room within ``SNDTIMEO`` ms.
+            ContextTerminated: By the future: the context ended.
+            IndexError: By the future: there is no part.
+            TypeError: By the future: a part is text, or has no buffer. Nothing was sent.
+            ZMQError: By the future, as in `zeroxide.Socket.send`.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.send_multipart``
+        """
 
     def send_batch(  # type: ignore[override]
         self, messages: Batch, flags: int = 0
     ) -> Pending[int]:
-        """Sends many messages; the result is how many were taken.
+        """Sends many messages in one call; returns a future.
 
-        A message is a single part, or a list or tuple of parts.
+        Args:
+            messages: The messages. Each is a single part, or a list or tuple of parts. Other
+                iterables than lists and tuples are asked for an item only when there is room.
+            flags: 0, or ``DONTWAIT`` to stop instead of waiting for room.
+
+        Returns:
+            A future of the number of messages that were sent.
+
+        Raises:
+            Again: By the future: there was no room for even the first message.
+            ContextTerminated: By the future: the context ended.
+            TypeError: By the future: a message is text, or has no buffer.
+            ValueError: By the future: a message has no parts.
+            ZMQError: By the future, as in `zeroxide.Socket.send`.
+
+        Source:
+            zeroxide only
         """
 
     def poll(  # type: ignore[override]
         self, timeout: float | None = None, flags: int = 1
     ) -> Pending[int]:
-        """Waits up to `timeout` ms for events; the result is those, or 0."""
+        """Waits until the socket is ready; returns a future.
+
+        Args:
+            timeout: How long to wait, in ms. None or a negative number waits without limit,
+                0 only looks.
+            flags: What to wait for: ``POLLIN``, ``POLLOUT``, or their sum.
+
+        Returns:
+            A future of the flags that the socket is ready for; 0 if the time is up.
+
+        Raises:
+            ContextTerminated: By the future: the context ended.
+            ZMQError: ``ENOTSUP`` if the socket is closed.
+
+        Source:
+            pyzmq's ``zmq.asyncio.Socket.poll``
+        """
 
     def _deserialize(self, recvd: Any, load: Callable[[Any], Any]) -> Any: ...
     def _be_quick(self, quick: bool) -> None: ...
@@ -726,10 +1418,8 @@ class AsyncSocket(Socket):
 
 @final
 class Ready:
-    """A future that is done; takes the place of an `asyncio.Future`.
-
-    `zeroxide._future` adds what futures have beside being awaited.
-    """
+    # A future that is done, in place of an `asyncio.Future`. `zeroxide._future` adds what futures have
+    # beside being awaited.
 
     _result: Any
     _thread: int
@@ -782,13 +1472,40 @@ class Watcher:
 class Frame:
     """One part of a message, whose memory is shared instead of copied.
 
-    Frames are what ``recv(copy=False)`` returns; they also carry what is known about
-    the peer: ``frame["Peer-Address"]``.
+    ``recv(copy=False)`` returns frames. A received frame also has properties of the peer
+    that sent it, by name: ``frame["Peer-Address"]``, ``frame["User-Id"]``,
+    ``frame["Socket-Type"]``, and what the peer announced with the option ``METADATA``.
+
+    A frame has the buffer protocol: ``memoryview(frame)``, ``numpy.frombuffer(frame)``.
+
+    Args:
+        data: The body: `bytes` or any object with the buffer protocol. None makes an empty
+            frame.
+        track: Whether the frame has a tracker, which tells when the memory of `data` is
+            free again.
+        copy: True copies `data`, False never does, None copies bodies below
+            `copy_threshold` bytes.
+        copy_threshold: That many bytes; None stands for `zeroxide.COPY_THRESHOLD`.
+
+    Raises:
+        TypeError: `data` is text, or has no buffer.
+
+    Example:
+        >>> push.send(b"job")
+        >>> frame = pull.recv(copy=False)
+        >>> frame.bytes, len(frame), frame.more
+        (b'job', 3, False)
+
+    Source:
+        pyzmq's ``Frame``; zmq_msg_init(3)
     """
 
     more: bool
+    """Whether more parts of the message follow."""
     routing_id: int
+    """For draft sockets, which are not built in: raises `RuntimeError`."""
     group: str
+    """For draft sockets, which are not built in: raises `RuntimeError`."""
     __hash__: ClassVar[Any]
 
     def __new__(
@@ -799,17 +1516,32 @@ class Frame:
         copy_threshold: int | None = None,
     ) -> Self: ...
     @property
-    def bytes(self) -> builtins.bytes: ...
+    def bytes(self) -> builtins.bytes:
+        """The body as `bytes`: the same object each time."""
+
     @property
-    def buffer(self) -> memoryview: ...
+    def buffer(self) -> memoryview:
+        """The body as a `memoryview`, without a copy."""
+
     @property
-    def tracker(self) -> MessageTracker | None: ...
+    def tracker(self) -> MessageTracker | None:
+        """The `MessageTracker` of the frame's memory, or None."""
+
     @property
-    def MORE(self) -> int: ...
+    def MORE(self) -> int:
+        """`more` as 0 or 1."""
+
     @property
-    def SHARED(self) -> int: ...
+    def SHARED(self) -> int:
+        """1 if the body is in memory that other frames may share, 0 if it is in the frame itself."""
+
     @property
-    def SRCFD(self) -> int: ...
+    def SRCFD(self) -> int:
+        """The file descriptor of the connection that the frame came from.
+
+        Raises `AttributeError` if there is none, as over inproc.
+        """
+
     def __len__(self) -> int: ...
     def __bytes__(self) -> builtins.bytes: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -817,15 +1549,58 @@ class Frame:
     def get(self, option: int) -> int: ...
     @overload
     def get(self, option: str | builtins.bytes) -> str:
-        """A property of the message, or of the peer it came from."""
+        """Returns a property of the frame, or of the peer that sent it.
+
+        ``frame[option]`` is the same.
+
+        Args:
+            option: A `MessageOption` such as ``zmq.MORE``, or the name of a property of the
+                peer: ``"Peer-Address"``, ``"Socket-Type"``, ``"Routing-Id"``, ``"User-Id"``,
+                ``"X-..."``.
+
+        Returns:
+            An int for a number, text for a name.
+
+        Raises:
+            TypeError: `option` is neither a number nor a name.
+            ZMQError: ``EINVAL`` if there is no such property.
+
+        Example:
+            >>> push.send(b"job")
+            >>> pull.recv(copy=False).get("Socket-Type")
+            'PUSH'
+
+        Source:
+            zmq_msg_get(3), zmq_msg_gets(3); 37/ZMTP, section "Connection Metadata"
+        """
 
     @overload
     def __getitem__(self, option: int) -> int: ...
     @overload
     def __getitem__(self, option: str | builtins.bytes) -> str: ...
-    def set(self, option: int | str, value: Any) -> None: ...
+    def set(self, option: int | str, value: Any) -> None:
+        """Raises `ZMQError`: no property of a frame can be set.
+
+        Args:
+            option: The property.
+            value: Its value.
+
+        Raises:
+            ZMQError: ``EINVAL``, always.
+
+        Source:
+            zmq_msg_set(3)
+        """
+
     def fast_copy(self) -> Self:
-        """A second frame over the same memory."""
+        """Returns a second frame over the same memory.
+
+        Returns:
+            The new frame.
+
+        Source:
+            zmq_msg_copy(3)
+        """
 
     def __copy__(self) -> Self: ...
 
@@ -838,12 +1613,21 @@ class LastPart:
 
 @final
 class Release:
-    """Tells when the core has let go of a buffer."""
+    """Reports when the core no longer refers to a buffer."""
 
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether nothing refers to the memory any more."""
+
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits up to `timeout` seconds; returns `done`."""
+        """Waits until the memory is free.
+
+        Args:
+            timeout: How long to wait, in seconds; None waits without limit.
+
+        Returns:
+            Whether it is free.
+        """
 
 class Collector:
     """A durable log that serves producers and readers; see `zeroxide.pipeline.Collector`."""
@@ -885,7 +1669,14 @@ class Collector:
     def _hold(self, offset: int) -> None: ...
     def _stats(self) -> str: ...
     def drop_group(self, group: str) -> bool:
-        """Forgets a group of consumers. False: there was none."""
+        """Forgets a group of consumers, so that it holds no rows back any more.
+
+        Args:
+            group: Its name.
+
+        Returns:
+            Whether there was such a group.
+        """
 
     @property
     def _recovery(self) -> tuple[int, list[tuple[int, int]], list[str]]: ...
@@ -913,26 +1704,45 @@ class Collector:
 
 @final
 class ArrowTable:
-    """Rows that `pyarrow.table()`, `polars.from_arrow()` and others take, by the Arrow PyCapsule interface."""
+    """Rows in Arrow's format, for any library that understands it.
+
+    ``pyarrow.table(rows)``, ``polars.from_arrow(rows)`` and others take it without a copy,
+    through Arrow's PyCapsule interface. Made by `Socket.recv_arrow`,
+    `Socket.recv_batch_arrow` and `Client.fetch`.
+
+    Example:
+        >>> push.send_batch([b"one", b"two"])
+        2
+        >>> rows = pull.recv_batch_arrow()
+        >>> rows.num_rows, rows.column_names
+        (2, ['value'])
+
+    Source:
+        Arrow PyCapsule interface
+    """
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     @property
     def num_batches(self) -> int:
-        """How many batches the rows come in."""
+        """The number of batches that hold the rows."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the columns refer to."""
+        """The size of the columns in bytes."""
 
     @property
     def column_names(self) -> list[str]:
-        """The names of the columns."""
+        """The names of the columns, in order."""
 
     def batches(self) -> list[ArrowTable]:
-        """The batches, each as a table of its own."""
+        """Returns the batches, each as a table.
+
+        Returns:
+            A list of `num_batches` tables, which share the memory of this one.
+        """
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -961,7 +1771,7 @@ def log_rows(
     """The rows of frames; the place and offset of the first that was not read; what is wrong with it."""
 
 def arrow_encode(data: ArrowData) -> bytes:
-    """A table as one message, in Arrow's IPC stream format."""
+    """Encodes a table as one message, in Arrow's IPC stream format."""
 
 def arrow_messages(data: ArrowData) -> list[list[bytes]]:
     """The messages of a table's rows, each a list of parts."""
@@ -970,7 +1780,7 @@ def arrow_rows(socket: Socket, messages: list[list[bytes]], frames: bool) -> Arr
     """Messages that were received as lists of parts, as rows."""
 
 def arrow_decode(message: Buffer | Frame) -> ArrowTable:
-    """The table of such a message. Raises ValueError for anything else, whoever sent it."""
+    """Decodes a message that holds a table; raises `ValueError` for anything else."""
 
 def install(
     *,
@@ -982,10 +1792,31 @@ def install(
     finished_tracker: MessageTracker,
 ) -> None: ...
 def strerror(errno: int) -> str:
-    """The text of an error number."""
+    """Returns the text of an error number.
+
+    Args:
+        errno: A number of the system or of ZeroMQ (``zmq.EFSM``).
+
+    Returns:
+        The text.
+
+    Example:
+        >>> zmq.strerror(zmq.ETERM)
+        'Context was terminated'
+
+    Source:
+        zmq_strerror(3)
+    """
 
 def zmq_errno() -> int:
-    """The number of the last error in the calling thread."""
+    """Returns the number of the last error in the calling thread.
+
+    Returns:
+        The number, 0 if there was no error.
+
+    Source:
+        zmq_errno(3)
+    """
 
 def lent_buffers() -> int:
     """How many buffers of the program were sent, or made a frame, without a copy and are not free yet."""
@@ -997,7 +1828,22 @@ def turn_is_over() -> bool:
     """Whether what is there should cost the running loop a turn, since others have waited for long."""
 
 def has(capability: str) -> bool:
-    """Whether a transport or mechanism is built in: ``has("ipc")``."""
+    """Tells whether a transport or a security mechanism is built in.
+
+    Args:
+        capability: Its name: ``"ipc"``, ``"curve"``, ``"plain"``, ``"gssapi"``,
+            ``"draft"``, ...
+
+    Returns:
+        Whether it is there. ``tcp`` and ``inproc`` always are, and have no such name.
+
+    Example:
+        >>> zmq.has("curve"), zmq.has("gssapi")
+        (True, False)
+
+    Source:
+        zmq_has(3)
+    """
 
 _Key: TypeAlias = bytes | str
 # With names, or without.
@@ -1009,33 +1855,100 @@ _Users: TypeAlias = Passwords | Mapping[str, Any]
 class AllowList:
     """The public keys that may connect to a CURVE server.
 
-    Made of keys, of a mapping from keys to names, of a folder of certificates, or of
-    ``"*"`` for everybody. A server and whoever holds the list share it: what changes
-    counts for the next peer, and with ``disconnect=True`` for those that are connected.
+    The list may be shared by several servers, and changed while they run. Changes apply to
+    the next client; with ``disconnect=True`` also to those that are connected.
+
+    Args:
+        allow: Public keys, a mapping from public keys to names, a folder of certificates,
+            ``"*"`` for everybody, or another list, whose keys are then shared. None makes
+            an empty list, which lets nobody in.
+
+    Raises:
+        TypeError: `allow` is a single key, or a key is neither `bytes` nor `str`.
+        ZMQError: ``EINVAL`` if a key has another length; the system's error if the folder
+            cannot be read.
+
+    Example:
+        >>> public, secret = zmq.curve_keypair()
+        >>> allowed = AllowList({public: "alice"})
+        >>> public in allowed, len(allowed)
+        (True, 1)
+
+    Source:
+        26/CURVEZMQ; zeroxide only
     """
 
     def __new__(cls, allow: _Allow | None = None, /) -> Self: ...
     @property
     def anybody(self) -> bool:
-        """Whether everybody may come in who knows the server's public key."""
+        """Whether everybody may connect who knows the server's public key."""
 
     def add(self, public_key: _Key, name: str = "") -> None:
-        """Lets the owner of a key in, under a name."""
+        """Lets the owner of a key in.
+
+        Args:
+            public_key: The key: 40 characters of Z85, or 32 bytes.
+            name: The ``User-Id`` of the client's messages; empty for the key itself.
+
+        Raises:
+            TypeError: The key is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if the key has another length.
+        """
 
     def remove(self, public_key: _Key, *, disconnect: bool = False) -> bool:
-        """Takes a key off; returns whether it was there."""
+        """Removes a key.
+
+        Args:
+            public_key: The key: 40 characters of Z85, or 32 bytes.
+            disconnect: Whether to end the connections of its owner.
+
+        Returns:
+            Whether it was on the list.
+
+        Raises:
+            TypeError: The key is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if the key has another length.
+        """
 
     def replace(self, keys: _Keys, *, disconnect: bool = False) -> None:
-        """Only these keys from now on, in one step."""
+        """Replaces all keys in one step.
+
+        Args:
+            keys: Public keys, or a mapping from public keys to names.
+            disconnect: Whether to end the connections of clients that are no longer on the list.
+
+        Raises:
+            TypeError: A key is neither `bytes` nor `str`.
+            ZMQError: ``EINVAL`` if a key has another length. The list stays as it was.
+        """
 
     def reload(self, *, disconnect: bool = False) -> int:
-        """Reads the folder again that the list was made of; returns how many keys there are."""
+        """Reads the folder that the list was made from again.
+
+        Args:
+            disconnect: Whether to end the connections of clients that are no longer on the list.
+
+        Returns:
+            The number of keys.
+
+        Raises:
+            ZMQError: The list was not made from a folder, or the folder cannot be read. The
+                list stays as it was.
+        """
 
     def disconnect_strangers(self) -> int:
-        """Ends the connections of those who are not on the list any more; returns how many."""
+        """Ends the connections of clients that are no longer on the list.
+
+        Returns:
+            How many connections were ended.
+        """
 
     def names(self) -> dict[bytes, str]:
-        """The names by key."""
+        """Returns the names by key.
+
+        Returns:
+            A dict from public keys (Z85, as `bytes`) to names, empty where there is none.
+        """
 
     def __contains__(self, public_key: _Key, /) -> bool: ...
     def __iter__(self) -> Iterator[bytes]: ...
@@ -1046,44 +1959,158 @@ class AllowList:
 class Passwords:
     """The users that may connect to a PLAIN server, and their passwords.
 
-    A server and whoever holds the table share it: what changes counts for the next peer,
-    and with ``disconnect=True`` for those that are connected.
+    The table may be shared by several servers, and changed while they run. Changes apply to
+    the next client; with ``disconnect=True`` also to those that are connected.
+
+    Args:
+        users: A mapping from user names to passwords (`bytes` or `str`), or another table,
+            whose users are then shared. None makes an empty table, which lets nobody in.
+
+    Raises:
+        TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+
+    Example:
+        >>> users = Passwords({"alice": "secret"})
+        >>> "alice" in users, "bob" in users
+        (True, False)
+
+    Source:
+        24/ZMTP-PLAIN; zeroxide only
     """
 
     def __new__(cls, users: _Users | None = None, /) -> Self: ...
     def add(self, user: str, password: bytes | str) -> None:
-        """Lets a user in; an earlier password does not count any more."""
+        """Lets a user in, or changes the password of one.
+
+        Args:
+            user: The user name.
+            password: The password, `bytes` or `str`.
+
+        Raises:
+            TypeError: The password is neither `bytes` nor `str`.
+        """
 
     def remove(self, user: str, *, disconnect: bool = False) -> bool:
-        """Takes a user off; returns whether it was there."""
+        """Removes a user.
+
+        Args:
+            user: The user name.
+            disconnect: Whether to end the user's connections.
+
+        Returns:
+            Whether there was such a user.
+        """
 
     def replace(self, users: Mapping[str, Any], *, disconnect: bool = False) -> None:
-        """Only these users from now on, in one step."""
+        """Replaces all users in one step.
+
+        Args:
+            users: A mapping from user names to passwords.
+            disconnect: Whether to end the connections of users that are no longer in the table.
+
+        Raises:
+            TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.
+        """
 
     def disconnect_strangers(self) -> int:
-        """Ends the connections of users who are not there any more; returns how many."""
+        """Ends the connections of users that are no longer in the table.
+
+        Returns:
+            How many connections were ended.
+        """
 
     def __contains__(self, user: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
 def curve_keypair() -> tuple[bytes, bytes]:
-    """A new pair of keys, public and secret, in Z85."""
+    """Generates a CURVE key pair.
+
+    Returns:
+        The public key and the secret key, each 40 characters of Z85 as `bytes`.
+
+    Raises:
+        ZMQError: The system has no random numbers.
+
+    Example:
+        >>> public, secret = zmq.curve_keypair()
+        >>> len(public), zmq.curve_public(secret) == public
+        (40, True)
+
+    Source:
+        zmq_curve_keypair(3); 32/Z85
+    """
 
 def curve_public(secret_key: bytes | str) -> bytes:
-    """The public key that belongs to a secret one, in Z85."""
+    """Returns the public key that belongs to a secret key.
+
+    Args:
+        secret_key: 40 characters of Z85, as `bytes` or `str`.
+
+    Returns:
+        The public key, 40 characters of Z85 as `bytes`.
+
+    Raises:
+        TypeError: The key is neither `bytes` nor `str`.
+        ValueError: The key is not 40 characters of Z85.
+
+    Source:
+        zmq_curve_public(3); 32/Z85
+    """
 
 # A socket, a descriptor, or what has a `fileno()`.
 _P = TypeVar("_P", bound=int | HasFileno)
 
 def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: int = -1) -> list[tuple[_P, int]]:
-    """Waits up to `timeout` ms for events of sockets and file descriptors."""
+    """Waits until one of several sockets or file descriptors is ready.
+
+    `Poller` remembers what to wait for between calls.
+
+    Args:
+        sockets: Pairs of a socket, a descriptor or an object with ``fileno()``, and the
+            events to wait for: ``POLLIN``, ``POLLOUT``, ``POLLERR``, ``POLLPRI`` or a sum.
+        timeout: How long to wait, in ms. A negative number waits without limit, 0 only
+            looks.
+
+    Returns:
+        Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
+        is up. A closed socket is never ready.
+
+    Raises:
+        ContextTerminated: The context of a socket ended.
+        TypeError: An item is none of these.
+        ValueError: ``fileno()`` returned no descriptor.
+        ZMQError: ``ENOTSOCK`` if all sockets are closed and there is no time limit.
+
+    Example:
+        >>> push.send(b"job")
+        >>> zmq.zmq_poll([(pull, zmq.POLLIN)], 1000) == [(pull, zmq.POLLIN)]
+        True
+
+    Source:
+        zmq_poll(3)
+    """
 
 def proxy(frontend: Socket, backend: Socket, capture: Socket | None = None) -> int:
-    """Passes messages between two sockets until their context is terminated.
+    """Passes messages between two sockets, in both directions, until their context ends.
 
-    `capture` gets a copy of everything. If it cannot send, having no peer or a slow one,
-    the proxy waits for it; a PUB never has to.
+    Runs in the calling thread; `zeroxide.devices` runs proxies in threads and processes.
+
+    Args:
+        frontend: A bound or connected socket.
+        backend: Another one.
+        capture: A PUB, DEALER, PUSH or PAIR socket that gets a copy of every message. The
+            proxy waits while it has no room; a PUB always has.
+
+    Returns:
+        Never, in practice: the end of the context raises.
+
+    Raises:
+        ContextTerminated: The context of a socket ended.
+        ZMQError: A socket was closed, or cannot do its part.
+
+    Source:
+        zmq_proxy(3)
     """
 
 def proxy_steerable(
@@ -1092,12 +2119,28 @@ def proxy_steerable(
     capture: Socket | None = None,
     control: Socket | None = None,
 ) -> int:
-    """`proxy` that obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
+    """Does what `proxy` does, and obeys commands from a control socket.
 
-    STATISTICS is answered with eight parts, numbers of 64 bits in the machine's byte
-    order: messages and bytes received from the front end, messages and bytes sent to it,
-    then the same for the back end. A REP socket answers the others with an empty message.
-    Returns after TERMINATE.
+    ``PAUSE`` stops passing messages on, ``RESUME`` goes on, ``TERMINATE`` ends the proxy.
+    ``STATISTICS`` is answered with eight parts, 64-bit numbers in the machine's byte order:
+    messages and bytes received from the front end, messages and bytes sent to it, and the
+    same for the back end. A REP socket answers the other commands with an empty message.
+
+    Args:
+        frontend: A bound or connected socket.
+        backend: Another one.
+        capture: As in `proxy`.
+        control: A PAIR, PULL, SUB or REP socket that receives the commands.
+
+    Returns:
+        0 after ``TERMINATE``.
+
+    Raises:
+        ContextTerminated: The context of a socket ended.
+        ZMQError: A socket was closed, or cannot do its part.
+
+    Source:
+        zmq_proxy_steerable(3)
     """
 
 def monitored_queue(
@@ -1107,10 +2150,28 @@ def monitored_queue(
     in_prefix: bytes | None = None,
     out_prefix: bytes | None = None,
 ) -> int:
-    """`proxy` whose monitor gets every message behind a prefix that tells where it came from.
+    """Does what `proxy` does, and sends a copy of every message to a monitor socket.
 
-    Between two ROUTER sockets the first two parts change places: a peer of one names a
-    peer of the other, who gets the sender's routing id in return.
+    The copies begin with a part that tells where the message came from. Between two ROUTER
+    sockets the first two parts change places: a peer of one names a peer of the other, which
+    gets the sender's routing id in return.
+
+    Args:
+        in_socket: A bound or connected socket.
+        out_socket: Another one.
+        mon_socket: The monitor, usually PUB.
+        in_prefix: The first part of copies from `in_socket`; ``b"in"`` by default.
+        out_prefix: The first part of copies from `out_socket`; ``b"out"`` by default.
+
+    Returns:
+        Never, in practice: the end of the context raises.
+
+    Raises:
+        ContextTerminated: The context of a socket ended.
+        ZMQError: A socket was closed, or cannot do its part.
+
+    Source:
+        pyzmq's ``zmq.devices.monitored_queue``
     """
 
 def socket_options() -> list[tuple[str, int, str, bool, bool]]: ...

@@ -7,9 +7,10 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Measures time; deprecated, as `time.monotonic_ns` does the same.
+    """Measures time. Deprecated: use `time.monotonic_ns`.
 
-    ``stop()`` returns the microseconds since ``start()``.
+    Source:
+        zmq_stopwatch_start(3); pyzmq's ``Stopwatch``
     """
 
     def __init__(self) -> None:
@@ -21,13 +22,21 @@ class Stopwatch:
         self._begin = time.monotonic_ns()
 
     def start(self) -> None:
-        """Begins, or begins anew."""
+        """Starts again from 0."""
         self._begin = time.monotonic_ns()
 
     def stop(self) -> int:
-        """The microseconds since the beginning."""
+        """Returns the time since the start.
+
+        Returns:
+            Microseconds.
+        """
         return (time.monotonic_ns() - self._begin) // 1000
 
     def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Sleeps.
+
+        Args:
+            seconds: How long.
+        """
         time.sleep(seconds)

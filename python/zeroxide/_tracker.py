@@ -11,9 +11,26 @@ __all__ = ["MessageTracker"]
 
 
 class MessageTracker:
-    """Watches buffers, frames or other trackers until the core needs none of them.
+    """Reports when the memory of messages sent with ``copy=False`` is free again.
 
-    Several can be watched as one: ``MessageTracker(first, second)``.
+    Args:
+        *towatch: Trackers, tracked frames, or events (`threading.Event`) to watch together.
+
+    Raises:
+        TypeError: An argument is none of these.
+        ValueError: A frame was made without a tracker.
+
+    Example:
+        >>> body = bytearray(100_000)
+        >>> tracker = push.send(body, copy=False, track=True)
+        >>> pull.recv() == body
+        True
+        >>> tracker.wait(timeout=10)  # seconds
+        >>> tracker.done
+        True
+
+    Source:
+        pyzmq's ``MessageTracker``
     """
 
     def __init__(self, *towatch: "MessageTracker | Frame | Release | Event") -> None:
@@ -41,7 +58,7 @@ class MessageTracker:
 
     @property
     def done(self) -> bool:
-        """Whether the core refers to none of the buffers any more."""
+        """Whether nothing refers to the memory any more."""
         return (
             all(release.done for release in self._releases)
             and all(event.is_set() for event in self.events)
@@ -49,9 +66,17 @@ class MessageTracker:
         )
 
     def wait(self, timeout: float = -1) -> None:
-        """Waits until `done`; raises `NotDone` after `timeout` seconds.
+        """Waits until the memory is free.
 
-        A negative timeout means for ever.
+        Args:
+            timeout: How long to wait, in seconds (not ms); a negative number waits without
+                limit.
+
+        Raises:
+            NotDone: The time is up.
+
+        Source:
+            pyzmq's ``MessageTracker.wait``
         """
         deadline = None if timeout < 0 else time.monotonic() + timeout
         self._wait_until(deadline)

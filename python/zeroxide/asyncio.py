@@ -53,7 +53,13 @@ class _AsyncIO:
 
 
 class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
-    """Waits for many sockets and descriptors; `poll` returns a future."""
+    """Waits for several sockets and file descriptors in an asyncio loop.
+
+    As `zeroxide.Poller`, but `poll` returns a future.
+
+    Source:
+        pyzmq's ``zmq.asyncio.Poller``
+    """
 
     def _watch_raw_socket(self, loop: Any, socket: Any, evt: int, f: Callable[..., object]) -> None:
         if evt & self._READ:
@@ -68,7 +74,24 @@ class Poller(_AsyncIO, _future._AsyncPoller[PolledT]):
 
 
 class Socket(_AsyncIO, _future._AsyncSocket):
-    """A socket whose calls return asyncio's futures."""
+    """A socket for asyncio, made by `zeroxide.asyncio.Context.socket`.
+
+    The methods are those of `zeroxide.Socket`. What sends, receives or waits returns a
+    future of what the method of that class returns: ``await socket.recv()``. Options and
+    everything else are the same. ``async for message in socket`` receives messages until the
+    socket is closed. Calls that wait are served in order, and a cancelled one loses no
+    message.
+
+    Args:
+        context: The context, or a socket to make another handle of.
+        socket_type: The type: a `SocketType` such as ``zmq.PULL``.
+        io_loop: Ignored: the running loop is used. Deprecated.
+        _from_socket: The socket to make another handle of.
+        **kwargs: Further arguments of `zeroxide.Socket`.
+
+    Source:
+        pyzmq's ``zmq.asyncio.Socket``
+    """
 
     _poller_class = Poller
 
@@ -77,7 +100,14 @@ Poller._socket_class = Socket
 
 
 class Context(_Context[Socket]):
-    """Makes sockets for asyncio."""
+    """A context whose sockets are for asyncio.
+
+    As `zeroxide.Context`. As an ``async with`` block, it closes its sockets and terminates at
+    the end, without blocking the loop.
+
+    Source:
+        pyzmq's ``zmq.asyncio.Context``
+    """
 
     _socket_class: ClassVar[type[Any]] = Socket
     # Not that of the contexts that block.
@@ -114,7 +144,14 @@ def __dir__() -> list[str]:
 
 
 class ZMQEventLoop(asyncio.SelectorEventLoop):
-    """An ordinary loop: any will do. Kept for programs that name it."""
+    """An ordinary event loop. Deprecated: zeroxide works with any loop.
+
+    Args:
+        selector: The selector that the loop uses.
+
+    Source:
+        pyzmq's ``zmq.asyncio.ZMQEventLoop``
+    """
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         _deprecated()
@@ -122,7 +159,11 @@ class ZMQEventLoop(asyncio.SelectorEventLoop):
 
 
 def install() -> None:
-    """Does nothing: any loop will do. Kept for programs that call it."""
+    """Does nothing. Deprecated: zeroxide works with any loop.
+
+    Source:
+        pyzmq's ``zmq.asyncio.install``
+    """
     _deprecated()
 
 

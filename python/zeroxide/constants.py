@@ -17,7 +17,14 @@ HAUSNUMERO = 156384712
 
 
 class Errno(_IntEnum):
-    """Error numbers that `ZMQError.errno` may hold."""
+    """Error numbers that `ZMQError.errno` may hold.
+
+    The numbers of the system, as in the module `errno`, and four of ZeroMQ's own. The page
+    "Constants" of the API reference explains each.
+
+    Source:
+        zmq_errno(3)
+    """
 
     EAGAIN = _errno.EAGAIN
     EFAULT = _errno.EFAULT
@@ -49,7 +56,13 @@ class Errno(_IntEnum):
 
 
 class ContextOption(_IntEnum):
-    """Options of `Context.set` and `Context.get`."""
+    """Options of `Context.set` and `Context.get`.
+
+    The page "Options" has a sentence about each, and its default.
+
+    Source:
+        zmq_ctx_set(3)
+    """
 
     IO_THREADS = 1
     MAX_SOCKETS = 2
@@ -67,7 +80,29 @@ class ContextOption(_IntEnum):
 
 
 class SocketType(_IntEnum):
-    """The type of a socket: it decides where messages go and which peers are compatible."""
+    """What a socket does with its messages, and which types it connects to.
+
+    Types from ``SERVER`` on are drafts, which are not built in.
+
+    Attributes:
+        PAIR: One peer, both directions; for threads of a program.
+        PUB: Sends to all subscribers of a topic.
+        SUB: Receives what it subscribed to.
+        REQ: Sends a request, then receives its reply.
+        REP: Receives a request, then sends its reply.
+        DEALER: Sends to its peers in turn, receives from all of them.
+        ROUTER: Receives from all peers with their routing ids, sends to the one it names.
+        PULL: Receives from all peers in turn.
+        PUSH: Sends to its peers in turn.
+        XPUB: A PUB that receives the subscriptions.
+        XSUB: A SUB that sends its subscriptions as messages.
+        STREAM: Raw TCP connections.
+        XREQ: The old name of DEALER.
+        XREP: The old name of ROUTER.
+
+    Source:
+        28/REQREP, 29/PUBSUB, 30/PIPELINE, 31/EXPAIR; zmq_socket(3)
+    """
 
     PAIR = 0
     PUB = 1
@@ -246,7 +281,13 @@ class SocketOption(_IntEnum):
 
 
 class MessageOption(_IntEnum):
-    """Options of `Frame.get`."""
+    """Properties of a message, for `Frame.get`.
+
+    Attributes:
+        MORE: Whether more parts of the message follow.
+        SRCFD: The file descriptor of the connection that the frame came from.
+        SHARED: Whether the body is in memory that other frames may share.
+    """
 
     MORE = 1
     SRCFD = 2
@@ -254,7 +295,13 @@ class MessageOption(_IntEnum):
 
 
 class Flag(_IntFlag):
-    """Flags of the send and receive calls."""
+    """Flags of the calls that send and receive.
+
+    Attributes:
+        DONTWAIT: Raise `Again` instead of waiting.
+        SNDMORE: More parts of the message follow.
+        NOBLOCK: The old name of ``DONTWAIT``.
+    """
 
     DONTWAIT = 1
     SNDMORE = 2
@@ -262,7 +309,14 @@ class Flag(_IntFlag):
 
 
 class PollEvent(_IntFlag):
-    """Events to poll for."""
+    """Events to wait for with `Socket.poll`, `Poller` and `zmq_poll`.
+
+    Attributes:
+        POLLIN: A message can be received; a descriptor can be read.
+        POLLOUT: A message can be sent; a descriptor can be written.
+        POLLERR: A descriptor has an error.
+        POLLPRI: A descriptor has urgent data.
+    """
 
     POLLIN = 1
     POLLOUT = 2
@@ -288,7 +342,14 @@ class NormMode(_IntEnum):
 
 
 class SecurityMechanism(_IntEnum):
-    """Values of ``MECHANISM``."""
+    """Values of the option ``MECHANISM``.
+
+    Attributes:
+        NULL: No security.
+        PLAIN: User names and passwords, without encryption.
+        CURVE: Keys and encryption.
+        GSSAPI: Not built in.
+    """
 
     NULL = 0
     PLAIN = 1
@@ -305,7 +366,13 @@ class GssapiNameType(_IntEnum):
 
 
 class ReconnectStop(_IntEnum):
-    """Values of ``RECONNECT_STOP``."""
+    """Values of the option ``RECONNECT_STOP``, which may be added up.
+
+    Attributes:
+        CONN_REFUSED: Stop when the connection is refused.
+        HANDSHAKE_FAILED: Stop when the handshake fails.
+        AFTER_DISCONNECT: Stop after `Socket.disconnect`.
+    """
 
     CONN_REFUSED = 1
     HANDSHAKE_FAILED = 2
@@ -313,7 +380,13 @@ class ReconnectStop(_IntEnum):
 
 
 class Event(_IntFlag):
-    """Monitor events, and the codes that a protocol failure carries as its value."""
+    """Events of connections, and the codes that a protocol failure has as its value.
+
+    The page "Constants" of the API reference explains each.
+
+    Source:
+        zmq_socket_monitor(3)
+    """
 
     # The codes come first: they overlap the event bits, and a number that is both is
     # shown under the name defined last.
@@ -362,7 +435,7 @@ class Event(_IntFlag):
 
 
 class DeviceType(_IntEnum):
-    """First argument of the deprecated `device`."""
+    """The first argument of `device`, which has no effect."""
 
     STREAMER = 1
     FORWARDER = 2

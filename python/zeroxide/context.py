@@ -68,12 +68,33 @@ IDLE_MS = 2000
 class Context(_Attributes, Generic[SocketT_co]):
     """Owns the I/O threads that move messages, and the sockets made with it.
 
-    ``Context(io_threads=1)`` is a new one; ``Context(other)`` and
-    ``Context(shadow=other)`` are further handles of the same. Options of the context
-    are attributes (``ctx.io_threads = 4``); an option of sockets set on the context
-    (``ctx.linger = 0``) is the default of the sockets it makes from then on.
+    A program usually has one context. As a ``with`` block, it closes its sockets and
+    terminates at the end. ``Context(other)`` and ``Context(shadow=other)`` are further
+    handles of the same context.
 
-    A context may be used from any thread.
+    Options of the context are attributes: ``context.max_sockets = 5000``. An option of
+    sockets that is set on the context (``context.linger = 0``) is the default of sockets
+    made later. The page "Options" lists both.
+
+    A context may be used from any thread. After a fork, the child needs a new one.
+
+    Args:
+        io_threads: The number of I/O threads, or the context to make another handle of. One
+            thread moves several GB per second.
+        shadow: The context (or its `underlying` number) to make another handle of.
+
+    Raises:
+        ZMQError: ``EINVAL`` if the number of threads is not 0 to 1024, ``EFAULT`` if there
+            is no context to shadow.
+
+    Example:
+        >>> with zmq.Context() as ctx:
+        ...     ctx.linger = 500  # ms
+        ...     ctx.socket(zmq.PUSH).linger
+        500
+
+    Source:
+        zmq_ctx_new(3); pyzmq's ``Context``
     """
 
     sockopts: dict[int, OptionValue]
@@ -113,10 +134,23 @@ class Context(_Attributes, Generic[SocketT_co]):
 
     @classmethod
     def instance(cls, io_threads: int = 1) -> Self:
-        """The context of the process, made on first use.
+        """Returns the context that the process shares, made on first use.
 
-        After a fork, or once it is closed, there is a new one. A subclass shares that of
-        its base class unless it says ``_instance = None``.
+        There is a new one after a fork, and after the old one was terminated. Subclasses share
+        that of their base class unless they set ``_instance = None``.
+
+        Args:
+            io_threads: The number of I/O threads, if the context is made by this call.
+
+        Returns:
+            The context.
+
+        Example:
+            >>> zmq.Context.instance() is zmq.Context.instance()
+            True
+
+        Source:
+            pyzmq's ``Context.instance``
         """
         with _instance_lock:
             context = cls._instance
@@ -128,12 +162,35 @@ class Context(_Attributes, Generic[SocketT_co]):
 
     @classmethod
     def shadow(cls, address: "Context[Any] | int") -> Self:
-        """Another handle of a context, given itself or its `underlying` number."""
+        """Returns another handle of a context.
+
+        Args:
+            address: The context, or its `underlying` number.
+
+        Returns:
+            The handle. Terminating it terminates the context.
+
+        Raises:
+            ZMQError: ``EFAULT`` if there is no context with that number in this process.
+
+        Source:
+            pyzmq's ``Context.shadow``
+        """
         return cls(shadow=address)
 
     @classmethod
     def shadow_pyczmq(cls, ctx: object) -> Self:
-        """For contexts of CZMQ. They are libzmq's, whose sockets this one cannot make."""
+        """Raises `ZMQError`: contexts of CZMQ belong to libzmq.
+
+        Args:
+            ctx: The context of CZMQ.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            ZMQError: ``ENOTSUP``, always.
+        """
         raise ZMQError(Errno.ENOTSUP, f"{ctx!r} belongs to another library")
 
     def __copy__(self) -> Self:
@@ -165,9 +222,28 @@ class Context(_Attributes, Generic[SocketT_co]):
         socket_class: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """A new socket with the context's default options.
+        """Makes a socket, with the context's default options.
 
-        `socket_class` and the keyword arguments are for sockets of another class.
+        Args:
+            socket_type: The type: a `SocketType` such as ``zmq.PUSH``.
+            socket_class: The class of the socket; None for the context's own.
+            **kwargs: Further arguments of the class, such as `copy_threshold`.
+
+        Returns:
+            The socket.
+
+        Raises:
+            ContextTerminated: The context was shut down.
+            ZMQError: ``EINVAL`` if there is no such type, ``EMFILE`` if the context has
+                ``MAX_SOCKETS`` sockets, ``ENOTSUP`` if it was terminated.
+
+        Example:
+            >>> with context.socket(zmq.SUB) as socket:
+            ...     socket.type.name
+            'SUB'
+
+        Source:
+            zmq_socket(3); pyzmq's ``Context.socket``
         """
         if self.closed and self._pid == os.getpid():
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
@@ -195,7 +271,15 @@ class Context(_Attributes, Generic[SocketT_co]):
     # ---- the end --------------------------------------------------------------------
 
     def destroy(self, linger: int | None = None) -> None:
-        """Closes all sockets, with `linger` if given, and terminates."""
+        """Closes all sockets of the context, and terminates it.
+
+        Args:
+            linger: How long to keep sending what is queued, in ms: -1 without limit, None as
+                the ``LINGER`` of each socket says.
+
+        Source:
+            pyzmq's ``Context.destroy``
+        """
         self._destroy(linger, warn=False)
 
     def _destroy(self, linger: int | None, *, warn: bool) -> None:
@@ -256,23 +340,86 @@ class Context(_Attributes, Generic[SocketT_co]):
     # ---- options --------------------------------------------------------------------
 
     def set(self, option: int, optval: int | str | bytes) -> None:
-        """Sets an option of the context."""
+        """Sets an option of the context.
+
+        Options are attributes as well: ``context.max_sockets = 5000``.
+
+        Args:
+            option: The number of the option: a `ContextOption` such as ``zmq.MAX_SOCKETS``.
+            optval: The value: an int, or text for ``THREAD_NAME_PREFIX``.
+
+        Raises:
+            RuntimeError: The context was terminated.
+            TypeError: The option takes another type of value.
+            ZMQError: ``EINVAL`` if there is no such option, it cannot be set, or the value is
+                out of range.
+
+        Source:
+            zmq_ctx_set(3); pyzmq's ``Context.set``
+        """
         if self.closed:
             raise RuntimeError("Context has been destroyed")
         super().set(option, optval)
 
     def get(self, option: int) -> int:
-        """Reads an option of the context."""
+        """Reads an option of the context.
+
+        Args:
+            option: The number of the option: a `ContextOption` such as ``zmq.MAX_SOCKETS``.
+
+        Returns:
+            The value.
+
+        Raises:
+            RuntimeError: The context was terminated.
+            ZMQError: ``EINVAL`` if there is no such option, or it cannot be read.
+
+        Example:
+            >>> context.get(zmq.IO_THREADS)
+            1
+
+        Source:
+            zmq_ctx_get(3); pyzmq's ``Context.get``
+        """
         if self.closed:
             raise RuntimeError("Context has been destroyed")
         return super().get(option)
 
     def setsockopt(self, opt: int, value: OptionValue) -> None:
-        """Sets an option for the sockets made from now on."""
+        """Sets the default of a socket option, for sockets made later.
+
+        Types of sockets that do not have the option ignore it.
+
+        Args:
+            opt: The number of the option: a `SocketOption` such as ``zmq.LINGER``.
+            value: The value, which is checked when a socket is made.
+
+        Example:
+            >>> context.setsockopt(zmq.SNDHWM, 5000)  # messages
+            >>> with context.socket(zmq.PUSH) as socket:
+            ...     socket.sndhwm
+            5000
+
+        Source:
+            pyzmq's ``Context.setsockopt``
+        """
         self.sockopts[opt] = value
 
     def getsockopt(self, opt: int) -> OptionValue:
-        """The default of new sockets; raises `KeyError` when there is none."""
+        """Returns the default of a socket option.
+
+        Args:
+            opt: The number of the option: a `SocketOption` such as ``zmq.LINGER``.
+
+        Returns:
+            The value.
+
+        Raises:
+            KeyError: The context has no default for the option.
+
+        Source:
+            pyzmq's ``Context.getsockopt``
+        """
         return self.sockopts[opt]
 
     # To type checkers, an attribute that is not declared is a mistake.

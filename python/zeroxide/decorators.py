@@ -39,9 +39,27 @@ def context(
     io_threads: int = 1, shadow: Context[Any] | int | None = None, *, name: str | None = None
 ) -> _Decorator: ...
 def context(*args: Any, **kwargs: Any) -> _Decorator:
-    """Passes a new context to the function, and destroys it afterwards.
+    """Passes a new context to a function at each call, and destroys it afterwards.
 
-    Arguments other than the name are those of `Context`.
+    Args:
+        *args: The name of the parameter that receives the context, if any, and the
+            arguments of `Context`.
+        **kwargs: The keyword arguments of `Context`, and ``name``, another way to give the
+            name. Without a name, the context follows the positional arguments of the call.
+
+    Returns:
+        The decorator.
+
+    Example:
+        >>> from zeroxide.decorators import context
+        >>> @context()
+        ... def work(ctx):
+        ...     return ctx.closed
+        >>> work()
+        False
+
+    Source:
+        pyzmq's ``zmq.decorators.context``
     """
     name, args, kwargs = _name_of(args, kwargs)
     return _decorator(name, lambda _args, _kwargs: Context(*args, **kwargs))
@@ -67,11 +85,33 @@ def socket(
     copy_threshold: int | None = None,
 ) -> _Decorator: ...
 def socket(*args: Any, context_name: str = "context", **kwargs: Any) -> _Decorator:
-    """Passes a new socket to the function, and closes it afterwards.
+    """Passes a new socket to a function at each call, and closes it afterwards.
 
-    Its context is the one passed as `context_name`, or else the first among the
-    positional arguments, or else ``Context.instance()``. Arguments other than the names
-    are those of `Context.socket`.
+    The socket's context is the argument called `context_name`, or else the first context
+    among the positional arguments, or else ``Context.instance()``.
+
+    Args:
+        *args: The name of the parameter that receives the socket, if any, and the arguments
+            of `Context.socket`.
+        context_name: The name of the argument that holds the context.
+        **kwargs: The keyword arguments of `Context.socket`, and ``name``, another way to
+            give the name. Without a name, the socket follows the positional arguments of
+            the call.
+
+    Returns:
+        The decorator.
+
+    Example:
+        >>> from zeroxide.decorators import context, socket
+        >>> @context()
+        ... @socket("push", zmq.PUSH)
+        ... def work(ctx, push):
+        ...     return push.type.name
+        >>> work()
+        'PUSH'
+
+    Source:
+        pyzmq's ``zmq.decorators.socket``
     """
     name, args, kwargs = _name_of(args, kwargs)
 

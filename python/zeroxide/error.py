@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ZMQBaseError(Exception):
-    """Root of everything this package raises on its own account."""
+    """The base class of the exceptions of this package."""
 
 
 class _FromArguments:
@@ -51,10 +51,22 @@ class _FromArguments:
 
 
 class ZMQError(ZMQBaseError):
-    """A call failed for the reason that `errno` names.
+    """A call failed. ``errno`` has the reason as a number, the text has it in words.
 
-    Without a number, the last error of the calling thread is meant. `strerror` says
-    what happened, to which endpoint, and where possible what to do about it.
+    Args:
+        errno: The number: ``zmq.EFSM``, or one of the system's. None stands for the last
+            error of the calling thread.
+        msg: The text; None for that of the number.
+
+    Example:
+        >>> try:
+        ...     pull.send(b"wrong direction")
+        ... except zmq.ZMQError as error:
+        ...     error.errno == zmq.ENOTSUP
+        True
+
+    Source:
+        zmq_errno(3); pyzmq's ``ZMQError``
     """
 
     if TYPE_CHECKING:
@@ -81,7 +93,15 @@ class ZMQError(ZMQBaseError):
 
 
 class Again(ZMQError):
-    """The call would block (``DONTWAIT``), or its time is up (``RCVTIMEO``)."""
+    """The call would have to wait (``DONTWAIT``), or its time is up (``RCVTIMEO``).
+
+    Args:
+        errno: Ignored: always ``EAGAIN``.
+        msg: The text; None for the usual one.
+
+    Source:
+        pyzmq's ``Again``
+    """
 
     errno: int | None = EAGAIN
 
@@ -90,14 +110,30 @@ class Again(ZMQError):
 
 
 class ContextTerminated(ZMQError):
-    """The socket's context was shut down or terminated."""
+    """The socket's context was shut down or terminated.
+
+    Args:
+        errno: Ignored: always ``ETERM``.
+        msg: The text; None for the usual one.
+
+    Source:
+        pyzmq's ``ContextTerminated``
+    """
 
     def __init__(self, errno: object = ETERM, msg: str | None = None) -> None:
         super().__init__(ETERM, msg)
 
 
 class InterruptedSystemCall(ZMQError, InterruptedError):
-    """A signal came in. Calls are taken up again by themselves, so this is rare."""
+    """A signal interrupted the call. Calls are resumed, so programs rarely see it.
+
+    Args:
+        errno: Ignored: always ``EINTR``.
+        msg: The text; None for the usual one.
+
+    Source:
+        pyzmq's ``InterruptedSystemCall``
+    """
 
     errno: int | None = EINTR
     strerror: str
@@ -109,7 +145,13 @@ class InterruptedSystemCall(ZMQError, InterruptedError):
 class NotFlushed(Again):
     """`Socket.flush` ran out of time.
 
-    `remaining` holds the messages that have not left yet, per endpoint.
+    ``remaining`` has the number of messages that are not sent yet, by endpoint.
+
+    Args:
+        remaining: That number by endpoint.
+
+    Source:
+        zeroxide only
     """
 
     remaining: dict[str, int]
@@ -121,9 +163,16 @@ class NotFlushed(Again):
 
 
 class UntrustedPickle(ZMQError):
-    """`Socket.recv_pyobj` refused a pickle from a peer that nobody vouches for.
+    """`Socket.recv_pyobj` refused a pickle from a peer that is not authenticated.
 
-    The message is gone. `peer` is the sender's address.
+    The message is lost. ``peer`` is the sender's address.
+
+    Args:
+        peer: The sender's address.
+        msg: The text.
+
+    Source:
+        zeroxide only
     """
 
     peer: str
@@ -134,9 +183,16 @@ class UntrustedPickle(ZMQError):
 
 
 class InvalidMessage(ZMQBaseError, ValueError):
-    """`Socket.recv_typed` received something that is not of the type asked for.
+    """`Socket.recv_typed` received something that is not of the expected type.
 
-    The text says what is wrong and where; `data` is the message.
+    The text says what is wrong and where. ``data`` is the message.
+
+    Args:
+        msg: The text.
+        data: The message.
+
+    Source:
+        zeroxide only
     """
 
     data: bytes
@@ -147,15 +203,31 @@ class InvalidMessage(ZMQBaseError, ValueError):
 
 
 class ZMQBindError(ZMQBaseError):
-    """`Socket.bind_to_random_port` found no free port."""
+    """`Socket.bind_to_random_port` found no free port.
+
+    Source:
+        pyzmq's ``ZMQBindError``
+    """
 
 
 class NotDone(ZMQBaseError):
-    """`MessageTracker.wait` ran out of time."""
+    """`MessageTracker.wait` ran out of time.
+
+    Source:
+        pyzmq's ``NotDone``
+    """
 
 
 class ZMQVersionError(NotImplementedError):
-    """A feature needs a newer ZeroMQ."""
+    """A feature needs a newer version of ZeroMQ.
+
+    Args:
+        min_version: The version it needs.
+        msg: The name of the feature.
+
+    Source:
+        pyzmq's ``ZMQVersionError``
+    """
 
     def __init__(self, min_version: str, msg: str = "Feature") -> None:
         super().__init__(min_version, msg)
@@ -167,11 +239,11 @@ class ZMQVersionError(NotImplementedError):
 
 
 class DraftFDWarning(RuntimeWarning):
-    """The file descriptor of a draft socket is experimental."""
+    """The file descriptor of a draft socket is experimental. Never issued: there are no drafts."""
 
 
 class ProactorSelectorThreadWarning(RuntimeWarning):
-    """asyncio's proactor loop needs a helper thread to watch sockets."""
+    """asyncio's proactor loop needs a helper thread. Never issued: that loop is for Windows."""
 
 
 EXCEPTIONS: dict[int, type[ZMQError]] = {

@@ -14,9 +14,12 @@ __all__ = ["SocketEvent", "SocketEvents"]
 
 @dataclass(frozen=True, slots=True)
 class SocketEvent:
-    """One thing that happened to a connection or listener.
+    """Something that happened to a connection or a listener.
 
-    What is not known, or has no meaning for the kind of event, is empty.
+    Fields that are unknown, or do not apply to the kind of event, are empty.
+
+    Source:
+        zmq_socket_monitor(3); zeroxide only
     """
 
     kind: Event
@@ -42,11 +45,19 @@ class SocketEvent:
 
 
 class SocketEvents(Closing):
-    """The events of a socket, to be iterated over, with ``for`` or ``async for``.
+    """An iterator over the events of a socket: see `Socket.monitor_events`.
 
-    The iteration ends when the socket or this is closed, and a ``for`` loop also when
-    nothing happens for `timeout` ms, if one was given. As a ``with`` block it closes
-    itself.
+    Works with ``for`` and ``async for``. The iteration ends when the socket or the iterator
+    is closed; a ``for`` loop also ends when nothing happens for `timeout` ms. As a ``with``
+    block, the iterator closes itself.
+
+    Args:
+        stream: The events, from the extension module.
+        timeout: How long a ``for`` loop waits for the next event, in ms; None waits without
+            limit.
+
+    Source:
+        zeroxide only
     """
 
     def __init__(self, stream: _native.EventStream, timeout: float | None = None) -> None:
@@ -55,9 +66,17 @@ class SocketEvents(Closing):
         self._is_closed = False
 
     def recv(self, timeout: float | None = None) -> SocketEvent | None:
-        """Waits up to `timeout` ms, None for ever; returns None when no more can come.
+        """Waits for the next event.
 
-        Raises `Again` when the time is up, and `ContextTerminated` with the context.
+        Args:
+            timeout: How long to wait, in ms; None waits without limit.
+
+        Returns:
+            The event; None if the socket or the iterator is closed.
+
+        Raises:
+            Again: The time is up.
+            ContextTerminated: The context ended.
         """
         event = self._stream.recv(timeout)
         if event is None:
@@ -78,11 +97,15 @@ class SocketEvents(Closing):
         )
 
     def fileno(self) -> int:
-        """A descriptor that is readable while `recv` need not wait."""
+        """Returns a file descriptor that is readable while `recv` need not wait.
+
+        Returns:
+            The descriptor.
+        """
         return self._stream.fileno()
 
     def close(self) -> None:
-        """Ends it for everybody who waits."""
+        """Closes the iterator; calls that wait for an event return."""
         self._is_closed = True
         self._stream.close()
 

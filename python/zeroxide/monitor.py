@@ -27,7 +27,21 @@ class MonitorEvent(TypedDict):
 
 
 def parse_monitor_message(msg: Sequence[bytes]) -> MonitorEvent:
-    """Takes the two parts of a monitor message apart."""
+    """Takes the two parts of a monitor message apart.
+
+    Args:
+        msg: The parts, as received from `Socket.get_monitor_socket`.
+
+    Returns:
+        A dict with ``event`` (an `Event`), ``value`` (an int whose meaning depends on the
+        event) and ``endpoint`` (`bytes`).
+
+    Raises:
+        RuntimeError: It is not a monitor message.
+
+    Source:
+        zmq_socket_monitor(3); pyzmq's ``zmq.utils.monitor``
+    """
     if len(msg) != 2 or len(msg[0]) != _HEADER.size:
         raise RuntimeError(f"not a monitor message: {msg!r}")
     event, value = _HEADER.unpack(msg[0])
@@ -41,7 +55,31 @@ def recv_monitor_message(
 @overload
 def recv_monitor_message(socket: "Socket[bytes]", flags: int = 0) -> MonitorEvent: ...
 def recv_monitor_message(socket: Any, flags: int = 0) -> Any:
-    """Receives one event from a monitor socket; from one for asyncio, it is awaited."""
+    """Receives one event from a monitor socket.
+
+    Args:
+        socket: What `Socket.get_monitor_socket` returned.
+        flags: As in `Socket.recv`.
+
+    Returns:
+        A dict with ``event`` (an `Event`), ``value`` (an int whose meaning depends on the
+        event) and ``endpoint`` (`bytes`). From a socket for asyncio: an awaitable of it.
+
+    Raises:
+        Again: Nothing happened within ``RCVTIMEO`` ms.
+        RuntimeError: The message is not an event.
+
+    Example:
+        >>> monitor = pull.get_monitor_socket()
+        >>> pull.bind_to_random_port("tcp://127.0.0.1") > 0
+        True
+        >>> zmq.recv_monitor_message(monitor)["event"].name
+        'LISTENING'
+        >>> pull.disable_monitor()
+
+    Source:
+        pyzmq's ``zmq.utils.monitor.recv_monitor_message``
+    """
     message = socket.recv_multipart(flags)
     if isinstance(message, Awaitable):
         return _parse_soon(message)

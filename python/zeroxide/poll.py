@@ -18,10 +18,20 @@ _P = TypeVar("_P", bound="int | HasFileno")
 
 
 class Poller(Generic[PolledT]):
-    """Remembers what to wait for, as `select.poll` does.
+    """Waits for several sockets and file descriptors.
 
-    Whatever has a ``fileno()``, and file descriptors themselves, can be registered
-    beside sockets.
+    Anything with a ``fileno()``, and descriptors themselves, can be registered beside
+    sockets.
+
+    Example:
+        >>> poller = zmq.Poller()
+        >>> poller.register(pull, zmq.POLLIN)
+        >>> push.send(b"job")
+        >>> dict(poller.poll(1000)) == {pull: zmq.POLLIN}
+        True
+
+    Source:
+        zmq_poll(3); pyzmq's ``Poller``
     """
 
     def __init__(self) -> None:
@@ -31,7 +41,7 @@ class Poller(Generic[PolledT]):
 
     @property
     def sockets(self) -> list[tuple[PolledT, int]]:
-        """What is registered, with the events waited for, in order."""
+        """What is registered: pairs of a socket (or descriptor) and the events, in order."""
         if self._pairs is None:
             self._pairs = list(self._events.items())
         return self._pairs
@@ -47,7 +57,19 @@ class Poller(Generic[PolledT]):
         return f"<zmq.{type(self).__name__.lstrip('_')}({', '.join(shown)})>"
 
     def register(self, socket: PolledT, flags: int = POLLIN | POLLOUT) -> None:
-        """Waits for `flags` on `socket` from now on; no flags means no longer."""
+        """Adds a socket or descriptor, or changes the events to wait for.
+
+        Args:
+            socket: A socket, a descriptor, or an object with ``fileno()``.
+            flags: The events: ``POLLIN``, ``POLLOUT``, ``POLLERR``, ``POLLPRI`` or a sum; 0
+                removes it.
+
+        Raises:
+            TypeError: `flags` is no number.
+
+        Source:
+            pyzmq's ``Poller.register``
+        """
         if not isinstance(flags, int):
             raise TypeError(f"flags are zmq.POLLIN, zmq.POLLOUT or both, not {flags!r}")
         if flags:
@@ -57,18 +79,49 @@ class Poller(Generic[PolledT]):
         self._pairs = None
 
     def modify(self, socket: PolledT, flags: int = POLLIN | POLLOUT) -> None:
-        """The same as `register`."""
+        """The same as `register`.
+
+        Args:
+            socket: A socket, a descriptor, or an object with ``fileno()``.
+            flags: The events to wait for.
+
+        Source:
+            pyzmq's ``Poller.modify``
+        """
         self.register(socket, flags)
 
     def unregister(self, socket: PolledT) -> None:
-        """Forgets `socket`; raises `KeyError` when it is not registered."""
+        """Removes a socket or descriptor.
+
+        Args:
+            socket: What was registered.
+
+        Raises:
+            KeyError: It is not registered.
+
+        Source:
+            pyzmq's ``Poller.unregister``
+        """
         del self._events[socket]
         self._pairs = None
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
-        """Waits up to `timeout` milliseconds, None for ever, until something is ready.
+        """Waits until something that is registered is ready.
 
-        Returns pairs of socket (or file descriptor) and events; ``[]`` on time-out.
+        Args:
+            timeout: How long to wait, in ms. None or a negative number waits without limit, 0
+                only looks.
+
+        Returns:
+            Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
+            is up.
+
+        Raises:
+            ContextTerminated: The context of a socket ended.
+            ZMQError: ``ENOTSOCK`` if all sockets are closed and there is no time limit.
+
+        Source:
+            zmq_poll(3); pyzmq's ``Poller.poll``
         """
         return zmq_poll(self.sockets, _milliseconds(timeout))
 
@@ -79,7 +132,29 @@ def select(
     xlist: Sequence[_P],
     timeout: float | None = None,
 ) -> tuple[list[_P], list[_P], list[_P]]:
-    """`select.select` for sockets too; `timeout` is in seconds, None for ever."""
+    """Does what `select.select` does, for sockets as well.
+
+    Args:
+        rlist: Sockets and descriptors to receive from.
+        wlist: Sockets and descriptors to send to.
+        xlist: Sockets and descriptors to watch for errors.
+        timeout: How long to wait, in seconds (not ms); None waits without limit.
+
+    Returns:
+        Three lists of what is ready.
+
+    Raises:
+        ContextTerminated: The context of a socket ended.
+
+    Example:
+        >>> push.send(b"job")
+        >>> readable, writable, failed = zmq.select([pull], [push], [], 1.0)
+        >>> readable == [pull], writable == [push], failed
+        (True, True, [])
+
+    Source:
+        pyzmq's ``select``
+    """
     wanted: dict[_P, int] = {}
     for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
         for item in items:

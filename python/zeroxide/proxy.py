@@ -10,6 +10,18 @@ __all__ = ["device", "proxy", "proxy_steerable"]
 
 
 def device(device_type: int, frontend: Socket[Any], backend: Socket[Any]) -> int:
-    """The old name of `proxy`; the type makes no difference."""
+    """The old name of `proxy`. Deprecated.
+
+    Args:
+        device_type: Has no effect.
+        frontend: A bound or connected socket.
+        backend: Another one.
+
+    Returns:
+        What `proxy` returns.
+
+    Source:
+        pyzmq's ``device``
+    """
     warnings.warn("device is deprecated, use proxy", DeprecationWarning, stacklevel=2)
     return proxy(frontend, backend)

@@ -20,20 +20,42 @@ _LIBZMQ = (4, 3, 5)
 
 
 def pyzmq_version() -> str:
-    """The version of pyzmq that this API corresponds to."""
+    """Returns the version of pyzmq that this API corresponds to.
+
+    Returns:
+        The version: ``"27.3.0"``.
+    """
     return ".".join(map(str, pyzmq_version_info()))
 
 
 def pyzmq_version_info() -> tuple[int, int, int]:
-    """`pyzmq_version` as numbers."""
+    """Returns the version of pyzmq that this API corresponds to, as numbers.
+
+    Returns:
+        Major, minor and patch.
+    """
     return VERSION_MAJOR, VERSION_MINOR, VERSION_PATCH
 
 
 def zmq_version() -> str:
-    """The version of libzmq that the sockets behave as."""
+    """Returns the version of libzmq that the sockets behave like.
+
+    Returns:
+        The version: ``"4.3.5"``.
+
+    Source:
+        zmq_version(3)
+    """
     return ".".join(map(str, _LIBZMQ))
 
 
 def zmq_version_info() -> tuple[int, int, int]:
-    """`zmq_version` as numbers."""
+    """Returns the version of libzmq that the sockets behave like, as numbers.
+
+    Returns:
+        Major, minor and patch.
+
+    Source:
+        zmq_version(3)
+    """
     return _LIBZMQ

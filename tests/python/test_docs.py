@@ -7,6 +7,9 @@ file (`--8<-- "examples/..."`) have their own tests.
 """
 
 import errno
+import importlib
+import importlib.util
+import inspect
 import json
 import os
 import re
@@ -128,3 +131,99 @@ def test_commands_have_the_options_shown() -> None:
         assert help.returncode == 0, help.stderr
         for _, *options in filter(lambda entry: entry[0] == tool, seen):
             assert all(option in help.stdout for option in options), (tool, options)
+
+
+def test_defaults_of_options_are_those_of_new_sockets(zmq) -> None:
+    """The column of docs/options.md: every option that can be read has its default there."""
+    path = ROOT / "tools" / "docs_tables.py"
+    spec = importlib.util.spec_from_file_location("docs_tables", path)
+    assert spec is not None and spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    from zeroxide import _native
+
+    state = {"EVENTS", "FD", "RCVMORE", "TYPE"}
+    with zmq.Context() as context, context.socket(zmq.PUB) as socket:
+        for name, number, _, readable, _ in _native.socket_options():
+            if not readable or name in state:
+                continue
+            if name == "TOPICS_COUNT" or isinstance(socket.get(number), int):
+                assert (name, socket.get(number)) == (name, tables.DEFAULTS[name][0])
+            else:
+                assert (name, socket.get(number)) == (name, b"") and name in tables.EMPTY
+        known = {name for name, *_ in _native.socket_options()}
+        assert {*tables.DEFAULTS, *tables.EMPTY} <= known
+        for name, number, _, readable, _ in _native.context_options():
+            if readable and name not in ("MEMORY_BUDGET", "THREAD_NAME_PREFIX"):
+                assert (name, context.get(number)) == (name, tables.CONTEXT_DEFAULTS[name][0])
+
+
+# Old names, and names that stand for others or are explained where they are used.
+NOT_IN_REFERENCE = {
+    "zeroxide": {
+        *("COPY_THRESHOLD", "DRAFT_API", "IPC_PATH_MAX_LEN", "PYZMQ_DRAFT_API", "__revision__"),
+        *("VERSION_EXTRA", "VERSION_MAJOR", "VERSION_MINOR", "VERSION_PATCH", "__version__"),
+        *("get_includes", "get_library_dirs", "device", "Message", "Stopwatch"),
+        *("SyncContext", "SyncSocket", "DraftFDWarning", "ProactorSelectorThreadWarning"),
+        *("GssapiNameType", "NormMode", "RouterNotify"),  # of options that are not built in
+    },
+    "zeroxide.asyncio": {"ZMQEventLoop", "install"},
+    "zeroxide.auth": {"CURVE_ALLOW_ANY"},
+    "zeroxide.devices": {"DeviceType"},
+    "zeroxide.log.handlers": {"TOPIC_DELIM"},
+}
+REFERENCED = [
+    *("zeroxide", "zeroxide.asyncio", "zeroxide.auth", "zeroxide.decorators", "zeroxide.devices"),
+    *("zeroxide.log.handlers", "zeroxide.pipeline", "zeroxide.spark", "zeroxide.ssh"),
+    *("zeroxide.eventloop.zmqstream", "zeroxide.utils.z85"),
+]
+
+
+def references() -> set[str]:
+    """The paths that the API reference shows."""
+    found = set()
+    for page in (DOCS / "api").glob("*.md"):
+        for path, options in re.findall(
+            r"^::: ([\w.]+)\n((?:    .*\n|\n(?=    ))*)", page.read_text(), re.MULTILINE
+        ):
+            found.add(path)
+            members = re.search(r"members: \[(.*?)\]", options)
+            found |= (
+                {f"{path}.{name.strip()}" for name in members[1].split(",")} if members else set()
+            )
+    return found
+
+
+@pytest.mark.parametrize("module", REFERENCED)
+def test_every_public_name_is_in_the_reference(module: str) -> None:
+    shown = references()
+    objects = {id(value) for path in shown if (value := looked_up(path)) is not None}
+    home = importlib.import_module(module)
+    missing = []
+    for name in home.__all__:
+        value = getattr(home, name)
+        if name in NOT_IN_REFERENCE.get(module, ()) or module in shown:
+            continue
+        if (inspect.isclass(value) or inspect.isroutine(value)) and id(value) not in objects:
+            missing.append(name)
+    assert missing == []
+
+
+def looked_up(path: str) -> object:
+    """What a path of the reference stands for at run time."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            value: object = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[end:]:
+            value = getattr(value, name, None)
+        return value
+    return None
+
+
+@pytest.mark.parametrize("path", sorted(references()))
+def test_what_the_reference_shows_is_there(path: str) -> None:
+    """A misspelled path would end the build of the site; a name that is not a member is left out silently."""
+    assert looked_up(path) is not None or path.startswith("zeroxide._native.")

@@ -16,18 +16,28 @@ _installed = False
 
 
 def install_as_zmq(*, subprocesses: bool = False) -> None:
-    """Makes ``import zmq`` mean zeroxide in this process from now on.
+    """Makes ``import zmq`` mean zeroxide in this process.
 
-    ``importlib.metadata.version("pyzmq")`` also works, and returns ``zmq.__version__``.
-    zeroxide's own version is that of the distribution ``zeroxide``. It makes no difference
-    whether pyzmq is installed.
+    Call it before anything imports zmq; calling it again does nothing. Whether pyzmq is
+    installed makes no difference. From then on ``importlib.metadata.version("pyzmq")`` and
+    ``zmq.__version__`` are the version of pyzmq that the API corresponds to.
 
-    With `subprocesses`, this includes the Python programs that this one starts in any way
-    (`subprocess`, `multiprocessing`, a shell), unless they ignore the
-    environment (``python -E`` or ``-I``) or run on a Python that zeroxide does not support.
+    Args:
+        subprocesses: Whether the same holds for Python programs that this one starts, by
+            `subprocess`, `multiprocessing` or a shell. Programs started with ``python -E`` or
+            ``-I``, or by a Python that zeroxide does not support, are not affected.
 
-    Raises `RuntimeError` if pyzmq was imported before, because its classes are in use.
-    Calling this again has no effect.
+    Raises:
+        RuntimeError: zmq was imported before, so that its classes are in use.
+
+    Example:
+        import zeroxide
+
+        zeroxide.install_as_zmq()
+        import zmq  # is zeroxide
+
+    Source:
+        zeroxide only
     """
     package = sys.modules["zeroxide"]
     present = sys.modules.get("zmq", package)
@@ -51,5 +61,9 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
 
 
 def installed() -> bool:
-    """Whether ``import zmq`` means zeroxide in this process."""
+    """Tells whether ``import zmq`` means zeroxide in this process.
+
+    Returns:
+        Whether `install_as_zmq` was called.
+    """
     return _installed

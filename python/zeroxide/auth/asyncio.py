@@ -13,7 +13,17 @@ __all__ = ["AsyncioAuthenticator", "Authenticator"]
 
 
 class AsyncioAuthenticator(Authenticator):
-    """An `Authenticator` that answers in a task of the running loop."""
+    """An `Authenticator` that answers from a task of the running asyncio loop.
+
+    Args:
+        context: The context whose sockets ask; None for ``Context.instance()``.
+        loop: Ignored: the running loop is used.
+        encoding: The encoding of domains, addresses, user names and passwords.
+        log: A logger; None for ``logging.getLogger("zmq.auth")``.
+
+    Source:
+        27/ZAP; pyzmq's ``zmq.auth.asyncio.AsyncioAuthenticator``
+    """
 
     __task: "asyncio.Task[None] | None"
     __requests: Socket | None
@@ -31,14 +41,18 @@ class AsyncioAuthenticator(Authenticator):
         self.__requests = None
 
     def start(self) -> None:
-        """Starts to answer requests; must be called in the loop."""
+        """Starts to answer. Call it while the loop runs.
+
+        Raises:
+            ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
+        """
         loop = asyncio.get_running_loop()
         super().start()
         self.__requests = Socket(shadow=self.zap_socket)
         self.__task = loop.create_task(self.__serve(self.__requests))
 
     def stop(self) -> None:
-        """Stops answering. Has no effect if it is not running."""
+        """Stops answering. Does nothing if it is not running."""
         if self.__task is not None:
             self.__task.cancel()
         if self.__requests is not None:

@@ -45,14 +45,23 @@ class CredentialsProvider(Protocol):
 
 
 class Authenticator:
-    """Answers the requests of a context's sockets about peers that connect (ZAP, RFC 27).
+    """Decides which peers may connect to the sockets of a context.
 
     This class decides; `ThreadAuthenticator` and `AsyncioAuthenticator` also run it. A
-    socket sends requests if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
-    compared literally; ``"*"`` means the sockets without one.
+    socket asks if it is a PLAIN or CURVE server, or has a ``zap_domain``. Domains are
+    compared literally; ``"*"`` stands for sockets without one. `Socket.secure_server` needs
+    no authenticator.
 
-    By default, an authenticator accepts every NULL peer, and no peer with PLAIN or
+    Without settings, an authenticator accepts every NULL peer, and no peer by PLAIN or
     CURVE.
+
+    Args:
+        context: The context whose sockets ask; None for ``Context.instance()``.
+        encoding: The encoding of domains, addresses, user names and passwords.
+        log: A logger; None for ``logging.getLogger("zmq.auth")``.
+
+    Source:
+        27/ZAP; pyzmq's ``zmq.auth.Authenticator``
     """
 
     context: "Context[Any]"
@@ -86,7 +95,11 @@ class Authenticator:
     # ---- life -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Creates the socket that receives requests. A context can have only one."""
+        """Makes the socket that requests arrive at. A context can have one.
+
+        Raises:
+            ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
+        """
         # Whatever class the context creates, this socket is driven directly.
         socket = self.context.socket(constants.REP, socket_class=Socket)
         socket.linger = 1
@@ -101,7 +114,7 @@ class Authenticator:
         self.log.debug("Starting")
 
     def stop(self) -> None:
-        """Closes the socket. Further requests get no answer."""
+        """Closes the socket. Later requests get no answer."""
         if self.zap_socket:
             self.zap_socket.close()
         self.zap_socket = None  # type: ignore[assignment]
@@ -109,14 +122,28 @@ class Authenticator:
     # ---- settings -------------------------------------------------------------------
 
     def allow(self, *addresses: str) -> None:
-        """Allows only these IP addresses to connect. Further calls add addresses."""
+        """Accepts only these IP addresses. A further call adds addresses.
+
+        Args:
+            *addresses: The addresses, as text.
+
+        Raises:
+            ValueError: `deny` was called before.
+        """
         if self._denied:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Allowing %s", ",".join(addresses))
         self._allowed.update(addresses)
 
     def deny(self, *addresses: str) -> None:
-        """Rejects these IP addresses. Further calls add addresses."""
+        """Rejects these IP addresses. A further call adds addresses.
+
+        Args:
+            *addresses: The addresses, as text.
+
+        Raises:
+            ValueError: `allow` was called before.
+        """
         if self._allowed:
             raise ValueError("Only use allow or deny, not both")
         self.log.debug("Denying %s", ",".join(addresses))
@@ -125,7 +152,15 @@ class Authenticator:
     def configure_plain(
         self, domain: str = _DEFAULT_DOMAIN, passwords: dict[str, str] | None = None
     ) -> None:
-        """Sets the users of a domain and their passwords, and replaces previous ones."""
+        """Sets the users of a domain and their passwords, in place of those it had.
+
+        Args:
+            domain: The domain; ``"*"`` for sockets without one.
+            passwords: A dict from user names to passwords. None changes nothing.
+
+        Source:
+            24/ZMTP-PLAIN; 27/ZAP
+        """
         # An empty dict is also a setting: no user is accepted.
         if passwords is not None:
             self.passwords[domain] = passwords
@@ -134,10 +169,16 @@ class Authenticator:
     def configure_curve(
         self, domain: str = _DEFAULT_DOMAIN, location: "str | os.PathLike[str]" = "."
     ) -> None:
-        """Sets a folder of certificates whose owners may connect to a domain.
+        """Accepts the owners of a folder of certificates in a domain.
 
-        Call it again after files were added or removed. With `CURVE_ALLOW_ANY`, every key
-        is accepted in all domains.
+        Call it again when files were added or removed.
+
+        Args:
+            domain: The domain; ``"*"`` for sockets without one.
+            location: The folder, or `CURVE_ALLOW_ANY` to accept every key in all domains.
+
+        Source:
+            25/ZMTP-CURVE; 27/ZAP
         """
         self.log.debug("Configure curve: %s[%s]", domain, location)
         if location == CURVE_ALLOW_ANY:
@@ -156,7 +197,13 @@ class Authenticator:
         domain: str = _DEFAULT_DOMAIN,
         credentials_provider: CredentialsProvider | None = None,
     ) -> None:
-        """Sets an object whose ``callback(domain, key)`` decides; it may be a coroutine function."""
+        """Lets an object decide about the keys of a domain.
+
+        Args:
+            domain: The domain; ``"*"`` for sockets without one.
+            credentials_provider: An object with ``callback(domain, key)``, which returns whether
+                the owner of `key` (Z85, as `bytes`) may connect. It may be a coroutine function.
+        """
         self.allow_any = False
         if credentials_provider is None:
             self.log.error("None credentials_provider provided for domain:%s", domain)
@@ -164,16 +211,32 @@ class Authenticator:
             self.credentials_providers[domain] = credentials_provider
 
     def configure_gssapi(self, domain: str = _DEFAULT_DOMAIN, location: str | None = None) -> None:
-        """Has no effect: the mechanism itself authenticates."""
+        """Does nothing: GSSAPI is not built in.
+
+        Args:
+            domain: Ignored.
+            location: Ignored.
+        """
 
     def curve_user_id(self, client_public_key: bytes) -> str:
-        """Returns the User-Id for the owner of a key; override it to use names."""
+        """Returns the ``User-Id`` of the owner of a key. Override it to name clients.
+
+        Args:
+            client_public_key: The key, 32 bytes.
+
+        Returns:
+            The key in Z85.
+        """
         return z85.encode(client_public_key).decode("ascii")
 
     # ---- requests -------------------------------------------------------------------
 
     async def handle_zap_message(self, msg: list[bytes]) -> None:
-        """Answers a request."""
+        """Answers a request.
+
+        Args:
+            msg: The parts of the request.
+        """
         if len(msg) < 6:
             self.log.error("Invalid ZAP message, not enough frames: %r", msg)
             # A peer that did not number its request does not understand the answer; later requests get theirs.

@@ -31,9 +31,21 @@ _SECRET = """\
 def create_certificates(
     key_dir: _Path, name: str, metadata: Mapping[str, str] | None = None
 ) -> tuple[str, str]:
-    """Creates a key pair and writes it to two files; returns their names, public first.
+    """Makes a key pair and writes it to two files. Only their owner can read the secret one.
 
-    Only the owner can read the secret file.
+    Args:
+        key_dir: The folder to write to.
+        name: The name of the files, without the endings ``.key`` and ``.key_secret``.
+        metadata: What to write beside the keys, if anything.
+
+    Returns:
+        The names of the files, the public one first.
+
+    Raises:
+        OSError: A file cannot be written.
+
+    Source:
+        pyzmq's ``zmq.auth.create_certificates``
     """
     public_key, secret_key = (key.decode("ascii") for key in curve_keypair())
     # `with_suffix` does not work here, because a name may have dots.
@@ -74,10 +86,22 @@ def _write(
 
 
 def load_certificate(filename: _Path) -> tuple[bytes, bytes | None]:
-    """Reads the public key from a file, and the secret key if the file has it.
+    """Reads the keys in a file.
 
-    Warns if users other than the owner and the group can read a secret key. A secret key behind
-    a link is not read and raises `OSError`.
+    Warns if users other than the owner and the group can read a secret key.
+
+    Args:
+        filename: The file.
+
+    Returns:
+        The public key (Z85, as `bytes`), and the secret key or None.
+
+    Raises:
+        OSError: The file cannot be read, or is a link to a secret key.
+        ValueError: There is no public key in it.
+
+    Source:
+        pyzmq's ``zmq.auth.load_certificate``
     """
     path = Path(filename)
     if not path.exists():
@@ -127,7 +151,21 @@ def _read(path: Path) -> tuple[str, int | None]:
 
 
 def load_certificates(directory: _Path = ".") -> dict[bytes, bool]:
-    """Reads the public keys of all ``*.key`` files in a directory, as keys of a dictionary."""
+    """Reads the public keys of all ``*.key`` files in a folder.
+
+    Args:
+        directory: The folder.
+
+    Returns:
+        A dict with the keys (Z85, as `bytes`); every value is True.
+
+    Raises:
+        OSError: It is not a folder, or a file cannot be read.
+        ValueError: There is no public key in a file.
+
+    Source:
+        pyzmq's ``zmq.auth.load_certificates``
+    """
     folder = Path(directory)
     if not folder.is_dir():
         raise OSError(f"Invalid certificate directory: {directory}")

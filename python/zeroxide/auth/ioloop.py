@@ -10,7 +10,17 @@ __all__ = ["IOLoopAuthenticator"]
 
 
 class IOLoopAuthenticator(AsyncioAuthenticator):
-    """An `Authenticator` for a tornado application."""
+    """An `AsyncioAuthenticator` under its old name. Deprecated.
+
+    Args:
+        context: The context whose sockets ask; None for ``Context.instance()``.
+        encoding: The encoding of domains, addresses, user names and passwords.
+        log: A logger; None for ``logging.getLogger("zmq.auth")``.
+        io_loop: Ignored: the running loop is used.
+
+    Source:
+        pyzmq's ``zmq.auth.ioloop.IOLoopAuthenticator``
+    """
 
     def __init__(
         self,

@@ -21,7 +21,12 @@ def _threads_are_greenlets() -> bool:
 
 
 class AuthenticationThread(Thread):
-    """Answers the requests of an authenticator until its socket is closed."""
+    """The thread of a `ThreadAuthenticator`.
+
+    Args:
+        authenticator: The authenticator, started.
+        pipe: Ignored.
+    """
 
     authenticator: Authenticator
 
@@ -37,12 +42,12 @@ class AuthenticationThread(Thread):
             self._requests = Socket(shadow=authenticator.zap_socket)
 
     def stop(self) -> None:
-        """Ends the thread and closes its socket."""
+        """Closes the socket, and waits for the thread to end."""
         self._requests.close()
         self.join()
 
     def run(self) -> None:
-        """Answers one request after the other; credentials providers may be coroutines."""
+        """Answers requests until the socket is closed."""
         with asyncio.Runner() as runner:
             try:
                 while True:
@@ -54,9 +59,24 @@ class AuthenticationThread(Thread):
 
 
 class ThreadAuthenticator(Authenticator):
-    """An `Authenticator` that answers in a thread.
+    """An `Authenticator` that answers from a thread.
 
-    Its settings may change at any time from any thread.
+    Its settings can be changed at any time, from any thread.
+
+    Args:
+        context: The context whose sockets ask; None for ``Context.instance()``.
+        encoding: The encoding of domains, addresses, user names and passwords.
+        log: A logger; None for ``logging.getLogger("zmq.auth")``.
+
+    Example:
+        >>> from zeroxide.auth.thread import ThreadAuthenticator
+        >>> authenticator = ThreadAuthenticator(context)
+        >>> authenticator.start()
+        >>> authenticator.configure_plain(passwords={"alice": "secret"})
+        >>> authenticator.stop()
+
+    Source:
+        27/ZAP; pyzmq's ``zmq.auth.thread.ThreadAuthenticator``
     """
 
     thread: AuthenticationThread | None
@@ -71,20 +91,28 @@ class ThreadAuthenticator(Authenticator):
         self.thread = None
 
     def start(self) -> None:
-        """Starts the thread, which answers requests from now on."""
+        """Starts the thread.
+
+        Raises:
+            ZMQError: ``EADDRINUSE`` if the context has an authenticator already.
+        """
         super().start()
         self.thread = AuthenticationThread(self)
         self.thread.start()
 
     def stop(self) -> None:
-        """Ends the thread. Has no effect if it is not running."""
+        """Stops the thread. Does nothing if it is not running."""
         if self.thread is not None:
             self.thread.stop()
         self.thread = None
         super().stop()
 
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Tells whether the thread runs.
+
+        Returns:
+            Whether it runs.
+        """
         return self.thread is not None and self.thread.is_alive()
 
     def __del__(self) -> None:

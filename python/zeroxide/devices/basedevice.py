@@ -20,11 +20,20 @@ __all__ = ["BackgroundDevice", "Device", "ProcessDevice", "ThreadDevice"]
 
 
 class Device:
-    """Forwards messages between two sockets; ``start()`` does so until the context ends.
+    """Makes two sockets and passes messages between them, until their context ends.
 
-    It takes socket types instead of sockets, and the endpoints to bind and connect.
-    With a negative `out_type`, one socket is both ends. `device_type` has no
-    effect, because the socket types determine the behaviour.
+    `start` runs it in the calling thread. Addresses and options are set before that.
+
+    Args:
+        device_type: Has no effect.
+        in_type: The type of the in-socket: a `SocketType` such as ``zmq.PULL``.
+        out_type: The type of the out-socket; a negative number if there is only one socket.
+
+    Raises:
+        TypeError: A type is missing.
+
+    Source:
+        pyzmq's ``zmq.devices.Device``
     """
 
     # Creates the context where the device runs; a class or instance may replace it.
@@ -59,44 +68,85 @@ class Device:
     # ---- the socket that messages come from -----------------------------------------
 
     def bind_in(self, addr: str) -> None:
-        """Binds the in-socket to `addr` once the device runs."""
+        """Binds the in-socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.bind`.
+        """
         self._in.binds.append(addr)
 
     def bind_in_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
     ) -> int:
-        """Binds the in-socket to a free port of ``tcp://interface`` and returns it.
+        """Binds the in-socket to a free port once the device runs.
 
-        Further arguments are those of `Socket.bind_to_random_port`.
+        Args:
+            addr: The address without the port: ``tcp://127.0.0.1``.
+            *args: Further arguments of `Socket.bind_to_random_port`.
+            **kwargs: Further arguments of `Socket.bind_to_random_port`.
+
+        Returns:
+            The port.
         """
         return self._bind_to_random_port(self._in, addr, *args, **kwargs)
 
     def connect_in(self, addr: str) -> None:
-        """Connects the in-socket to `addr` once the device runs."""
+        """Connects the in-socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.connect`.
+        """
         self._in.connects.append(addr)
 
     def setsockopt_in(self, opt: int, value: Any) -> None:
-        """Sets an option of the in-socket before it is bound or connected."""
+        """Sets an option of the in-socket.
+
+        Args:
+            opt: The number of the option: a `SocketOption`.
+            value: The value.
+        """
         self._in.options.append((opt, value))
 
     # ---- the socket that they go to -------------------------------------------------
 
     def bind_out(self, addr: str) -> None:
-        """Binds the out-socket to `addr` once the device runs."""
+        """Binds the out-socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.bind`.
+        """
         self._out.binds.append(addr)
 
     def bind_out_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
     ) -> int:
-        """Binds the out-socket to a free port of ``tcp://interface`` and returns it."""
+        """Binds the out-socket to a free port once the device runs.
+
+        Args:
+            addr: The address without the port: ``tcp://127.0.0.1``.
+            *args: Further arguments of `Socket.bind_to_random_port`.
+            **kwargs: Further arguments of `Socket.bind_to_random_port`.
+
+        Returns:
+            The port.
+        """
         return self._bind_to_random_port(self._out, addr, *args, **kwargs)
 
     def connect_out(self, addr: str) -> None:
-        """Connects the out-socket to `addr` once the device runs."""
+        """Connects the out-socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.connect`.
+        """
         self._out.connects.append(addr)
 
     def setsockopt_out(self, opt: int, value: Any) -> None:
-        """Sets an option of the out-socket before it is bound or connected."""
+        """Sets an option of the out-socket.
+
+        Args:
+            opt: The number of the option: a `SocketOption`.
+            value: The value.
+        """
         self._out.options.append((opt, value))
 
     def _bind_to_random_port(
@@ -169,7 +219,11 @@ class Device:
         self.run()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits until the device has ended, at most `timeout` seconds."""
+        """Waits until the device has ended.
+
+        Args:
+            timeout: How long to wait, in seconds (not ms); None waits without limit.
+        """
         self._over.wait(timeout)
 
 
@@ -187,7 +241,11 @@ class BackgroundDevice(Device):
         self.launcher.start()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits for the thread or process to end, at most `timeout` seconds."""
+        """Waits for the thread or process to end.
+
+        Args:
+            timeout: How long to wait, in seconds (not ms); None waits without limit.
+        """
         self.launcher.join(timeout=timeout)
 
 

@@ -13,7 +13,15 @@ __all__ = [
 
 
 class MonitoredQueueBase(ProxyBase):
-    """Adds the prefixes that mark the directions for the monitor."""
+    """A proxy whose monitor learns where messages came from: see `monitored_queue`.
+
+    Args:
+        in_type: The type of the in-socket: a `SocketType`.
+        out_type: The type of the out-socket.
+        mon_type: The type of the monitor socket.
+        in_prefix: The first part of copies from the in-socket.
+        out_prefix: The first part of copies from the out-socket.
+    """
 
     def __init__(
         self,

@@ -15,7 +15,14 @@ __all__ = ["ProcessProxy", "Proxy", "ProxyBase", "ThreadProxy"]
 
 
 class ProxyBase(Device):
-    """Adds the monitor socket, which gets a copy of every message."""
+    """A device with a monitor socket, which gets a copy of every message.
+
+    Args:
+        in_type: The type of the in-socket: a `SocketType`.
+        out_type: The type of the out-socket.
+        mon_type: The type of the monitor socket. Others than PUB hold messages up while they
+            have no room.
+    """
 
     def __init__(self, in_type: int, out_type: int, mon_type: int = PUB) -> None:
         super().__init__(in_type=in_type, out_type=out_type)
@@ -23,21 +30,43 @@ class ProxyBase(Device):
         self._mon = Side(mon_type)
 
     def bind_mon(self, addr: str) -> None:
-        """Binds the monitor socket to `addr` once the device runs."""
+        """Binds the monitor socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.bind`.
+        """
         self._mon.binds.append(addr)
 
     def bind_mon_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
     ) -> int:
-        """Binds the monitor socket to a free port of ``tcp://interface`` and returns it."""
+        """Binds the monitor socket to a free port once the device runs.
+
+        Args:
+            addr: The address without the port: ``tcp://127.0.0.1``.
+            *args: Further arguments of `Socket.bind_to_random_port`.
+            **kwargs: Further arguments of `Socket.bind_to_random_port`.
+
+        Returns:
+            The port.
+        """
         return self._bind_to_random_port(self._mon, addr, *args, **kwargs)
 
     def connect_mon(self, addr: str) -> None:
-        """Connects the monitor socket to `addr` once the device runs."""
+        """Connects the monitor socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.connect`.
+        """
         self._mon.connects.append(addr)
 
     def setsockopt_mon(self, opt: int, value: Any) -> None:
-        """Sets an option of the monitor socket before it is bound or connected."""
+        """Sets an option of the monitor socket.
+
+        Args:
+            opt: The number of the option: a `SocketOption`.
+            value: The value.
+        """
         self._mon.options.append((opt, value))
 
     def _setup_sockets(self) -> tuple[Socket[Any], ...]:

@@ -20,7 +20,14 @@ __all__ = [
 
 
 class ProxySteerableBase(ProxyBase):
-    """Adds the control socket, which receives commands: see `zeroxide.proxy_steerable`."""
+    """A proxy with a control socket, which receives commands: see `zeroxide.proxy_steerable`.
+
+    Args:
+        in_type: The type of the in-socket: a `SocketType`.
+        out_type: The type of the out-socket.
+        mon_type: The type of the monitor socket.
+        ctrl_type: The type of the control socket; None for PAIR.
+    """
 
     def __init__(
         self,
@@ -34,21 +41,43 @@ class ProxySteerableBase(ProxyBase):
         self._ctrl = Side(self.ctrl_type)
 
     def bind_ctrl(self, addr: str) -> None:
-        """Binds the control socket to `addr` once the device runs."""
+        """Binds the control socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.bind`.
+        """
         self._ctrl.binds.append(addr)
 
     def bind_ctrl_to_random_port(
         self, addr: str, *args: int, **kwargs: "Unpack[PortArguments]"
     ) -> int:
-        """Binds the control socket to a free port of ``tcp://interface`` and returns it."""
+        """Binds the control socket to a free port once the device runs.
+
+        Args:
+            addr: The address without the port: ``tcp://127.0.0.1``.
+            *args: Further arguments of `Socket.bind_to_random_port`.
+            **kwargs: Further arguments of `Socket.bind_to_random_port`.
+
+        Returns:
+            The port.
+        """
         return self._bind_to_random_port(self._ctrl, addr, *args, **kwargs)
 
     def connect_ctrl(self, addr: str) -> None:
-        """Connects the control socket to `addr` once the device runs."""
+        """Connects the control socket once the device runs.
+
+        Args:
+            addr: The address, as in `Socket.connect`.
+        """
         self._ctrl.connects.append(addr)
 
     def setsockopt_ctrl(self, opt: int, value: Any) -> None:
-        """Sets an option of the control socket before it is bound or connected."""
+        """Sets an option of the control socket.
+
+        Args:
+            opt: The number of the option: a `SocketOption`.
+            value: The value.
+        """
         self._ctrl.options.append((opt, value))
 
     def _setup_sockets(self) -> tuple[Socket[Any], ...]:

@@ -112,7 +112,12 @@ class Socket(_AsyncTornado, _future._AsyncSocket):
             loop.remove_handler(registered)
 
     def close(self, linger: int | None = None) -> None:
-        """Closes the socket; calls that wait are cancelled."""
+        """Closes the socket and all its handles; calls that wait are cancelled.
+
+        Args:
+            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
+                None as the option ``LINGER`` says.
+        """
         # Even if another handle has closed it.
         self._leave_loop()
         super().close(linger)
@@ -138,7 +143,16 @@ Poller._socket_class = Socket
 
 
 class Context(_Context[Socket]):
-    """Makes sockets for tornado."""
+    """A context whose sockets return tornado's futures.
+
+    Args:
+        *args: The arguments of `zeroxide.Context`.
+        **kwargs: The keyword arguments of `zeroxide.Context`, and ``io_loop``, which is
+            ignored: the current loop is used.
+
+    Source:
+        pyzmq's ``zmq.eventloop.future.Context``
+    """
 
     _socket_class: ClassVar[type[Any]] = Socket
     # Not the class of blocking contexts.

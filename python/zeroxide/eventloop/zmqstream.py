@@ -39,9 +39,16 @@ _OnSend: TypeAlias = Callable[[Sequence[Any], "MessageTracker | ZMQError | None"
 
 
 class ZMQStream:
-    """Calls back when a message has arrived, was sent, or the stream was closed.
+    """A socket in tornado's loop, which calls back when messages arrive or were sent.
 
     Callbacks may be coroutine functions; those run as tasks.
+
+    Args:
+        socket: A blocking socket.
+        io_loop: The loop; None for the current one.
+
+    Source:
+        pyzmq's ``zmq.eventloop.zmqstream.ZMQStream``
     """
 
     # None once the stream is closed.
@@ -99,9 +106,11 @@ class ZMQStream:
         self, callback: Callable[[list[Any]], object] | None, copy: bool = True
     ) -> None: ...
     def on_recv(self, callback: Callable[[Any], object] | None, copy: bool = True) -> None:
-        """Calls ``callback(parts)`` for each message from now on; None ends that.
+        """Sets the callback for messages. There is one at a time.
 
-        There is one such callback at a time. Without `copy` the parts are frames.
+        Args:
+            callback: Called with the list of parts of each message; None stops receiving.
+            copy: False passes frames instead of `bytes`.
         """
         self._check_closed()
         assert callback is None or callable(callback)
@@ -129,16 +138,23 @@ class ZMQStream:
     def on_recv_stream(
         self, callback: Callable[["ZMQStream", Any], object] | None, copy: bool = True
     ) -> None:
-        """The same as `on_recv`, with the stream as first argument."""
+        """Does what `on_recv` does, with the stream as the callback's first argument.
+
+        Args:
+            callback: Called with the stream and the list of parts; None stops receiving.
+            copy: False passes frames instead of `bytes`.
+        """
         if callback is None:
             self.stop_on_recv()
         else:
             self.on_recv(lambda parts: callback(self, parts), copy=copy)
 
     def on_send(self, callback: _OnSend | None) -> None:
-        """Calls ``callback(parts, status)`` when a message was sent; None ends that.
+        """Sets the callback for messages that were sent.
 
-        `status` is what `Socket.send_multipart` returned, or the error it raised.
+        Args:
+            callback: Called with the parts, and with what `Socket.send_multipart` returned or the
+                error it raised; None stops that.
         """
         self._check_closed()
         assert callback is None or callable(callback)
@@ -148,14 +164,22 @@ class ZMQStream:
         self,
         callback: "Callable[[ZMQStream, Sequence[Any], Any], object] | None",
     ) -> None:
-        """The same as `on_send`, with the stream as first argument."""
+        """Does what `on_send` does, with the stream as the callback's first argument.
+
+        Args:
+            callback: Called with the stream, the parts and the result; None stops that.
+        """
         if callback is None:
             self.stop_on_send()
         else:
             self.on_send(lambda parts, status: callback(self, parts, status))
 
     def on_err(self, callback: Callable[..., object]) -> None:
-        """Has no effect; kept for compatibility."""
+        """Does nothing.
+
+        Args:
+            callback: Ignored.
+        """
         gen_log.warning("ZMQStream.on_err does nothing")
 
     def stop_on_recv(self) -> None:
@@ -171,7 +195,11 @@ class ZMQStream:
         gen_log.warning("ZMQStream.on_err does nothing")
 
     def set_close_callback(self, callback: Callable[[], object] | None) -> None:
-        """Calls ``callback()`` when the stream is closed."""
+        """Sets the callback for the end of the stream.
+
+        Args:
+            callback: Called without arguments when the stream is closed; None stops that.
+        """
         self._close_callback = callback
 
     # ---- sending --------------------------------------------------------------------
@@ -184,7 +212,16 @@ class ZMQStream:
         track: bool = False,
         callback: _OnSend | None = None,
     ) -> None:
-        """Sends a message of one part when its turn comes."""
+        """Queues a message of one part.
+
+        Args:
+            msg: The part, as in `Socket.send`.
+            flags: As in `Socket.send`.
+            copy: As in `Socket.send`.
+            track: As in `Socket.send`.
+            callback: As in `on_send`, for this message and later ones; None changes nothing.
+            **kwargs: Further arguments of `Socket.send_multipart`.
+        """
         self.send_multipart([msg], flags, copy=copy, track=track, callback=callback)
 
     def send_multipart(
@@ -195,7 +232,16 @@ class ZMQStream:
         track: bool = False,
         callback: _OnSend | None = None,
     ) -> None:
-        """Sends a message when its turn comes; `callback` is as for `on_send`."""
+        """Queues a message of several parts.
+
+        Args:
+            msg: The parts, as in `Socket.send_multipart`.
+            flags: As in `Socket.send_multipart`.
+            copy: As in `Socket.send_multipart`.
+            track: As in `Socket.send_multipart`.
+            callback: As in `on_send`, for this message and later ones; None changes nothing.
+            **kwargs: Further arguments of `Socket.send_multipart`.
+        """
         self._send_queue.put((msg, {"flags": flags, "copy": copy, "track": track}))
         self.on_send(callback or self._send_callback or _ignore)
         self._add_io_state(POLLOUT)
@@ -208,7 +254,18 @@ class ZMQStream:
         callback: _OnSend | None = None,
         **kwargs: "Unpack[StreamArguments]",
     ) -> None:
-        """Sends text."""
+        """Queues text.
+
+        Args:
+            u: The text.
+            flags: As in `Socket.send`.
+            encoding: How to encode the text.
+            callback: As in `send`.
+            **kwargs: Further arguments of `send`.
+
+        Raises:
+            TypeError: `u` is not text.
+        """
         if not isinstance(u, str):
             raise TypeError(f"expected str, got: {u!r}")
         self.send(u.encode(encoding), flags=flags, callback=callback, **kwargs)
@@ -222,7 +279,14 @@ class ZMQStream:
         callback: _OnSend | None = None,
         **kwargs: "Unpack[StreamArguments]",
     ) -> None:
-        """Sends an object as JSON."""
+        """Queues an object as JSON.
+
+        Args:
+            obj: The object: anything that `json.dumps` takes.
+            flags: As in `Socket.send`.
+            callback: As in `send`.
+            **kwargs: Further arguments of `send`.
+        """
         self.send(jsonapi.dumps(obj), flags=flags, callback=callback, **kwargs)
 
     def send_pyobj(
@@ -233,17 +297,31 @@ class ZMQStream:
         callback: _OnSend | None = None,
         **kwargs: "Unpack[StreamArguments]",
     ) -> None:
-        """Sends a pickled object."""
+        """Queues a pickled object: see `Socket.recv_pyobj` for who may receive it.
+
+        Args:
+            obj: The object.
+            flags: As in `Socket.send`.
+            protocol: The version of the pickle format; -1 for the newest.
+            callback: As in `send`.
+            **kwargs: Further arguments of `send`.
+        """
         self.send(pickle.dumps(obj, protocol), flags, callback=callback, **kwargs)
 
     # ---- flushing -------------------------------------------------------------------
 
     def flush(self, flag: int = POLLIN | POLLOUT, limit: int | None = None) -> int:
-        """Receives and sends waiting messages without the loop; returns their number.
+        """Receives and sends what is possible now, without waiting for the loop.
 
-        `flag` selects receiving or sending, `limit` is the maximum number of messages. With
-        POLLIN, messages are received even without a callback, which discards them.
-        Afterwards, the loop skips the stream for one turn.
+        Callbacks run. With ``POLLIN``, messages are received even if there is no callback for
+        them, and are dropped. The loop then skips the stream for one turn.
+
+        Args:
+            flag: ``POLLIN`` to receive, ``POLLOUT`` to send, or their sum.
+            limit: How many messages at most; None means no limit.
+
+        Returns:
+            How many messages were received and sent.
         """
         self._check_closed()
         already_flushed = self._flushed
@@ -285,15 +363,27 @@ class ZMQStream:
     # ---- state ----------------------------------------------------------------------
 
     def receiving(self) -> bool:
-        """Whether there is a callback for messages."""
+        """Tells whether there is a callback for messages.
+
+        Returns:
+            Whether there is.
+        """
         return self._recv_callback is not None
 
     def sending(self) -> bool:
-        """Whether messages wait to be sent."""
+        """Tells whether messages wait to be sent.
+
+        Returns:
+            Whether some do.
+        """
         return not self._send_queue.empty()
 
     def closed(self) -> bool:
-        """Whether the stream is closed; if its socket is, that closes the stream, too."""
+        """Tells whether the stream is closed. If its socket is closed, it closes the stream.
+
+        Returns:
+            Whether it is closed.
+        """
         if self.socket is None:
             return True
         if self.socket.closed:
@@ -302,7 +392,12 @@ class ZMQStream:
         return False
 
     def close(self, linger: int | None = None) -> None:
-        """Closes the stream and its socket."""
+        """Closes the stream and its socket.
+
+        Args:
+            linger: How long the context keeps sending what is queued, in ms: -1 without limit,
+                None as the option ``LINGER`` says.
+        """
         if self.socket is None:
             return
         if self.socket.closed:

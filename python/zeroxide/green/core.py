@@ -96,17 +96,14 @@ class _Socket(_BlockingSocket[bytes]):
         # For type checkers, they are the inherited ones: only the waiting differs.
 
         def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-            """Receives one part of a message; ``rcvmore`` tells whether more follow."""
             attempt = super().recv
             return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
 
         def recv_multipart(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-            """Receives all parts of a message, or its remaining parts."""
             attempt = super().recv_multipart
             return self._call(POLLIN, RCVTIMEO, lambda flags: attempt(flags, copy, track), flags)
 
         def recv_into(self, buffer: Any, /, *, nbytes: int = 0, flags: int = 0) -> int:
-            """Receives one part into `buffer` and returns its size."""
             attempt = super().recv_into
             return self._call(
                 POLLIN, RCVTIMEO, lambda flags: attempt(buffer, nbytes=nbytes, flags=flags), flags
@@ -120,7 +117,6 @@ class _Socket(_BlockingSocket[bytes]):
             *,
             multipart: bool = False,
         ) -> Any:
-            """Receives the waiting messages, at least one and at most `max_messages`."""
             attempt: Any = super().recv_batch
             return self._call(
                 POLLIN,
@@ -148,7 +144,6 @@ class _Socket(_BlockingSocket[bytes]):
         def send(
             self, data: Any, flags: int = 0, copy: bool = True, track: bool = False, **kwargs: Any
         ) -> Any:
-            """Sends one part of a message; with ``SNDMORE`` more parts follow."""
             attempt = super().send
             if flags not in _FLAGS:
                 self._check_flags(flags, True)
@@ -166,7 +161,6 @@ class _Socket(_BlockingSocket[bytes]):
             track: bool = False,
             **kwargs: Any,
         ) -> Any:
-            """Sends a message of several parts, as a whole."""
             attempt = super().send_multipart
             parts = _parts(msg_parts)
             if flags not in _FLAGS:
@@ -185,7 +179,6 @@ class _Socket(_BlockingSocket[bytes]):
                 last.give_up()
 
         def send_batch(self, messages: Any, flags: int = 0) -> int:
-            """Sends many messages; returns how many were taken."""
             if not isinstance(messages, list | tuple):
                 return self._send_each(_native.Sending(self, messages), flags)
             attempt = super().send_batch
@@ -218,7 +211,6 @@ class _Socket(_BlockingSocket[bytes]):
         return sending.sent
 
     def poll(self, timeout: float | None = None, flags: int = POLLIN) -> int:
-        """Waits up to `timeout` ms for events; returns them, or 0."""
         look = super().poll
         ready = look(0, flags)
         if timeout == 0:
@@ -237,13 +229,11 @@ class _Socket(_BlockingSocket[bytes]):
             waiting.leave(event)
 
     def wait_connected(self, *, count: int = 1, timeout: float | None = None) -> int:
-        """Waits up to `timeout` ms until `count` peers are connected; returns how many are."""
         return self._wait_for(self.count_connected, count, timeout, "connected")
 
     def wait_subscribed(
         self, topic: bytes | str | None = None, count: int = 1, timeout: float | None = None
     ) -> int:
-        """Waits up to `timeout` ms until `count` peers get what begins with `topic`."""
         return self._wait_for(lambda: self.count_subscribed(topic), count, timeout, "subscribed")
 
     def _wait_for(
@@ -265,25 +255,20 @@ class _Socket(_BlockingSocket[bytes]):
     def monitor_events(
         self, events: int = EVENT_ALL, timeout: float | None = None
     ) -> "_SocketEvents":
-        """What happens to this socket's connections from now on."""
         return _SocketEvents(self._event_stream(events), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Returns when everything accepted so far has been handed to its peers' kernels."""
         in_thread(super().flush, timeout)
 
     def get(self, option: int) -> Any:
-        """Reads an option."""
         _tell_of_timeouts(option)
         return super().get(option)
 
     def set(self, option: int, value: int | bytes) -> None:
-        """Sets an option."""
         _tell_of_timeouts(option)
         super().set(option, value)
 
     def close(self, linger: int | None = None) -> None:
-        """Closes the socket; greenlets that wait for it raise."""
         super().close(linger)
         waiting, self._waiting = self._waiting, None
         for here in list((waiting or {}).values()):
@@ -300,7 +285,6 @@ class _SocketEvents(SocketEvents):
     """Events for which only the greenlet waits."""
 
     def recv(self, timeout: float | None = None) -> SocketEvent | None:
-        """Waits up to `timeout` ms (None: no limit); returns None if no more events can come."""
         try:
             return super().recv(0)
         except Again:
@@ -331,5 +315,4 @@ class _Context(_BlockingContext[_Socket]):
     _instance: ClassVar[Any] = None
 
     def term(self) -> None:
-        """Waits until every socket is closed and its messages are out, then ends."""
         in_thread(super().term)

@@ -9,9 +9,18 @@ __all__ = ["device"]
 
 
 def device(device_type: int, isocket: Any, osocket: Any) -> NoReturn:
-    """Forwards messages between two sockets in both directions; ends by raising.
+    """Passes messages between two sockets, in both directions, in a greenlet.
 
-    `device_type` has no effect. -1 for `osocket` means `isocket`.
+    Args:
+        device_type: Has no effect.
+        isocket: A bound or connected socket.
+        osocket: Another one; -1 for the same.
+
+    Raises:
+        ContextTerminated: The context ended.
+
+    Source:
+        pyzmq's ``zmq.green.device``
     """
     if isinstance(osocket, int) and osocket == -1:
         osocket = isocket

@@ -81,7 +81,18 @@ class _Watch:
 
 
 def zmq_poll(sockets: Sequence[tuple[_P, int]], timeout: float = -1) -> list[tuple[_P, int]]:
-    """As `zeroxide.zmq_poll`, for greenlets."""
+    """Does what `zeroxide.zmq_poll` does, and blocks only the greenlet.
+
+    Args:
+        sockets: Pairs of a socket, a descriptor or an object with ``fileno()``, and the
+            events to wait for.
+        timeout: How long to wait, in ms. A negative number waits without limit, 0 only
+            looks.
+
+    Returns:
+        Pairs of a socket (or descriptor) and the events it is ready for; empty if the time
+        is up.
+    """
     found = _zmq_poll(sockets, 0)
     if timeout == 0 or not sockets:
         return found
@@ -109,7 +120,17 @@ def select(
     xlist: Sequence[_P],
     timeout: float | None = None,
 ) -> tuple[list[_P], list[_P], list[_P]]:
-    """As `zeroxide.select`, for greenlets."""
+    """Does what `zeroxide.select` does, and blocks only the greenlet.
+
+    Args:
+        rlist: Sockets and descriptors to receive from.
+        wlist: Sockets and descriptors to send to.
+        xlist: Sockets and descriptors to watch for errors.
+        timeout: How long to wait, in seconds (not ms); None waits without limit.
+
+    Returns:
+        Three lists of what is ready.
+    """
     wanted: dict[_P, int] = {}
     for items, event in ((rlist, POLLIN), (wlist, POLLOUT), (xlist, POLLERR)):
         for item in items:
@@ -126,5 +147,4 @@ class _Poller(Poller[PolledT]):
     """Remembers what to wait for; waits in the greenlet only."""
 
     def poll(self, timeout: float | None = None) -> list[tuple[PolledT, int]]:
-        """Waits up to `timeout` milliseconds (None: no limit) until an object is ready."""
         return zmq_poll(self.sockets, -1 if timeout is None or timeout < 0 else timeout)

@@ -22,10 +22,19 @@ TOPIC_DELIM = "::"
 
 
 class PUBHandler(logging.Handler):
-    """Publishes each record under ``root topic.level.topic of the message``.
+    """Publishes log records on a PUB socket.
 
-    Takes a bound or connected PUB socket, or an address to bind a new one. The text
-    before ``::`` in a message is its topic.
+    A subscriber gets two parts: the topic ``root.LEVEL.topic``, and the text. Text before
+    ``::`` in a message is its topic.
+
+    Args:
+        interface_or_socket: A PUB socket that is bound or connected, or an address to bind
+            one to.
+        context: The context that makes the socket; None makes a new one.
+        root_topic: What every topic begins with.
+
+    Source:
+        pyzmq's ``zmq.log.handlers.PUBHandler``
     """
 
     # By level; other levels have the default of `logging`.
@@ -67,25 +76,45 @@ class PUBHandler(logging.Handler):
         self.setRootTopic(value)
 
     def setRootTopic(self, root_topic: str | bytes) -> None:
-        """Sets `root_topic`; empty means that topics begin with the level."""
+        """Sets `root_topic`.
+
+        Args:
+            root_topic: What every topic begins with; empty if topics begin with the level.
+        """
         if isinstance(root_topic, bytes):
             root_topic = root_topic.decode()
         self._root_topic = root_topic
 
     def setFormatter(self, fmt: logging.Formatter | None, level: int = logging.NOTSET) -> None:
-        """Sets the formatter of one level, or of all."""
+        """Sets the formatter.
+
+        Args:
+            fmt: The formatter; None for the default of `logging`.
+            level: The level it is for; ``logging.NOTSET`` means all.
+        """
         if level == logging.NOTSET:
             self.formatters = dict.fromkeys(self.formatters, fmt)
         else:
             self.formatters[level] = fmt
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the text that is published."""
+        """Makes the text of a record.
+
+        Args:
+            record: The record.
+
+        Returns:
+            The text.
+        """
         formatter = self.formatters.get(record.levelno) or logging.Formatter()
         return formatter.format(record)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Publishes a record."""
+        """Publishes a record.
+
+        Args:
+            record: The record.
+        """
         topic, delimiter, message = str(record.msg).partition(TOPIC_DELIM)
         if delimiter:
             # Other handlers get the record unchanged.
@@ -110,7 +139,15 @@ class TopicLogger(logging.Logger):
     def log(  # type: ignore[override]
         self, level: int, topic: str, msg: str, *args: Any, **kwargs: Any
     ) -> None:
-        """Logs `msg` under `topic`."""
+        """Logs a message under a topic.
+
+        Args:
+            level: The level, as in `logging`.
+            topic: The topic.
+            msg: The message.
+            *args: What to fill into the message.
+            **kwargs: Further arguments of `logging.Logger.log`.
+        """
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, f"{topic}{TOPIC_DELIM}{msg}", *args, **kwargs)
 

@@ -163,6 +163,7 @@ class AsyncProducer(ProducerBase):
         Raises:
             CollectorGone: As `send`. The error's `sent` is the number of rows that were
                 accepted, and `unsent` a row that was read from the iterable and was not.
+            TypeError: If `values` is a single value.
         """
         self._watch()
         if isinstance(values, list | tuple):
@@ -711,7 +712,11 @@ class AsyncClient:
         await asyncio.to_thread(self._client.abort, query, batch, attempts)
 
     async def stats(self) -> "CollectorStats":
-        """The collector's counters; see `Client.stats`."""
+        """The collector's counters; see `Client.stats`.
+
+        Returns:
+            A dict with the counters, see `CollectorStats`.
+        """
         return await asyncio.to_thread(self._client.stats)
 
     async def close(self) -> None:

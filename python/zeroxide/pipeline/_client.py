@@ -219,6 +219,9 @@ class Client(_native.Client, Closing):
 
         Returns:
             The offset. If every row was received earlier, the offset of the next row.
+
+        Raises:
+            TypeError: If `timestamp` is none of these.
         """
         if isinstance(timestamp, datetime):
             timestamp = timestamp.timestamp()
@@ -240,6 +243,9 @@ class Client(_native.Client, Closing):
         Returns:
             The offset behind the range: at least one row, if there is one, and never beyond
             what can be fetched.
+
+        Raises:
+            ValueError: If an argument is negative.
         """
         if start < 0 or size < 0:
             raise ValueError(f"there are no {size} bytes from offset {start} on")
@@ -324,6 +330,9 @@ class Client(_native.Client, Closing):
 
         Returns:
             An iterator over Arrow tables.
+
+        Raises:
+            ValueError: If there are no such offsets, or `max_bytes` is below 1.
         """
         if _checks.offset("end", end) < _checks.offset("start", start):
             raise ValueError(f"there are no offsets from {start} to {end}")
@@ -448,6 +457,9 @@ class Client(_native.Client, Closing):
 
     def stats(self) -> "CollectorStats":
         """The collector's counters.
+
+        Returns:
+            A dict with the counters, see `CollectorStats`.
 
         Raises:
             Refused: If the client's key lacks the role ``admin``.

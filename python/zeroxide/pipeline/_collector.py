@@ -210,6 +210,7 @@ class Collector(_native.Collector, Closing):
 
         Raises:
             Refused: If they cannot be written. Some of them may be in the log then.
+            TypeError: If `rows` is a single row.
         """
         if hasattr(rows, "__arrow_c_array__") or hasattr(rows, "__arrow_c_stream__"):
             return self._append_arrow(cast(ArrowData, rows), timeout_s)
@@ -219,6 +220,9 @@ class Collector(_native.Collector, Closing):
 
     def stats(self) -> "CollectorStats":
         """The collector's counters, the bounds of its log, and the positions of groups.
+
+        Returns:
+            A dict with all of them, see `CollectorStats`.
 
         Raises:
             CollectorError: If it is closed, or has failed.

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class CollectorError(ZMQBaseError):
-    """Root of what collectors, producers and clients raise."""
+    """The base class of what collectors, producers and clients raise."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are pickled as a call with their text; these have more to say.
@@ -27,10 +27,15 @@ class CollectorError(ZMQBaseError):
 
 
 class CollectorGone(CollectorError, TimeoutError):
-    """The collector at `endpoint` did not answer for `seconds`.
+    """A collector did not answer in time.
 
-    A producer keeps what is not acknowledged and goes on trying: it can be used again as
+    A producer keeps what is not acknowledged and continues to try: it can be used again as
     soon as the collector is back.
+
+    Args:
+        text: The text.
+        endpoint: The collector's endpoint.
+        seconds: How long it did not answer.
     """
 
     endpoint: str
@@ -43,13 +48,15 @@ class CollectorGone(CollectorError, TimeoutError):
 
 
 class Refused(CollectorError):
-    """The collector answered that it does not do that.
+    """A collector refused a request.
 
-    `code` is a word for programs: ``gap``, ``fenced``, ``too-big``, ``full``,
-    ``read-only``, ``failed``, ``denied``, ``not-staged``, ``malformed``... `detail` is the
-    number that belongs to it: with ``corrupt`` the offset behind what is damaged, with
-    ``gap`` the sequence number that is expected, with ``too-big`` the limit, with
-    ``other-rows`` the offset from which on they are others.
+    Args:
+        text: The text.
+        code: A word for programs: ``gap``, ``fenced``, ``too-big``, ``full``, ``read-only``,
+            ``failed``, ``denied``, ``not-staged``, ``malformed``...
+        detail: The number that belongs to it: with ``corrupt`` the offset after the damage,
+            with ``gap`` the expected sequence number, with ``too-big`` the limit in bytes,
+            with ``other-rows`` the first offset whose row differs.
     """
 
     code: str
@@ -64,8 +71,13 @@ class Refused(CollectorError):
 class Fenced(Refused):
     """Another process has taken over the name of this producer.
 
-    Only one producer at a time may use a name; the newer one wins, and this one can do
-    nothing any more. What it had not been acknowledged for is in `unacknowledged`, rows.
+    Only one producer at a time may use a name. The newer one continues; this one cannot be
+    used any more.
+
+    Args:
+        text: The text.
+        producer: The name.
+        unacknowledged: How many rows of this producer were not acknowledged.
     """
 
     producer: str
@@ -80,7 +92,9 @@ class Fenced(Refused):
 class NotAcknowledged(CollectorError, TimeoutError):
     """Rows are not known to be on the collector's disk.
 
-    `remaining` says how many, per endpoint.
+    Args:
+        text: The text.
+        remaining: How many rows, by endpoint.
     """
 
     remaining: dict[str, int]
@@ -91,18 +105,31 @@ class NotAcknowledged(CollectorError, TimeoutError):
 
     @classmethod
     def after(cls, seconds: float | None, remaining: dict[str, int]) -> Self:
-        """What a flush that ran out of time raises."""
+        """Makes the error of a flush that ran out of time.
+
+        Args:
+            seconds: How long it waited.
+            remaining: How many rows were not acknowledged, by endpoint.
+
+        Returns:
+            The error.
+        """
         parts = ", ".join(f"{rows} rows at {endpoint}" for endpoint, rows in remaining.items())
         waited = "" if seconds is None else f" after {seconds:g} s"
         return cls(f"not acknowledged{waited}: {parts}", remaining)
 
 
 class DataLoss(CollectorError):
-    """Rows that were asked for are not there any more, or never were.
+    """Requested rows are no longer there, or never were.
 
-    `asked` is the offset that was wanted; the log `log_id` has those from `earliest`
-    to `latest` (exclusive). `others` is the offset from which on its rows are others than
-    those that were read, if it is an older copy that has grown since.
+    Args:
+        text: The text.
+        asked: The offset that was requested.
+        earliest: The first offset that the log has.
+        latest: The offset after its last row.
+        log_id: The id of the log.
+        others: The first offset whose row differs from the one that was read, if the log is
+            an older copy that has grown since.
     """
 
     asked: int

@@ -320,6 +320,7 @@ class FilesLog(Closing):
         Raises:
             DataLoss: While iterating, if the log does not have all of the range.
             Refused: While iterating, with the code ``corrupt``, if rows are damaged.
+            ValueError: If there are no such offsets.
         """
         with needed_by("FilesLog.fetch", extra="arrow"):
             import pyarrow as pa

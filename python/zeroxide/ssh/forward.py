@@ -19,10 +19,16 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def forward_tunnel(local_port: int, remote_host: str, remote_port: int, transport: Any) -> None:
-    """Serves the local port without an end.
+    """Passes connections to a local port on through an ssh transport. Does not return.
 
-    `transport` opens a channel for each connection to it, which leads to
-    ``remote_host:remote_port`` as seen from the far end.
+    Args:
+        local_port: The port to listen at, on 127.0.0.1.
+        remote_host: The host to connect to, as seen from the ssh server.
+        remote_port: The port there.
+        transport: A transport of paramiko.
+
+    Source:
+        pyzmq's ``zmq.ssh.forward.forward_tunnel``
     """
 
     class Handler(socketserver.BaseRequestHandler):

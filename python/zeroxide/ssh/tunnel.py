@@ -38,7 +38,17 @@ class MaxRetryExceeded(Exception):
 
 
 def select_random_ports(n: int) -> list[int]:
-    """Returns `n` ports that are currently free."""
+    """Returns ports that are free now.
+
+    Args:
+        n: How many.
+
+    Returns:
+        The ports.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.select_random_ports``
+    """
     with contextlib.ExitStack() as stack:
         probes = [stack.enter_context(_sockets.socket()) for _ in range(n)]
         for probe in probes:
@@ -47,10 +57,22 @@ def select_random_ports(n: int) -> list[int]:
 
 
 def try_passwordless_ssh(server: str, keyfile: str | None, paramiko: bool | None = None) -> bool:
-    """Whether the server accepts a login without a password.
+    """Tells whether an ssh server accepts a login without a password.
 
-    Raises `SSHException` if the server is unknown, and `MaxRetryExceeded` if it does not
-    answer.
+    Args:
+        server: The server: ``user@host:port``, where user and port are optional.
+        keyfile: A file with a private key; None for ssh's own choice.
+        paramiko: Whether to use the library paramiko instead of the program ``ssh``.
+
+    Returns:
+        Whether it does.
+
+    Raises:
+        MaxRetryExceeded: The server does not answer.
+        SSHException: The server is unknown, or refuses.
+
+    Source:
+        pyzmq's ``zmq.ssh.try_passwordless_ssh``
     """
     target = Server.parse(server)
     if paramiko:
@@ -70,9 +92,22 @@ def tunnel_connection(
     paramiko: bool | None = None,
     timeout: int = 60,
 ) -> int | Process:
-    """Connects a socket to `addr`, a tcp endpoint as seen from the ssh server.
+    """Connects a socket to an address behind an ssh server.
 
-    Returns the tunnel, as `open_tunnel` does.
+    Args:
+        socket: The socket.
+        addr: The address as seen from the server: ``tcp://10.0.0.5:5555``.
+        server: The server: ``user@host:port``, where user and port are optional.
+        keyfile: A file with a private key; None for ssh's own choice.
+        password: The password; None asks at the terminal if one is needed.
+        paramiko: Whether to use the library paramiko instead of the program ``ssh``.
+        timeout: How long an unused tunnel stays open, in seconds.
+
+    Returns:
+        The tunnel, as in `open_tunnel`.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel_connection``
     """
     endpoint, tunnel = open_tunnel(addr, server, keyfile, password, paramiko, timeout)
     socket.connect(endpoint)
@@ -87,12 +122,25 @@ def open_tunnel(
     paramiko: bool | None = None,
     timeout: int = 60,
 ) -> tuple[str, int | Process]:
-    """Opens a tunnel to `addr`; returns the endpoint to connect to instead, and the tunnel.
+    """Opens a tunnel through an ssh server.
 
-    `server` is ``user@host:port``; user and port are optional. The tunnel is a process id,
-    or the process object if paramiko makes it. It closes when it is not in use,
-    but not in the first `timeout` seconds. If a password is needed and none is given,
-    ssh asks for it at the terminal.
+    Args:
+        addr: The address as seen from the server: ``tcp://10.0.0.5:5555``.
+        server: The server: ``user@host:port``, where user and port are optional.
+        keyfile: A file with a private key; None for ssh's own choice.
+        password: The password; None asks at the terminal if one is needed.
+        paramiko: Whether to use the library paramiko instead of the program ``ssh``.
+        timeout: How long an unused tunnel stays open, in seconds.
+
+    Returns:
+        The address to connect to instead, and the tunnel: the number of ssh's process, or
+        the process of paramiko.
+
+    Raises:
+        ValueError: `addr` is no tcp address.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.open_tunnel``
     """
     scheme, separator, rest = addr.partition("://")
     host, _, port = rest.rpartition(":")
@@ -113,9 +161,22 @@ def openssh_tunnel(
     password: str | None = None,
     timeout: int = 60,
 ) -> int:
-    """Makes a tunnel from the local port `lport` to ``remoteip:rport`` as seen from the server.
+    """Opens a tunnel with the program ``ssh``.
 
-    The program ``ssh`` makes the tunnel; returns its process id.
+    Args:
+        lport: The local port.
+        rport: The port behind the server.
+        server: The server: ``user@host:port``, where user and port are optional.
+        remoteip: The address behind the server, as seen from there.
+        keyfile: A file with a private key; None for ssh's own choice.
+        password: The password; None asks at the terminal if one is needed.
+        timeout: How long an unused tunnel stays open, in seconds.
+
+    Returns:
+        The number of ssh's process.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.openssh_tunnel``
     """
     if password is None and not try_passwordless_ssh(server, keyfile):
         password = _ask(server)
@@ -135,9 +196,22 @@ def paramiko_tunnel(
     password: str | None = None,
     timeout: int = 60,
 ) -> Process:
-    """Does the same as `openssh_tunnel` with the library paramiko in another process.
+    """Opens a tunnel with the library paramiko, in another process.
 
-    The tunnel ends with this program; `timeout` has no effect.
+    Args:
+        lport: The local port.
+        rport: The port behind the server.
+        server: The server: ``user@host:port``, where user and port are optional.
+        remoteip: The address behind the server, as seen from there.
+        keyfile: A file with a private key; None for ssh's own choice.
+        password: The password; None asks at the terminal if one is needed.
+        timeout: Has no effect: the tunnel closes when this program ends.
+
+    Returns:
+        The process.
+
+    Source:
+        pyzmq's ``zmq.ssh.tunnel.paramiko_tunnel``
     """
     _paramiko()
     if password is None and not try_passwordless_ssh(server, keyfile, paramiko=True):

@@ -10,10 +10,32 @@ jsonmod = json
 
 
 def dumps(o: object, **kwargs: Any) -> bytes:
-    """Encodes an object as JSON in UTF-8; keyword arguments are passed to `json.dumps`."""
+    """Encodes an object as JSON in UTF-8.
+
+    Args:
+        o: The object.
+        **kwargs: Further arguments of `json.dumps`.
+
+    Returns:
+        The JSON, as `bytes`.
+
+    Source:
+        pyzmq's ``zmq.utils.jsonapi.dumps``
+    """
     return json.dumps(o, **kwargs).encode()
 
 
 def loads(s: bytes | bytearray | str, **kwargs: Any) -> Any:
-    """Decodes JSON; keyword arguments are passed to `json.loads`."""
+    """Decodes JSON.
+
+    Args:
+        s: The JSON, as `bytes` or text.
+        **kwargs: Further arguments of `json.loads`.
+
+    Returns:
+        The object.
+
+    Source:
+        pyzmq's ``zmq.utils.jsonapi.loads``
+    """
     return json.loads(s, **kwargs)

@@ -17,7 +17,25 @@ _PLACES = (85**4, 85**3, 85**2, 85, 1)
 
 
 def encode(rawbytes: "Buffer") -> bytes:
-    """Encodes bytes as text; their number must be a multiple of 4."""
+    """Encodes bytes as Z85.
+
+    Args:
+        rawbytes: The bytes; their number must be a multiple of 4.
+
+    Returns:
+        The text, as `bytes`: 5 characters for 4 bytes.
+
+    Raises:
+        ValueError: The number of bytes is not a multiple of 4.
+
+    Example:
+        >>> from zeroxide.utils import z85
+        >>> z85.encode(bytes.fromhex("864fd26fb559f75b"))
+        b'HelloWorld'
+
+    Source:
+        32/Z85; zmq_z85_encode(3)
+    """
     raw = bytes(memoryview(rawbytes))
     if len(raw) % 4:
         raise ValueError(f"length must be multiple of 4, not {len(raw)}")
@@ -29,7 +47,25 @@ def encode(rawbytes: "Buffer") -> bytes:
 
 
 def decode(z85bytes: "str | Buffer") -> bytes:
-    """Decodes a text of complete groups of 5 digits."""
+    """Decodes Z85.
+
+    Args:
+        z85bytes: The text, as `bytes` or `str`; its length must be a multiple of 5.
+
+    Returns:
+        The bytes: 4 for 5 characters.
+
+    Raises:
+        ValueError: The text is not Z85.
+
+    Example:
+        >>> from zeroxide.utils import z85
+        >>> z85.decode("HelloWorld").hex()
+        '864fd26fb559f75b'
+
+    Source:
+        32/Z85; zmq_z85_decode(3)
+    """
     if isinstance(z85bytes, str):
         try:
             digits = z85bytes.encode("ascii")

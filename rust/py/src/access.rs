@@ -12,14 +12,14 @@ use crate::error::raise;
 /// The word for everybody among allow-lists.
 const ANYBODY: &str = "*";
 
-/// A fresh CURVE key pair: public and secret key, in Z85.
+#[doc = text!(curve_keypair)]
 #[pyfunction]
 pub(crate) fn curve_keypair(py: Python<'_>) -> PyResult<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)> {
     let (public, secret) = zeroxide::curve_keypair().map_err(raise)?;
     Ok((text(py, &public), text(py, &secret)))
 }
 
-/// The public key that belongs to a secret one, both in Z85.
+#[doc = text!(curve_public)]
 #[pyfunction]
 pub(crate) fn curve_public<'py>(secret_key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let (length, secret) = match octets(secret_key)? {
@@ -87,8 +87,7 @@ fn named_keys(values: &Bound<'_, PyAny>) -> PyResult<Vec<(Key, String)>> {
     Ok(keys)
 }
 
-/// The public keys that may connect to a CURVE server. Shared by all servers secured with it: what changes counts for the
-/// next peer.
+#[doc = text!(AllowList)]
 #[pyclass(frozen, module = "zeroxide.auth")]
 pub(crate) struct AllowList {
     core: CoreAllowList,
@@ -141,14 +140,14 @@ impl AllowList {
         AllowList::from_any(allow).map(AllowList::from)
     }
 
-    /// Lets the owner of a public key in. The name becomes the User-Id of its messages; without one that is the key.
+    #[doc = text!(AllowList::add)]
     #[pyo3(signature = (public_key, name=""))]
     fn add(&self, public_key: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
         self.core.add(key(public_key)?, name);
         Ok(())
     }
 
-    /// Takes a key off, and with `disconnect` ends its connections. Returns whether it was there.
+    #[doc = text!(AllowList::remove)]
     #[pyo3(signature = (public_key, *, disconnect=false))]
     fn remove(&self, public_key: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<bool> {
         let was_there = self.core.remove(&key(public_key)?);
@@ -156,7 +155,7 @@ impl AllowList {
         Ok(was_there)
     }
 
-    /// Only these keys from now on, in one step.
+    #[doc = text!(AllowList::replace)]
     #[pyo3(signature = (keys, *, disconnect=false))]
     fn replace(&self, keys: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<()> {
         self.core.replace(named_keys(keys)?);
@@ -164,7 +163,7 @@ impl AllowList {
         Ok(())
     }
 
-    /// Reads the folder again that the list was made from. Returns how many keys there are.
+    #[doc = text!(AllowList::reload)]
     #[pyo3(signature = (*, disconnect=false))]
     fn reload(&self, py: Python<'_>, disconnect: bool) -> PyResult<usize> {
         let count = py.detach(|| self.core.reload()).map_err(raise)?;
@@ -172,18 +171,18 @@ impl AllowList {
         Ok(count)
     }
 
-    /// Ends the connections of those who would not be let in any more. Returns how many.
+    #[doc = text!(AllowList::disconnect_strangers)]
     fn disconnect_strangers(&self) -> usize {
         self.core.disconnect_strangers()
     }
 
-    /// Whether everybody may come in who knows the server's public key.
+    #[doc = text!(AllowList::anybody)]
     #[getter]
     fn anybody(&self) -> bool {
         self.core.admits_anybody()
     }
 
-    /// The names by key.
+    #[doc = text!(AllowList::names)]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let names = PyDict::new(py);
         for (key, name) in self.core.keys() {
@@ -214,8 +213,7 @@ impl AllowList {
     }
 }
 
-/// The users that may connect to a PLAIN server. Shared by all servers secured with it: what changes counts for the next
-/// peer.
+#[doc = text!(Passwords)]
 #[pyclass(frozen, module = "zeroxide.auth")]
 pub(crate) struct Passwords {
     core: CorePasswords,
@@ -274,14 +272,14 @@ impl Passwords {
         Passwords::from_any(users).map(Passwords::from)
     }
 
-    /// Lets a user in, who becomes the User-Id of its messages; an earlier password does not count any more.
+    #[doc = text!(Passwords::add)]
     #[pyo3(signature = (user, password))]
     fn add(&self, user: &str, password: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.add(user, self::password(password)?);
         Ok(())
     }
 
-    /// Takes a user off, and with `disconnect` ends its connections. Returns whether it was there.
+    #[doc = text!(Passwords::remove)]
     #[pyo3(signature = (user, *, disconnect=false))]
     fn remove(&self, user: &str, disconnect: bool) -> bool {
         let was_there = self.core.remove(user);
@@ -289,7 +287,7 @@ impl Passwords {
         was_there
     }
 
-    /// Only these users from now on, in one step.
+    #[doc = text!(Passwords::replace)]
     #[pyo3(signature = (users, *, disconnect=false))]
     fn replace(&self, users: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<()> {
         self.core.replace(named_passwords(users)?);
@@ -297,7 +295,7 @@ impl Passwords {
         Ok(())
     }
 
-    /// Ends the connections of users that are not on the list any more. Returns how many.
+    #[doc = text!(Passwords::disconnect_strangers)]
     fn disconnect_strangers(&self) -> usize {
         self.core.disconnect_strangers()
     }

@@ -37,7 +37,7 @@ pub(crate) fn table_error(error: TableError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Rows on their way to whoever understands Arrow: `pyarrow.table(it)`, `polars.from_arrow(it)`, `nanoarrow.Array(it)`.
+#[doc = text!(ArrowTable)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct ArrowTable {
     table: Table,
@@ -64,19 +64,19 @@ impl ArrowTable {
         self.table.rows()
     }
 
-    /// How many rows there are.
+    #[doc = text!(ArrowTable::num_rows)]
     #[getter]
     fn num_rows(&self) -> usize {
         self.table.rows()
     }
 
-    /// How many batches the rows come in.
+    #[doc = text!(ArrowTable::num_batches)]
     #[getter]
     fn num_batches(&self) -> usize {
         self.table.batches.len()
     }
 
-    /// The bytes that the columns refer to.
+    #[doc = text!(ArrowTable::nbytes)]
     #[getter]
     fn nbytes(&self) -> usize {
         let columns = self.table.batches.iter().flat_map(RecordBatch::columns);
@@ -85,14 +85,14 @@ impl ArrowTable {
             .sum()
     }
 
-    /// The names of the columns.
+    #[doc = text!(ArrowTable::column_names)]
     #[getter]
     fn column_names(&self) -> Vec<String> {
         let fields = self.table.schema.fields().iter();
         fields.map(|field| field.name().clone()).collect()
     }
 
-    /// The batches, each as a table of its own.
+    #[doc = text!(ArrowTable::batches)]
     fn batches(&self) -> Vec<ArrowTable> {
         let batches = self.table.batches.iter().cloned();
         batches.map(ArrowTable::of_batch).collect()
@@ -233,7 +233,7 @@ fn rows(field: &FieldRef, array: ArrayRef) -> PyResult<RecordBatch> {
         .map_err(arrow_error)
 }
 
-/// A table as one message, in Arrow's IPC stream format.
+#[doc = text!(arrow_encode)]
 #[pyfunction]
 pub(crate) fn arrow_encode<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let table = import(data)?;
@@ -241,8 +241,7 @@ pub(crate) fn arrow_encode<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     Ok(PyBytes::new(data.py(), &message))
 }
 
-/// The table of such a message, whoever sent it. The columns refer to the memory of a `Frame`, and to a copy of
-/// anything else.
+#[doc = text!(arrow_decode)]
 #[pyfunction]
 pub(crate) fn arrow_decode(message: &Bound<'_, PyAny>) -> PyResult<ArrowTable> {
     let bytes = match message.cast::<Frame>() {

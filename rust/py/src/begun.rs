@@ -51,7 +51,7 @@ pub(crate) fn give_up(begun: Option<Begun>, error: impl FnOnce() -> PyErr) -> Py
     }
 }
 
-/// A message that lacked its last part only, for a caller that waits by itself.
+#[doc = text!(LastPart)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct LastPart {
     socket: Py<Socket>,

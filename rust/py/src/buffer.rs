@@ -66,7 +66,7 @@ pub(crate) fn is_anything_spent() -> bool {
     !SPENT.is_empty()
 }
 
-/// How many Python buffers the core refers to.
+#[doc = text!(lent_buffers)]
 #[pyfunction]
 pub(crate) fn lent_buffers() -> usize {
     reclaim();
@@ -127,7 +127,7 @@ impl Done {
     }
 }
 
-/// Tells when the core has let go of lent memory.
+#[doc = text!(Release)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Release {
     done: Arc<Done>,
@@ -135,14 +135,14 @@ pub(crate) struct Release {
 
 #[pymethods]
 impl Release {
-    /// Whether nothing refers to the memory any more.
+    #[doc = text!(Release::done)]
     #[getter]
     fn done(&self) -> bool {
         reclaim();
         self.done.flag.load(Ordering::Acquire)
     }
 
-    /// Waits up to `timeout` seconds (None: for ever) and returns whether it is done.
+    #[doc = text!(Release::wait)]
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let deadline = match timeout {

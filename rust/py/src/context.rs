@@ -12,7 +12,7 @@ use crate::blocking::{self, Step, retry};
 use crate::error::raise;
 use crate::parting;
 
-/// A handle of a context of the core. `python/zeroxide/context.py` makes the class people use of it.
+#[doc = text!(Context)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Context {
     core: OnceLock<CoreContext>,
@@ -97,7 +97,7 @@ impl Context {
         }
     }
 
-    /// Waits until every socket is closed and what they sent is delivered or given up, then ends the context.
+    #[doc = text!(Context::term)]
     fn term(&self, py: Python<'_>) -> PyResult<()> {
         let Some(core) = self.usable() else {
             return Ok(());
@@ -107,7 +107,7 @@ impl Context {
         Ok(())
     }
 
-    /// Makes every blocked and later call on the context's sockets fail.
+    #[doc = text!(Context::shutdown)]
     fn shutdown(&self) {
         if let Some(core) = self.usable() {
             core.shutdown();
@@ -136,13 +136,13 @@ impl Context {
         Ok(left.unbind())
     }
 
-    /// Whether it cannot be used: never opened, terminated, or inherited over a fork.
+    #[doc = text!(Context::closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.is_closed()
     }
 
-    /// A number that is the same for all handles of a context.
+    #[doc = text!(Context::underlying)]
     #[getter]
     fn underlying(&self) -> PyResult<usize> {
         Ok(self.core()?.id())

@@ -10,7 +10,7 @@ use zeroxide::{EventStream as CoreStream, MonitorEvent};
 use crate::blocking::{self, deadline_in};
 use crate::error::raise;
 
-/// The events of a socket. `zeroxide.events` makes objects of what it gives.
+#[doc = text!(EventStream)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct EventStream {
     stream: CoreStream,

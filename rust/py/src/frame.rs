@@ -18,7 +18,7 @@ use crate::buffer::{self, Private, Release, Shown};
 use crate::error::{Failure, raise};
 use crate::install::{default_copy_threshold, finished_tracker, installed};
 
-/// One part of a message. Its memory is shared with the core, and copied at most when somebody may write to it.
+#[doc = text!(Frame)]
 #[pyclass(subclass, frozen, weakref, dict, module = "zeroxide")]
 pub(crate) struct Frame {
     memory: Mutex<Memory>,
@@ -192,7 +192,7 @@ impl Frame {
         })
     }
 
-    /// The body as bytes; the same object each time.
+    #[doc = text!(Frame::bytes)]
     #[getter]
     fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         let made = self.bytes.get_or_try_init(py, || {
@@ -201,7 +201,7 @@ impl Frame {
         Ok(made.clone_ref(py))
     }
 
-    /// The body as a memoryview; the same one for as long as somebody has it.
+    #[doc = text!(Frame::buffer)]
     #[getter]
     fn buffer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let last = || {
@@ -221,7 +221,7 @@ impl Frame {
         Ok(view)
     }
 
-    /// Whether more parts of the message follow.
+    #[doc = text!(Frame::more)]
     #[getter]
     fn more(&self) -> bool {
         self.more.load(Ordering::Relaxed)
@@ -232,26 +232,26 @@ impl Frame {
         self.more.store(more, Ordering::Relaxed);
     }
 
-    /// `more` as a number.
+    #[doc = text!(Frame::MORE)]
     #[getter(MORE)]
     fn more_number(&self) -> i32 {
         i32::from(self.more())
     }
 
-    /// The descriptor of the connection it came over.
+    #[doc = text!(Frame::SRCFD)]
     #[getter(SRCFD)]
     fn srcfd(&self) -> PyResult<i32> {
         self.descriptor()
             .ok_or_else(|| PyAttributeError::new_err("it did not come over a descriptor"))
     }
 
-    /// Whether its memory is counted rather than its own.
+    #[doc = text!(Frame::SHARED)]
     #[getter(SHARED)]
     fn shared(&self) -> i32 {
         i32::from(!self.memory().body.is_inline())
     }
 
-    /// The tracker of its memory, or None.
+    #[doc = text!(Frame::tracker)]
     #[getter]
     fn tracker(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.tracker_of(py)
@@ -289,7 +289,7 @@ impl Frame {
         Frame::__repr__(slf)
     }
 
-    /// A property: MORE, SRCFD, SHARED by number, or the peer's metadata by name.
+    #[doc = text!(Frame::get)]
     fn get(&self, py: Python<'_>, option: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         if let Ok(number) = option.extract::<i32>() {
             let value = match number {
@@ -335,12 +335,13 @@ impl Frame {
         self.get(py, option)
     }
 
-    /// There is no property that can be set.
+    #[doc = text!(Frame::set)]
     fn set(&self, option: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = (option, value);
         Err(raise(Error::new(ErrorKind::Invalid)))
     }
 
+    #[doc = text!(Frame::routing_id)]
     #[getter]
     fn routing_id(&self) -> PyResult<Py<PyAny>> {
         Err(draft("routing_id"))
@@ -351,6 +352,7 @@ impl Frame {
         Err(draft("routing_id"))
     }
 
+    #[doc = text!(Frame::group)]
     #[getter]
     fn group(&self) -> PyResult<Py<PyAny>> {
         Err(draft("group"))
@@ -361,7 +363,7 @@ impl Frame {
         Err(draft("group"))
     }
 
-    /// Another frame of the same memory.
+    #[doc = text!(Frame::fast_copy)]
     fn fast_copy(&self, py: Python<'_>) -> PyResult<Frame> {
         self.copy_of(py)
     }

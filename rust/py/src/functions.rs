@@ -26,19 +26,19 @@ pub(crate) fn after_fork(py: Python<'_>) {
     reclaimer::forget();
 }
 
-/// The text of an error number, ZeroMQ's own included.
+#[doc = text!(strerror)]
 #[pyfunction]
 pub(crate) fn strerror(errno: i32) -> String {
     ErrorKind::from_errno(errno).message().into_owned()
 }
 
-/// The number of the last error raised in the calling thread.
+#[doc = text!(zmq_errno)]
 #[pyfunction]
 pub(crate) fn zmq_errno() -> i32 {
     last_errno()
 }
 
-/// Whether a capability of libzmq's list is there.
+#[doc = text!(has)]
 #[pyfunction]
 pub(crate) fn has(capability: &str) -> bool {
     matches!(capability, "ipc" | "curve" | "plain")
@@ -62,7 +62,7 @@ pub(crate) fn socket_options() -> Vec<Row> {
     SOCKET_OPTIONS.iter().map(row).collect()
 }
 
-/// The addresses of this machine's network interfaces.
+#[doc = text!(own_addresses)]
 #[pyfunction]
 pub(crate) fn own_addresses() -> PyResult<Vec<String>> {
     let all = zeroxide::own_addresses()?;

@@ -5,6 +5,10 @@
 
 use pyo3::prelude::*;
 
+// First: the modules below use its macro.
+#[macro_use]
+mod text;
+
 mod access;
 mod alarm;
 mod arrow;

@@ -17,8 +17,7 @@ enum Watched {
     Fd(RawFd),
 }
 
-/// Waits up to `timeout` milliseconds (negative: for ever) until one of the (object, events) pairs is ready, and
-/// returns those that are, as (socket or descriptor, events). A socket that was closed before is never ready.
+#[doc = text!(zmq_poll)]
 #[pyfunction]
 #[pyo3(signature = (sockets, timeout=-1), text_signature = "(sockets, timeout=-1)")]
 pub(crate) fn zmq_poll<'py>(
@@ -129,7 +128,7 @@ fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
     }
 }
 
-/// Moves messages between two sockets until the context ends.
+#[doc = text!(proxy)]
 #[pyfunction]
 #[pyo3(signature = (frontend, backend, capture=None))]
 pub(crate) fn proxy(
@@ -141,7 +140,7 @@ pub(crate) fn proxy(
     steered(py, frontend, backend, capture, None)
 }
 
-/// As `proxy`, and obeys PAUSE, RESUME, TERMINATE and STATISTICS from `control`.
+#[doc = text!(proxy_steerable)]
 #[pyfunction]
 #[pyo3(signature = (frontend, backend, capture=None, control=None))]
 pub(crate) fn proxy_steerable(
@@ -154,7 +153,7 @@ pub(crate) fn proxy_steerable(
     steered(py, frontend, backend, capture, control)
 }
 
-/// As `proxy`, with a copy of everything to `mon_socket` behind a frame that tells which socket it came from.
+#[doc = text!(monitored_queue)]
 #[pyfunction]
 #[pyo3(signature = (in_socket, out_socket, mon_socket, in_prefix=None, out_prefix=None))]
 pub(crate) fn monitored_queue(

@@ -33,7 +33,7 @@ use crate::functions::generation;
 use crate::install::default_copy_threshold;
 use crate::parting;
 
-/// A handle of a socket of the core. `python/zeroxide/socket.py` makes the class people use of it.
+#[doc = text!(Socket)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Socket {
     open: OnceLock<Open>,
@@ -187,7 +187,7 @@ impl Socket {
 
     // ---- messages --------------------------------------------------------------------------------------------------
 
-    /// Sends one part; the message goes with the part that has no SNDMORE.
+    #[doc = text!(Socket::send)]
     #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None), text_signature = "($self, data, flags=0, copy=True, track=False, routing_id=None, group=None)")]
     #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send(
@@ -207,7 +207,7 @@ impl Socket {
         self.send_one(py, data, flags, copy, track)
     }
 
-    /// Receives one part.
+    #[doc = text!(Socket::recv)]
     #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv<'py>(
         &self,
@@ -223,7 +223,7 @@ impl Socket {
         }
     }
 
-    /// Sends a message of several parts.
+    #[doc = text!(Socket::send_multipart)]
     #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None), text_signature = "($self, msg_parts, flags=0, copy=True, track=False)")]
     fn send_multipart(
         &self,
@@ -247,7 +247,7 @@ impl Socket {
         Socket::last_part(slf, msg_parts, copy, track)
     }
 
-    /// Receives a whole message, or the rest of the one that this thread is in.
+    #[doc = text!(Socket::recv_multipart)]
     #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv_multipart<'py>(
         &self,
@@ -260,7 +260,7 @@ impl Socket {
         self.recv_parts(py, flags, copy, track)
     }
 
-    /// Sends many messages and returns how many were accepted.
+    #[doc = text!(Socket::send_batch)]
     #[pyo3(signature = (messages, flags=0))]
     fn send_batch(
         &self,
@@ -271,7 +271,7 @@ impl Socket {
         self.send_many(py, messages, flags)
     }
 
-    /// Waits for a message and returns it with those that are there already.
+    #[doc = text!(Socket::recv_batch)]
     #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
     fn recv_batch<'py>(
         &self,
@@ -315,7 +315,7 @@ impl Socket {
         self.recv_rows(py, max_rows, max_bytes, timeout, flags, frames)
     }
 
-    /// Receives one part into a writable buffer and returns the part's size.
+    #[doc = text!(Socket::recv_into)]
     #[pyo3(signature = (buffer, /, *, nbytes=0, flags=0))]
     fn recv_into(
         &self,
@@ -327,7 +327,7 @@ impl Socket {
         self.recv_to(py, buffer, nbytes, flags)
     }
 
-    /// Waits until the socket is ready for one of `flags`, and returns for which.
+    #[doc = text!(Socket::poll)]
     #[pyo3(signature = (timeout=None, flags=1))]
     fn poll(&self, py: Python<'_>, timeout: Option<f64>, flags: i16) -> PyResult<i16> {
         reclaim();
@@ -370,25 +370,25 @@ impl Socket {
 
     // ---- endpoints -------------------------------------------------------------------------------------------------
 
-    /// Binds to an endpoint and returns it resolved.
+    #[doc = text!(Socket::bind)]
     fn bind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
         let (core, addr) = (self.core()?, address(addr)?);
         py.detach(|| core.bind(&addr)).map_err(raise)
     }
 
-    /// Connects to an endpoint and returns it.
+    #[doc = text!(Socket::connect)]
     fn connect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<String> {
         let (core, addr) = (self.core()?, address(addr)?);
         py.detach(|| core.connect(&addr)).map_err(raise)
     }
 
-    /// Takes a bind back.
+    #[doc = text!(Socket::unbind)]
     fn unbind(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
         let (core, addr) = (self.core()?, address(addr)?);
         py.detach(|| core.unbind(&addr)).map_err(raise)
     }
 
-    /// Takes a connect back.
+    #[doc = text!(Socket::disconnect)]
     fn disconnect(&self, py: Python<'_>, addr: &Bound<'_, PyAny>) -> PyResult<()> {
         let (core, addr) = (self.core()?, address(addr)?);
         py.detach(|| core.disconnect(&addr)).map_err(raise)
@@ -396,12 +396,12 @@ impl Socket {
 
     // ---- options ---------------------------------------------------------------------------------------------------
 
-    /// Changes an option.
+    #[doc = text!(Socket::set)]
     fn set(&self, option: &Bound<'_, PyAny>, optval: &Bound<'_, PyAny>) -> PyResult<()> {
         self.set_value(settings::number_of(option)?, optval)
     }
 
-    /// The value of an option.
+    #[doc = text!(Socket::get)]
     fn get<'py>(&self, py: Python<'py>, option: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.get_value(py, settings::number_of(option)?)
     }
@@ -434,12 +434,12 @@ impl Socket {
         flags::check(flags, Direction::of(sending)).map(drop)
     }
 
-    /// A descriptor that is readable while the socket has something to do, for other event loops.
+    #[doc = text!(Socket::fileno)]
     fn fileno(&self) -> PyResult<i32> {
         self.core()?.fd().map_err(raise)
     }
 
-    /// Bodies below this many bytes are copied even with `copy=False`.
+    #[doc = text!(Socket::copy_threshold)]
     #[getter]
     fn copy_threshold(&self) -> usize {
         self.copy_threshold.load(Ordering::Relaxed)
@@ -452,7 +452,7 @@ impl Socket {
 
     // ---- life ------------------------------------------------------------------------------------------------------
 
-    /// Closes the socket for all its handles.
+    #[doc = text!(Socket::close)]
     #[pyo3(signature = (linger=None))]
     fn close(&self, py: Python<'_>, linger: Option<i64>) {
         if let Some(core) = self.own() {
@@ -462,25 +462,24 @@ impl Socket {
         }
     }
 
-    /// Whether it cannot be used: never opened, closed, or inherited over a fork.
+    #[doc = text!(Socket::closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.is_closed()
     }
 
-    /// A number that is the same for all handles of a socket.
+    #[doc = text!(Socket::underlying)]
     #[getter]
     fn underlying(&self) -> usize {
         self.open.get().map_or(0, |open| open.core.id())
     }
 
-    /// Counters: what was sent, received, queued and dropped and why, in all and per peer.
+    #[doc = text!(Socket::stats)]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::to_dict(py, &self.core()?.stats().map_err(raise)?)
     }
 
-    /// Returns when everything accepted so far has been handed to its peers' kernels; raises NotFlushed after `timeout`
-    /// milliseconds (None: never).
+    #[doc = text!(Socket::flush)]
     #[pyo3(signature = (timeout=None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let core = self.core()?;
@@ -512,7 +511,7 @@ impl Socket {
 
     // ---- security --------------------------------------------------------------------------------------------------
 
-    /// Makes this a CURVE server; see the stub.
+    #[doc = text!(Socket::secure_server)]
     #[pyo3(signature = (secret_key, allow=None))]
     fn secure_server(
         &self,
@@ -526,7 +525,7 @@ impl Socket {
         Ok(allowed.into())
     }
 
-    /// Makes this a CURVE client; see the stub.
+    #[doc = text!(Socket::secure_client)]
     #[pyo3(signature = (server_key, secret_key=None))]
     fn secure_client(
         &self,
@@ -540,7 +539,7 @@ impl Socket {
             .map_err(raise)
     }
 
-    /// Makes this a PLAIN server; see the stub.
+    #[doc = text!(Socket::password_server)]
     #[pyo3(signature = (users=None))]
     fn password_server(&self, users: Option<&Bound<'_, PyAny>>) -> PyResult<Passwords> {
         let users = Passwords::from_any(users)?;
@@ -548,7 +547,7 @@ impl Socket {
         Ok(users.into())
     }
 
-    /// Makes this a PLAIN client; see the stub.
+    #[doc = text!(Socket::password_client)]
     #[pyo3(signature = (username, password))]
     fn password_client(&self, username: &str, password: &Bound<'_, PyAny>) -> PyResult<()> {
         let password = access::password(password)?;
@@ -557,7 +556,7 @@ impl Socket {
             .map_err(raise)
     }
 
-    /// Sends the socket's events to a PAIR bound to `addr`; None ends that.
+    #[doc = text!(Socket::monitor)]
     #[pyo3(signature = (addr, events=0xFFFF))]
     fn monitor(&self, addr: Option<&Bound<'_, PyAny>>, events: u32) -> PyResult<()> {
         let core = self.core()?;
@@ -583,12 +582,12 @@ impl Socket {
         self.core().ok()?.overview()
     }
 
-    /// How many peers are connected now.
+    #[doc = text!(Socket::count_connected)]
     fn count_connected(&self) -> PyResult<usize> {
         self.core()?.count_connected().map_err(raise)
     }
 
-    /// Waits up to `timeout` milliseconds until at least `count` peers are connected; returns how many are.
+    #[doc = text!(Socket::wait_connected)]
     #[pyo3(signature = (*, count=1, timeout=None))]
     fn wait_connected(
         &self,
@@ -602,14 +601,14 @@ impl Socket {
         })
     }
 
-    /// How many peers get a message that begins with `topic`.
+    #[doc = text!(Socket::count_subscribed)]
     #[pyo3(signature = (topic=None))]
     fn count_subscribed(&self, topic: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         let topic = prefix(topic)?;
         self.core()?.count_subscribed(&topic).map_err(raise)
     }
 
-    /// Waits up to `timeout` milliseconds until at least `count` peers get what begins with `topic`; returns how many do.
+    #[doc = text!(Socket::wait_subscribed)]
     #[pyo3(signature = (topic=None, count=1, timeout=None))]
     fn wait_subscribed(
         &self,

@@ -23,7 +23,7 @@ use super::settling::{Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed
 use crate::blocking::Limit;
 use crate::error::{not_now, raise};
 
-/// See the module text.
+#[doc = text!(Lane)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Lane {
     core: CoreSocket,

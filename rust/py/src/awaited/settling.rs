@@ -10,7 +10,7 @@ use zeroxide::Socket as CoreSocket;
 use super::form::Kept;
 use super::ready;
 
-/// Takes back what a future received, for when nobody will ever ask it for the result.
+#[doc = text!(Undo)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Undo {
     core: CoreSocket,

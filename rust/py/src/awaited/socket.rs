@@ -25,7 +25,7 @@ use crate::socket::{
     DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, no_drafts, truth,
 };
 
-/// A handle of a socket whose calls return futures. `python/zeroxide/_future.py` makes the class people use of it.
+#[doc = text!(AsyncSocket)]
 #[pyclass(extends = Socket, subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct AsyncSocket {
     /// One for each loop that had to wait.
@@ -492,7 +492,7 @@ impl AsyncSocket {
         self.quick.store(quick, Ordering::Relaxed);
     }
 
-    /// Receives one part.
+    #[doc = text!(AsyncSocket::recv)]
     #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv<'py>(
         slf: &Bound<'py, Self>,
@@ -542,7 +542,7 @@ impl AsyncSocket {
         AsyncSocket::receive(slf, form, flags, None)
     }
 
-    /// Receives a whole message.
+    #[doc = text!(AsyncSocket::recv_multipart)]
     #[pyo3(signature = (flags=0, copy=None, track=None), text_signature = "($self, flags=0, copy=True, track=False)")]
     fn recv_multipart<'py>(
         slf: &Bound<'py, Self>,
@@ -554,7 +554,7 @@ impl AsyncSocket {
         AsyncSocket::receive(slf, Form::Whole { copy, track }, flags, None)
     }
 
-    /// Receives one part into a writable buffer; the result is the part's size.
+    #[doc = text!(AsyncSocket::recv_into)]
     #[pyo3(signature = (buffer, /, *, nbytes=0, flags=0))]
     fn recv_into<'py>(
         slf: &Bound<'py, Self>,
@@ -570,7 +570,7 @@ impl AsyncSocket {
         AsyncSocket::receive(slf, Form::Into { buffer, nbytes }, flags, None)
     }
 
-    /// Waits for a message; the result is a list of it and those that are there already.
+    #[doc = text!(AsyncSocket::recv_batch)]
     #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
     fn recv_batch<'py>(
         slf: &Bound<'py, Self>,
@@ -592,7 +592,7 @@ impl AsyncSocket {
         slf
     }
 
-    /// Receives a message: its bytes if it has one part, else a list.
+    #[doc = text!(AsyncSocket::__anext__)]
     fn __anext__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         if AsyncSocket::base(slf).is_closed() {
             return Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()));
@@ -600,7 +600,7 @@ impl AsyncSocket {
         AsyncSocket::receive(slf, Form::Each, 0, None)
     }
 
-    /// Sends one part; the message goes with the part that has no SNDMORE.
+    #[doc = text!(AsyncSocket::send)]
     #[pyo3(signature = (data, flags=0, copy=None, track=None, routing_id=None, group=None), text_signature = "($self, data, flags=0, copy=True, track=False, routing_id=None, group=None)")]
     #[allow(clippy::too_many_arguments, reason = "the signature is pyzmq's")]
     fn send<'py>(
@@ -620,7 +620,7 @@ impl AsyncSocket {
             .or_else(|error| AsyncSocket::failed(slf, error))
     }
 
-    /// Sends a message of several parts.
+    #[doc = text!(AsyncSocket::send_multipart)]
     #[pyo3(signature = (msg_parts, flags=0, copy=None, track=None), text_signature = "($self, msg_parts, flags=0, copy=True, track=False)")]
     fn send_multipart<'py>(
         slf: &Bound<'py, Self>,
@@ -634,7 +634,7 @@ impl AsyncSocket {
             .or_else(|error| AsyncSocket::failed(slf, error))
     }
 
-    /// Sends many messages; the result is how many were taken.
+    #[doc = text!(AsyncSocket::send_batch)]
     #[pyo3(signature = (messages, flags=0))]
     fn send_batch<'py>(
         slf: &Bound<'py, Self>,
@@ -645,7 +645,7 @@ impl AsyncSocket {
             .or_else(|error| AsyncSocket::failed(slf, error))
     }
 
-    /// Waits until the socket is ready for one of `flags`; the result says for which.
+    #[doc = text!(AsyncSocket::poll)]
     #[pyo3(signature = (timeout=None, flags=1))]
     fn poll<'py>(
         slf: &Bound<'py, Self>,

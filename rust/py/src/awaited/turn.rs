@@ -115,7 +115,7 @@ fn marker(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(marker.bind(py))
 }
 
-/// Whether what is there should cost the running loop a turn: other tasks have waited for long.
+#[doc = text!(turn_is_over)]
 #[pyfunction]
 pub(crate) fn turn_is_over(py: Python<'_>) -> bool {
     is_over(py)

@@ -6,10 +6,7 @@ use zeroxide::Watcher as CoreWatcher;
 use crate::error::raise;
 use crate::socket::Socket;
 
-/// A descriptor that tells that something happened to a socket.
-///
-/// Between `watch()` and `rest()`, everything that happens to the socket makes it readable, which says that it is worth
-/// looking, not what there is: `clear()` it, then look. Also after `watch()`.
+#[doc = text!(Watcher)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Watcher {
     inner: CoreWatcher,

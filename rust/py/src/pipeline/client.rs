@@ -25,7 +25,7 @@ const PART_ROWS: usize = 1 << 20;
 /// only to refuse it.
 const ASK_FROM: usize = 16 << 20;
 
-/// A handle of a client. `python/zeroxide/pipeline/_client.py` makes the class people use of it.
+#[doc = text!(Client)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Client {
     open: OnceLock<Own<Arc<CoreClient>>>,
@@ -139,24 +139,14 @@ impl Client {
         core.read_done(reply).map_err(of_client)
     }
 
-    /// Forgets a group of consumers, so that it holds no rows back any more.
-    ///
-    /// Args:
-    ///     group: Its name.
-    ///
-    /// Returns:
-    ///     Whether there was such a group.
-    ///
-    /// Raises:
-    ///     CollectorGone: If the collector does not answer.
-    ///     Refused: If the client's key may not do this.
+    #[doc = text!(Client::drop_group)]
     fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
         let group = group.to_owned();
         let (core, reply) = self.call(py, Request::DropGroup { group })?;
         core.read_dropped(reply).map_err(of_client)
     }
 
-    /// Ends its connections. A later call makes new ones.
+    #[doc = text!(Client::close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(open) = self.open.get().filter(|open| open.is_own()) {
             let core = open.get()?;
@@ -346,7 +336,7 @@ fn parse_log_id(text: &str) -> PyResult<LogId> {
     }
 }
 
-/// A fetch under way: tables with the fetched columns, one after the other.
+#[doc = text!(Fetch)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Fetch {
     core: Own<Shared>,

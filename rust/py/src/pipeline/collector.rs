@@ -34,7 +34,7 @@ const STATS_PATIENCE: Duration = Duration::from_secs(10);
 /// A key with its roles and the names that it may take.
 type KeyRoles = (String, Vec<String>, Vec<String>);
 
-/// A handle of a collector. `python/zeroxide/collector` makes the class people use of it.
+#[doc = text!(Collector)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Collector {
     open: OnceLock<Own<CoreCollector>>,
@@ -229,32 +229,32 @@ impl Collector {
             .map_err(of_collector)
     }
 
-    /// Forgets a group of consumers; whether there was one.
+    #[doc = text!(Collector::drop_group)]
     fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
         let core = self.core()?;
         py.detach(|| core.drop_group(group, STATS_PATIENCE))
             .map_err(of_collector)
     }
 
-    /// The address that was bound.
+    #[doc = text!(Collector::endpoint)]
     #[getter]
     fn endpoint(&self) -> PyResult<String> {
         Ok(self.core()?.endpoint().to_owned())
     }
 
-    /// The addresses of plain peers' sockets: `pull`, `subscribe`, then `dealer`.
+    #[doc = text!(Collector::plain_endpoints)]
     #[getter]
     fn plain_endpoints(&self) -> PyResult<Vec<String>> {
         Ok(self.core()?.plain_endpoints().to_vec())
     }
 
-    /// The log's id, 32 hexadecimal digits.
+    #[doc = text!(Collector::log_id)]
     #[getter]
     fn log_id(&self) -> PyResult<String> {
         Ok(hex(&self.core()?.log_id()))
     }
 
-    /// Whether it serves: not before it was opened, not after it was closed or has failed, and not in another process.
+    #[doc = text!(Collector::running)]
     #[getter]
     fn running(&self) -> bool {
         self.open
@@ -274,7 +274,7 @@ impl Collector {
         ))
     }
 
-    /// Takes what is on its way, brings everything to the disk, answers, and ends. What failed before is raised.
+    #[doc = text!(Collector::close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(open) = self.open.get().filter(|open| open.is_own()) else {
             return Ok(());

@@ -12,14 +12,14 @@ use crate::buffer::with_contiguous;
 /// The length, first offset, end and time of receipt of a frame.
 type Peeked = (usize, u64, u64, i64);
 
-/// What a segment begins with: the log's id, the first offset, and where the first frame is.
+#[doc = text!(log_segment)]
 #[pyfunction]
 pub(crate) fn log_segment(data: &Bound<'_, PyAny>) -> PyResult<(String, u64, usize)> {
     let info = with_contiguous(data, SegmentInfo::read)?.map_err(PyValueError::new_err)?;
     Ok((hex(&info.log_id), info.first_offset, info.start))
 }
 
-/// What the header of the frame at `position` says; None if it ends within it. Raises ValueError for anything else.
+#[doc = text!(log_peek)]
 #[pyfunction]
 pub(crate) fn log_peek(data: &Bound<'_, PyAny>, position: usize) -> PyResult<Option<Peeked>> {
     let peeked = with_contiguous(data, |bytes| {
@@ -36,9 +36,7 @@ pub(crate) fn log_peek(data: &Bound<'_, PyAny>, position: usize) -> PyResult<Opt
     }))
 }
 
-/// The rows with offsets from `start` to `end` of the frames in `data`, from `position` on: a table, a batch for each
-/// frame; where the first frame is that was not read, because it is not complete or behind the end; its offset; and what
-/// is wrong with it, if something is.
+#[doc = text!(log_rows)]
 #[pyfunction]
 #[pyo3(signature = (data, position, expected, start, end, topics, partition, headers, frames))]
 #[allow(clippy::too_many_arguments)] // one call for many frames

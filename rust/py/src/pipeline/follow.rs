@@ -18,7 +18,7 @@ use super::client::Shared;
 use super::{Own, deadline, of_client, wait};
 use crate::arrow::ArrowTable;
 
-/// A log that is followed. `python/zeroxide/pipeline/_follow.py` makes the classes people use of it.
+#[doc = text!(Follow)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Follow {
     core: Own<Shared>,

@@ -31,7 +31,7 @@ const TABLE_ROWS: usize = 1 << 16;
 /// A batch has at most 1 GiB: large rows are taken in steps of about so much.
 const TABLE_BYTES: usize = 64 << 20;
 
-/// A handle of a producer. `python/zeroxide/pipeline/_producer.py` makes the class people use of it.
+#[doc = text!(Producer)]
 #[pyclass(subclass, frozen, module = "zeroxide._native")]
 pub(crate) struct Producer {
     open: OnceLock<Own<CoreProducer>>,
@@ -216,23 +216,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Accepts a row, waiting while there is no room for it.
-    ///
-    /// Any thread may send. A signal handler that raises ends the wait.
-    ///
-    /// Args:
-    ///     value: The row's value: bytes, text (encoded as UTF-8), or any buffer.
-    ///     key: Rows with the same key go to the same collector.
-    ///     topic: The row's topic, in UTF-8.
-    ///     headers: A dict, or pairs of a name and a value.
-    ///     timestamp: When it happened: a datetime (without a zone, in local time), a float of
-    ///         seconds, or an int of microseconds since 1970. Default: the time of receipt.
-    ///
-    /// Raises:
-    ///     CollectorGone: If there was no room, and the collector was gone, for longer than the
-    ///         producer's timeout.
-    ///     Refused: If the collector took nothing for that long.
-    ///     Fenced: If another producer has taken over the name.
+    #[doc = text!(Producer::send)]
     #[pyo3(signature = (value, key=None, topic=None, headers=None, timestamp=None))]
     fn send(
         &self,
@@ -277,25 +261,7 @@ impl Producer {
         Ok(place.map(|Place { collector, row }| (collector, row)))
     }
 
-    /// Accepts many rows, waiting while there is no room for them.
-    ///
-    /// A list or tuple is accepted batch by batch. Any other iterable, which may be endless, is
-    /// read row by row.
-    ///
-    /// Args:
-    ///     values: Values, or dicts with `value` and optionally `key`, `topic`, `headers` and
-    ///         `timestamp`.
-    ///     key: For rows without their own, as are the following arguments; see `send`.
-    ///     topic: See `send`.
-    ///     headers: See `send`.
-    ///     timestamp: See `send`.
-    ///
-    /// Returns:
-    ///     The number of rows.
-    ///
-    /// Raises:
-    ///     CollectorGone: As `send`. The error's `sent` is the number of rows that were accepted,
-    ///         and `unsent` a row that was read from the iterable and was not.
+    #[doc = text!(Producer::send_batch)]
     #[pyo3(signature = (values, key=None, topic=None, headers=None, timestamp=None))]
     fn send_batch(
         &self,
@@ -340,19 +306,7 @@ impl Producer {
         self.try_take(core, row, &common)
     }
 
-    /// Accepts the rows of a table, waiting while there is no room for them.
-    ///
-    /// Args:
-    ///     data: A table or batch of an Arrow library (pyarrow, polars, pandas from 2.2 on) with a
-    ///         column `value` of bytes or text, and optionally `key`, `topic`, `timestamp` and
-    ///         `headers`. An array that is not of structs is the column `value`.
-    ///
-    /// Returns:
-    ///     The number of rows.
-    ///
-    /// Raises:
-    ///     CollectorGone: As `send`.
-    ///     ValueError: If a column has the wrong type.
+    #[doc = text!(Producer::send_arrow)]
     fn send_arrow(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let core = self.core()?;
         let table = arrow::import(data)?;
@@ -443,7 +397,7 @@ impl Producer {
         Ok(self.core()?.unspooled().into_iter().collect())
     }
 
-    /// Whether it was never opened, has ended, or is of another process.
+    #[doc = text!(Producer::closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.open
@@ -451,7 +405,7 @@ impl Producer {
             .is_none_or(|open| !open.is_own() || open.get().is_ok_and(CoreProducer::is_shut))
     }
 
-    /// Its name.
+    #[doc = text!(Producer::name)]
     #[getter]
     fn name(&self) -> PyResult<String> {
         Ok(self.core()?.name().to_owned())

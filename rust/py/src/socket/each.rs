@@ -187,7 +187,7 @@ impl Each {
     }
 }
 
-/// An iterable on its way, for who waits by other means than this module's.
+#[doc = text!(Sending)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Sending {
     socket: Py<Socket>,

@@ -315,7 +315,7 @@ impl<'a> Bodies<'a> {
     }
 }
 
-/// The messages of a table's rows, for sockets that send lists of them.
+#[doc = text!(arrow_messages)]
 #[pyfunction]
 pub(crate) fn arrow_messages<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = data.py();
@@ -327,7 +327,7 @@ pub(crate) fn arrow_messages<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     Ok(list)
 }
 
-/// Messages that a socket received as lists of parts, as rows.
+#[doc = text!(arrow_rows)]
 #[pyfunction]
 pub(crate) fn arrow_rows(
     socket: &Bound<'_, Socket>,
