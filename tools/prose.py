@@ -70,7 +70,7 @@ class Rules:
         """Finds the phrases in one file; `name` decides how prose is separated from code."""
         found = []
         for block in blocks(name, text):
-            joined = "\n".join(words for _, words in block)
+            joined = "\n".join(words.strip() for _, words in block)
             for rule in self.phrases:
                 for match in rule.find.finditer(joined):
                     line = block[joined.count("\n", 0, match.start())][0]

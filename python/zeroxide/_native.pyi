@@ -40,7 +40,7 @@ class Dropped(TypedDict):
     # No room at the peer (PUB, ROUTER).
     high_water: int
     no_peer: int
-    # Nobody has the routing id.
+    # No peer has the routing id.
     unroutable: int
     # A newer message took its place (CONFLATE).
     conflated: int
@@ -54,7 +54,7 @@ class Dropped(TypedDict):
     peer_gone: int
     # The socket was closed, and its linger time was over.
     lingered: int
-    # A newer request took its place, or a reply nobody waits for any more.
+    # A newer request took its place, or the reply is no longer expected.
     stale: int
     # From a peer that the pattern had turned away, or not received before a disconnect.
     refused: int
@@ -912,8 +912,8 @@ class Socket:
         Args:
             secret_key: The server's secret key: 40 characters of Z85, or 32 bytes.
             allow: Who may connect: an `AllowList`, public keys, a mapping from public keys to
-                names, a folder of certificates, or ``"*"`` for everybody who knows the server's
-                public key. None lets nobody in.
+                names, a folder of certificates, or ``"*"`` for every client that knows the
+                server's public key. None accepts no client.
 
         Returns:
             The list. It can be changed while the server runs: changes apply to the next
@@ -949,7 +949,7 @@ class Socket:
         Args:
             server_key: The server's public key: 40 characters of Z85, or 32 bytes.
             secret_key: The client's own secret key. None generates a new one, which is accepted
-                only by servers that let everybody in.
+                only by servers that accept every client.
 
         Raises:
             TypeError: A key is neither `bytes` nor `str`.
@@ -967,8 +967,8 @@ class Socket:
         `bind` or `connect`.
 
         Args:
-            users: A `Passwords` table, or a mapping from user names to passwords. None lets
-                nobody in.
+            users: A `Passwords` table, or a mapping from user names to passwords. None
+                accepts no user.
 
         Returns:
             The table. It can be changed while the server runs: changes apply to the next
@@ -1860,8 +1860,8 @@ class AllowList:
 
     Args:
         allow: Public keys, a mapping from public keys to names, a folder of certificates,
-            ``"*"`` for everybody, or another list, whose keys are then shared. None makes
-            an empty list, which lets nobody in.
+            ``"*"`` for every client, or another list, whose keys are then shared. None makes
+            an empty list, which accepts no client.
 
     Raises:
         TypeError: `allow` is a single key, or a key is neither `bytes` nor `str`.
@@ -1881,7 +1881,7 @@ class AllowList:
     def __new__(cls, allow: _Allow | None = None, /) -> Self: ...
     @property
     def anybody(self) -> bool:
-        """Whether everybody may connect who knows the server's public key."""
+        """Whether every client that knows the server's public key may connect."""
 
     def add(self, public_key: _Key, name: str = "") -> None:
         """Lets the owner of a key in.
@@ -1964,7 +1964,7 @@ class Passwords:
 
     Args:
         users: A mapping from user names to passwords (`bytes` or `str`), or another table,
-            whose users are then shared. None makes an empty table, which lets nobody in.
+            whose users are then shared. None makes an empty table, which accepts no user.
 
     Raises:
         TypeError: `users` is no mapping, or a password is neither `bytes` nor `str`.

@@ -98,7 +98,7 @@ class Context(_Attributes, Generic[SocketT_co]):
     """
 
     sockopts: dict[int, OptionValue]
-    # Whether its sockets' `recv_pyobj` opens pickles of just anybody, or of nobody.
+    # Whether its sockets' `recv_pyobj` opens the pickles of every peer, or of none ('nobody').
     trust_pickles: "bool | Literal['nobody']" = False
     _repr_cls: ClassVar[str] = "zmq.Context"
     _socket_class: ClassVar[type[Socket[Any]]] = Socket
@@ -248,12 +248,12 @@ class Context(_Attributes, Generic[SocketT_co]):
         if self.closed and self._pid == os.getpid():
             number = Errno.EFAULT if self._shadow else Errno.ENOTSUP
             raise ZMQError(number, "the context is closed")
-        # What a fork brought is refused by the native call, which says so.
+        # The native call refuses a context inherited through a fork, with the reason.
         make = socket_class or type(self)._socket_class
         socket = make(self, socket_type, **kwargs)
         for option, value in self.sockopts.items():
-            # Defaults are for whoever has a use for them: SUBSCRIBE means nothing to
-            # a PUSH socket.
+            # A default only applies to socket types that have the option: SUBSCRIBE
+            # has no effect on a PUSH socket.
             with contextlib.suppress(ZMQError):
                 socket.set(option, value)
         return socket

@@ -29,7 +29,7 @@ class SocketEvent:
     address: str
     """Where the peer is: ``10.0.0.7:49152``; over ipc ``:uid:gid:pid``."""
     routing_id: bytes
-    """What the peer calls itself, once it has said so."""
+    """The peer's name for itself; empty until the peer has sent it."""
     mechanism: str
     """How the connection is secured, once the handshake is done: ``CURVE``."""
     user_id: str

@@ -65,7 +65,7 @@ class Poller(Generic[PolledT]):
                 removes it.
 
         Raises:
-            TypeError: `flags` is no number.
+            TypeError: `flags` is not a number.
 
         Source:
             pyzmq's ``Poller.register``
@@ -175,7 +175,7 @@ def _names(flags: int) -> str:
 
 
 def _milliseconds(timeout: float | None) -> int:
-    """Whole milliseconds, never shorter than asked for; -1 is for ever."""
+    """Whole milliseconds, never shorter than requested; -1 means no limit."""
     if timeout is None or timeout < 0 or timeout == math.inf:
         return -1
     return math.ceil(timeout)

@@ -149,7 +149,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
     # Keeps what a shadow stands for alive.
     _shadow_obj: "Socket[Any] | None" = None
     _monitor_socket: "Socket[Any] | None" = None
-    # Whether `recv_pyobj` opens pickles of just anybody, or of nobody; None is what the context says.
+    # Whether `recv_pyobj` opens the pickles of every peer, or of none; None means the context's setting.
     trust_pickles: "_pickles.Trust | None" = None
 
     def __init__(
@@ -160,7 +160,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         shadow: "Socket[Any] | int | None" = None,
         copy_threshold: int | None = None,
     ) -> None:
-        # What is no option need not go through `__setattr__`, which takes microseconds.
+        # Attributes that are not options bypass `__setattr__`, which takes microseconds.
         attributes = self.__dict__
         if isinstance(ctx_or_socket, Socket):
             shadow, ctx_or_socket = ctx_or_socket, None
@@ -296,7 +296,7 @@ class Socket(OptionAttributes, Generic[ReturnT_co]):
         Raises:
             TypeError: `addr` is neither `str` nor `bytes`.
             ZMQError: ``EADDRINUSE`` if another socket is bound there, ``EADDRNOTAVAIL`` if it is
-                no address of this machine, ``EINVAL`` if it is malformed, ``ENODEV`` if there is
+                not an address of this machine, ``EINVAL`` if it is malformed, ``ENODEV`` if there is
                 no such interface, ``EPROTONOSUPPORT`` if there is no such transport.
 
         Example:
