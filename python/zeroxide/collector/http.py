@@ -178,7 +178,7 @@ class HttpServer:
         try:
             await connection.serve()
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
-            pass  # a connection that breaks off concerns nobody else
+            pass  # a connection that breaks off does not affect others
         finally:
             self._connections.discard(connection)
             connection.abort()
