@@ -36,11 +36,21 @@ def complete(item: griffe.Object) -> None:
     for member in list(item.members.values()):
         if isinstance(member, griffe.Alias):
             continue
+        if isinstance(member, griffe.Class):
+            take_parameters_of_new(member)
         if isinstance(member, griffe.Function) and isinstance(item, griffe.Class):
             inherit(member, item)
         if member.docstring is not None:
             member.docstring.value = EXAMPLE.sub(as_code, member.docstring.value)
         complete(member)
+
+
+def take_parameters_of_new(cls: griffe.Class) -> None:
+    """Griffe takes the parameters of a class from `__init__`; classes of the extension have `__new__`."""
+    new = cls.members.get("__new__")
+    if isinstance(new, griffe.Function) and "__init__" not in cls.members:
+        init = griffe.Function("__init__", parameters=new.parameters, parent=cls)
+        cls.set_member("__init__", init)
 
 
 def inherit(method: griffe.Function, cls: griffe.Class) -> None:

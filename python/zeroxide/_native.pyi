@@ -586,6 +586,8 @@ class Socket:
 
         A list or tuple is sent in one go. The items of any other iterable are sent one by one:
         each is sent before the next is asked for, and none is asked for while there is no room.
+        An error in the middle of an iterable carries the number of messages sent before it as
+        ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
 
         Args:
             messages: The messages. Each is a single part as in `send`, or a list or tuple of
@@ -602,9 +604,6 @@ class Socket:
             TypeError: A message is text, or has no buffer.
             ValueError: A message has no parts.
             ZMQError: As in `send`.
-
-            An error in the middle of an iterable carries the number of messages sent before it
-            as ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
 
         Example:
             >>> push.send_batch([b"one", b"two", [b"three", b"parts"]])

@@ -31,10 +31,8 @@ def install_as_zmq(*, subprocesses: bool = False) -> None:
         RuntimeError: zmq was imported before, so that its classes are in use.
 
     Example:
-        import zeroxide
-
-        zeroxide.install_as_zmq()
-        import zmq  # is zeroxide
+        >>> import zeroxide
+        >>> zeroxide.install_as_zmq()  # doctest: +SKIP
 
     Source:
         zeroxide only

@@ -220,7 +220,6 @@ class ZMQStream:
             copy: As in `Socket.send`.
             track: As in `Socket.send`.
             callback: As in `on_send`, for this message and later ones; None changes nothing.
-            **kwargs: Further arguments of `Socket.send_multipart`.
         """
         self.send_multipart([msg], flags, copy=copy, track=track, callback=callback)
 
@@ -240,7 +239,6 @@ class ZMQStream:
             copy: As in `Socket.send_multipart`.
             track: As in `Socket.send_multipart`.
             callback: As in `on_send`, for this message and later ones; None changes nothing.
-            **kwargs: Further arguments of `Socket.send_multipart`.
         """
         self._send_queue.put((msg, {"flags": flags, "copy": copy, "track": track}))
         self.on_send(callback or self._send_callback or _ignore)
