@@ -26,6 +26,11 @@ class Overloads(griffe.Extension):
                 function = overloads[-1]
                 function.overloads = overloads[:-1]
                 obj.set_member(name, function)
+        # A native class is called with the arguments of `__new__`; griffe asks `__init__`.
+        new = obj.members.get("__new__")
+        if isinstance(new, griffe.Function) and "__init__" not in obj.members:
+            init = griffe.Function("__init__", parameters=new.parameters, returns="None")
+            obj.set_member("__init__", init)
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Completes the docstrings of a package that was read."""

@@ -589,6 +589,9 @@ class Socket:
         An error in the middle of an iterable carries the number of messages sent before it as
         ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
 
+        An error in the middle of an iterable carries the number of messages sent before it as
+        ``error.sent``, and the item it applies to, if one was taken, as ``error.unsent``.
+
         Args:
             messages: The messages. Each is a single part as in `send`, or a list or tuple of
                 parts.
