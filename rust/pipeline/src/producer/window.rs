@@ -18,7 +18,8 @@
 //!
 //! What others have sent under this name meanwhile has numbers that were meant for rows here: those of them that never
 //! got there get new ones, behind the last that the collector has. Which ones did is known from the last row that one of our
-//! own epochs wrote. So it is, too, whether the collector lost rows that it had acknowledged.
+//! own epochs wrote. So it is, too, whether the collector lost rows that it had acknowledged. Rows from before the current
+//! numbers are lost if the last of them is not there any more, or another epoch wrote the row with its number.
 //!
 //! The window has three marks, `acked <= sent <= next`: below `acked` the collector has everything on disk, `sent` is
 //! where to go on sending, rows from `next` on have not come in. After every WELCOME `sent` goes back to what the collector has,

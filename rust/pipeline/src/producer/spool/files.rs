@@ -46,7 +46,9 @@ pub(super) fn write_numbers(dir: &Path, numbers: &Numbers) -> io::Result<()> {
     let Numbers {
         base, since, end, ..
     } = numbers;
-    let text = format!("{base} {since} {end} {log_id}{epochs}");
+    let last_epoch = numbers.last_epoch.map(|epoch| format!("/{epoch}"));
+    let last_epoch = last_epoch.unwrap_or_default();
+    let text = format!("{base} {since} {end}{last_epoch} {log_id}{epochs}");
     write_twice(&dir.join(NUMBERS), &text)
 }
 
@@ -60,8 +62,14 @@ fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
         });
     };
     let mut words = text.split(' ');
-    let mut number = || words.next()?.parse().ok();
-    let (base, since, end) = (number()?, number()?, number()?);
+    let (base, since) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    // The epoch was not always noted.
+    let end = words.next()?;
+    let (end, last_epoch) = match end.split_once('/') {
+        Some((end, epoch)) => (end, Some(epoch.parse().ok()?)),
+        None => (end, None),
+    };
+    let end = end.parse().ok()?;
     let log_id = match words.next()? {
         "-" => None,
         digits => Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes() as LogId),
@@ -71,6 +79,7 @@ fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
         base,
         since,
         end,
+        last_epoch,
         log_id,
         epochs: Some(epochs?),
     })
@@ -149,6 +158,7 @@ mod tests {
             base: -5,
             since: 7,
             end: 2,
+            last_epoch: Some(1_780_000_000_000_000),
             epochs: Some(vec![1_790_000_000_000_000, 3]),
             log_id: Some([7; 16]),
         };
@@ -175,6 +185,18 @@ mod tests {
         fs::write(dir.path().join(NUMBERS), "42\n").expect("written");
         let numbers = Numbers {
             base: 42,
+            ..Numbers::default()
+        };
+        assert_eq!(
+            read_numbers(dir.path()).expect("readable"),
+            Kept::Numbers(numbers)
+        );
+        write_twice(&dir.path().join(NUMBERS), "-5 7 2 - 3 4").expect("written");
+        let numbers = Numbers {
+            base: -5,
+            since: 7,
+            end: 2,
+            epochs: Some(vec![3, 4]),
             ..Numbers::default()
         };
         assert_eq!(

@@ -15,6 +15,8 @@ pub struct Numbers {
     pub since: i64,
     /// The number behind the last row that the log had of the name when these numbers were made.
     pub end: i64,
+    /// The epoch that wrote the last row before `end`, if there is one and its epoch was noted.
+    pub last_epoch: Option<u64>,
     /// The epochs that may have sent rows with these numbers; none = nobody noted them, so all may have.
     pub epochs: Option<Vec<u64>>,
     /// The log that these numbers were last compared with.
@@ -28,6 +30,7 @@ impl<T: Clone> Window<T> {
         let ends = welcome.writers.iter();
         let ends = ends.map(|(epoch, last)| (*epoch, last.cast_signed() + 1));
         let end = ends.clone().map(|(_, end)| end).max();
+        let last_epoch = ends.clone().next_back().map(|(epoch, _)| epoch);
         let is_first = self.log_id.is_none();
         let Some(before) = self.numbers.clone() else {
             if self.is_doubted {
@@ -38,6 +41,7 @@ impl<T: Clone> Window<T> {
                 base: end.unwrap_or(0) - self.acked.cast_signed(),
                 since: self.acked.cast_signed(),
                 end: end.unwrap_or(0),
+                last_epoch,
                 epochs: Some(vec![self.epoch]),
                 log_id: Some(welcome.log_id),
             });
@@ -61,16 +65,17 @@ impl<T: Clone> Window<T> {
             self.give(self.fresh, Unsent::Doubtful);
             numbers.base = end.unwrap_or(0).max(before.base + acked) - self.acked.cast_signed();
             numbers.since = self.acked.cast_signed();
-            numbers.end = end.unwrap_or(0);
+            (numbers.end, numbers.last_epoch) = (end.unwrap_or(0), last_epoch);
             numbers.epochs = Some(vec![self.epoch]);
             self.number(numbers);
             return Some(self.acked);
         }
         let is_same_log = before.log_id == Some(welcome.log_id);
-        if let Some(rows) = missing(&before, acked, own, end).filter(|_| is_same_log) {
+        if let Some(rows) = missing(&before, acked, own, welcome).filter(|_| is_same_log) {
             let before = self.acked;
             self.events.push_back(Event::Lost { rows, before });
-            (numbers.since, numbers.end) = (acked.max(numbers.since), end.unwrap_or(0));
+            numbers.since = acked.max(numbers.since);
+            (numbers.end, numbers.last_epoch) = (end.unwrap_or(0), last_epoch);
         }
         let has = own.map_or(0, |own| u64::try_from(own - before.base).unwrap_or(0));
         // Before anything was sent: more than former runs left here. Their last rows reached the log, and not the disk here.
@@ -90,7 +95,8 @@ impl<T: Clone> Window<T> {
                 self.events.push_back(Event::Foreign { rows, epoch });
             }
             numbers.base += end - next;
-            (numbers.since, numbers.end) = (row.cast_signed(), end);
+            numbers.since = row.cast_signed();
+            (numbers.end, numbers.last_epoch) = (end, last_epoch);
             numbers.epochs = Some(Vec::new());
         }
         let epochs = numbers.epochs.get_or_insert(known);
@@ -117,15 +123,35 @@ impl<T: Clone> Window<T> {
 
 /// How many rows a log is missing that it had: of those that were acknowledged below row `acked` with these numbers, where ours
 /// end at `own` in it; or, if it goes back before these numbers, of all that it had of the name.
-fn missing(numbers: &Numbers, acked: i64, own: Option<i64>, end: Option<i64>) -> Option<u64> {
-    let end = end.unwrap_or(0);
-    if end < numbers.end {
+fn missing(numbers: &Numbers, acked: i64, own: Option<i64>, welcome: &Welcome) -> Option<u64> {
+    if let Some(kept) = kept(numbers, welcome) {
         let had = numbers.end.max(numbers.base + acked);
-        return Some((had - end).cast_unsigned());
+        return Some((had - kept).cast_unsigned());
     }
     let there = own.unwrap_or(i64::MIN).max(numbers.base + numbers.since);
     let is_missing = acked > numbers.since && there < numbers.base + acked;
     is_missing.then(|| (numbers.base + acked - there).cast_unsigned())
+}
+
+/// If a log has lost rows below `numbers.end`: where the rows end, at most, that are left of them. Other rows may have their
+/// numbers by now, so it is the epoch of the last row that shows the loss, and not only the end of the log.
+fn kept(numbers: &Numbers, welcome: &Welcome) -> Option<i64> {
+    let ends = welcome.writers.iter();
+    let ends = ends.map(|(epoch, last)| (*epoch, last.cast_signed() + 1));
+    let end = ends.clone().map(|(_, end)| end).max().unwrap_or(0);
+    let Some(last_epoch) = numbers.last_epoch else {
+        return (end < numbers.end).then_some(end);
+    };
+    let mut same = ends.clone().filter(|(epoch, _)| *epoch == last_epoch);
+    // Of a list that was cut, only those before its first one are missing.
+    let is_cut_off = !welcome.is_whole && ends.clone().all(|(_, end)| end > numbers.end);
+    if end >= numbers.end && (is_cut_off || same.any(|(_, end)| end >= numbers.end)) {
+        return None;
+    }
+    let earlier = ends.clone().filter(|(epoch, _)| *epoch <= last_epoch);
+    let unknown = ends.clone().next().filter(|_| !welcome.is_whole);
+    let kept = earlier.chain(unknown).map(|(_, end)| end).max();
+    Some(kept.unwrap_or(0).min(numbers.end - 1))
 }
 
 /// Whether the log has forgotten whether these epochs wrote anything: others wrote later, and too many of them.

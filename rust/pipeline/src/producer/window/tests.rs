@@ -24,6 +24,7 @@ fn left(base: i64) -> Option<Numbers> {
         base,
         since: 0,
         end: 0,
+        last_epoch: None,
         epochs: Some(vec![FORMER]),
         log_id: Some([1; 16]),
     })

@@ -147,6 +147,41 @@ fn a_collector_that_lost_what_it_acknowledged_is_reported_and_gets_the_rest() {
 }
 
 #[test]
+fn a_log_is_older_than_it_was_if_the_last_row_has_another_epoch() {
+    let now = Instant::now();
+    let lost = |writers: &[(u64, u64)], is_whole| {
+        let numbers = left(10).map(|numbers| Numbers {
+            end: 10,
+            last_epoch: Some(50),
+            ..numbers
+        });
+        let mut window: Window<u8> = Window::new(WALL, numbers, now);
+        window.on_connected(now);
+        window.poll_transmit(now);
+        let welcome = Welcome {
+            writers: writers.to_vec(),
+            is_whole,
+            ..welcome(None)
+        };
+        window.on_welcome(1, welcome, now);
+        match window.poll_event() {
+            Some(Event::Lost { rows, .. }) => rows,
+            _ => 0,
+        }
+    };
+    assert_eq!(lost(&[(40, 4), (50, 9)], true), 0, "as it was");
+    assert_eq!(lost(&[(40, 4), (50, 12), (60, 20)], true), 0, "longer");
+    assert_eq!(lost(&[(40, 4), (60, 20)], true), 5, "without the last run");
+    assert_eq!(lost(&[(40, 4), (50, 7), (60, 20)], true), 2, "part of it");
+    assert_eq!(lost(&[(60, 9)], true), 10, "without any");
+    assert_eq!(lost(&[(45, 9)], true), 1, "a clock was set back");
+    assert_eq!(lost(&[], true), 10, "empty");
+    // The list begins later than the row that matters.
+    assert_eq!(lost(&[(60, 20), (70, 30)], false), 0, "unknown");
+    assert_eq!(lost(&[(60, 7), (70, 30)], false), 2, "known");
+}
+
+#[test]
 fn an_empty_collector_takes_what_is_left() {
     let mut world = open();
     world.push(5);
