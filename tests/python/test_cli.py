@@ -84,6 +84,7 @@ MISTAKES = {
     "collector --dir": ["--dir: expected one argument"],
     "collector more": ["unexpected argument 'more'"],
     "collector": ["--dir is required", "ZEROXIDE_COLLECTOR_DIR"],
+    "collector --dir x --key /dev/null": ["--key: No public key found in /dev/null"],
     "collector --dir x --roles /dev/null": ["--roles requires --key"],
     "collector --dir x --allow *": ["--allow requires --key"],
     "proxy": ["required: pattern, --front, --back"],

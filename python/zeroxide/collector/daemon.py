@@ -139,7 +139,10 @@ def _security(options: argparse.Namespace) -> "tuple[AllowList | None, bytes | N
 
     secret = os.environ.get(SECRET_KEY, "").strip().encode() or None
     if options.key:
-        secret = load_certificate(options.key)[1]
+        try:
+            secret = load_certificate(options.key)[1]
+        except (OSError, ValueError) as error:
+            options.fail(f"--key: {error}")
         if secret is None:
             options.fail(f"--key: {options.key} holds no secret key; name the file NAME.key_secret")
     if secret is None:

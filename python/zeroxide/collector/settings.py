@@ -52,7 +52,7 @@ _GROUPS: dict[str, tuple[_Option, ...]] = {
         ),
         _Option(
             "http",
-            "address of the HTTP server: POST /pub and /mpub, GET /metrics, /stats and /health",
+            "address of the HTTP server: a page at /, POST /pub and /mpub, GET /metrics, /stats, /health",
             address,
             metavar="HOST:PORT",
         ),

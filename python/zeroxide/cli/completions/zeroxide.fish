@@ -86,7 +86,7 @@ complete -c zeroxide -n '_shtab_zeroxide_using collector' -s h -l help -d 'show 
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l dir -xka "(__fish_complete_directories)" -d 'folder of the log, used by one collector at a time (required)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l bind -x -d 'endpoint for producers, readers and sinks (default: tcp://127.0.0.1:5555)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l advertise -x -d 'endpoint under which other machines reach --bind, if it differs from that'
-complete -c zeroxide -n '_shtab_zeroxide_using collector' -l http -x -d 'address of the HTTP server: POST /pub and /mpub, GET /metrics, /stats and /health'
+complete -c zeroxide -n '_shtab_zeroxide_using collector' -l http -x -d 'address of the HTTP server: a page at /, POST /pub and /mpub, GET /metrics, /stats, /health'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l http-host -x -d 'further name that HTTP requests may use for this server (repeatable)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l pull -x -d 'endpoint that PUSH peers send to (repeatable)'
 complete -c zeroxide -n '_shtab_zeroxide_using collector' -l subscribe -x -d 'endpoint of a PUB peer, then topics after spaces (repeatable)'

@@ -33,7 +33,7 @@ _shtab_zeroxide_collector_options=(
   "--dir[folder of the log, used by one collector at a time (required)]:DIR:_files -/"
   "--bind[endpoint for producers, readers and sinks (default\: tcp\:\/\/127.0.0.1\:5555)]:ENDPOINT:"
   "--advertise[endpoint under which other machines reach --bind, if it differs from that]:ENDPOINT:"
-  "--http[address of the HTTP server\: POST \/pub and \/mpub, GET \/metrics, \/stats and \/health]:HOST:PORT:"
+  "--http[address of the HTTP server\: a page at \/, POST \/pub and \/mpub, GET \/metrics, \/stats, \/health]:HOST:PORT:"
   "*--http-host[further name that HTTP requests may use for this server (repeatable)]:NAME:"
   "*--pull[endpoint that PUSH peers send to (repeatable)]:ENDPOINT:"
   "*--subscribe[endpoint of a PUB peer, then topics after spaces (repeatable)]:ENDPOINT:"
