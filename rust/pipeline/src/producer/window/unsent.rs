@@ -70,8 +70,16 @@ impl<T: Clone> Window<T> {
             return;
         };
         let (first, end) = (front.first.max(self.had), front.end());
+        let acked = self.acked.cast_signed();
         self.give(end, why);
         if let Some(mut numbers) = self.numbers.clone() {
+            let had = numbers.base + acked;
+            if acked > numbers.since && had > numbers.end {
+                // What was acknowledged with the old numbers is still to be there later.
+                let is_of_this_run = acked > self.had.cast_signed();
+                numbers.end = had;
+                numbers.last_epoch = is_of_this_run.then_some(self.epoch);
+            }
             numbers.base -= (end - first).cast_signed();
             numbers.since = end.cast_signed();
             self.number(numbers);

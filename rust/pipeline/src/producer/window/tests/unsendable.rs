@@ -130,3 +130,34 @@ fn what_cannot_be_read_any_more_holds_nothing_up() {
     ));
     assert_eq!(window.unacknowledged(), 10);
 }
+
+#[test]
+fn rows_that_a_log_lost_are_reported_although_a_later_one_was_given_up() {
+    let now = Instant::now();
+    let mut window: Window<u8> = Window::new(WALL, None, now);
+    window.push(0, 5, 10);
+    window.on_connected(now);
+    window.poll_transmit(now);
+    window.on_welcome(1, welcome(None), now);
+    window.poll_transmit(now);
+    window.on_ack(4, Some(0), CREDIT, now);
+    window.push_damaged(1, 1);
+    window.give_up(Unsent::Damaged);
+    let mut greet = |writers: &[(u64, u64)]| {
+        while window.poll_event().is_some() {}
+        window.on_disconnected(now);
+        window.on_connected(now);
+        let Some(Transmit::Hello { id, .. }) = window.poll_transmit(now) else {
+            panic!("no greeting");
+        };
+        let welcome = Welcome {
+            writers: writers.to_vec(),
+            ..welcome(None)
+        };
+        window.on_welcome(id, welcome, now);
+        window.poll_event()
+    };
+    assert_eq!(greet(&[(WALL, 4)]), None, "all are there");
+    let lost = Event::Lost { rows: 5, before: 6 };
+    assert_eq!(greet(&[(WALL + 1, 8)]), Some(lost), "others are there");
+}
