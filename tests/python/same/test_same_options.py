@@ -513,7 +513,7 @@ def test_dir(zmq, context, name):
     assert name in dir(context.socket(zmq.SUB))
 
 
-@pytest.mark.parametrize("name", ["LINGER", "linger", "ROUTING_ID", "routing_id", "HWM"])
+@pytest.mark.parametrize("name", ["LINGER", "linger", "ROUTING_ID", "routing_id"])
 def test_options_are_attributes_in_both_cases(zmq, context, name):
     assert hasattr(context.socket(zmq.DEALER), name)
 
