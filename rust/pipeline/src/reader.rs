@@ -78,6 +78,7 @@ pub struct Fetch {
     latest: u64,
     /// What interrupts a wait.
     woken: Option<Woken>,
+    is_closed: bool,
 }
 
 /// A piece that was asked for.
@@ -120,6 +121,7 @@ impl Fetch {
             patience: now + client.timeout(),
             latest: 0,
             woken: None,
+            is_closed: false,
             client,
             config,
         }
@@ -133,6 +135,14 @@ impl Fetch {
         let (wake, woken) = wake::pair()?;
         self.woken = Some(woken);
         Ok(Interrupter { wake })
+    }
+
+    /// Ends the fetch and its connection. The position remains; [`advance`](Self::advance) finds nothing but the end.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+        self.link = None;
+        self.woken = None;
+        self.asks.clear();
     }
 
     /// Begins another wait: the client's patience counts from now on.
@@ -170,6 +180,9 @@ impl Fetch {
     /// [`ClientError::DataLoss`] when the log does not have all of the range; [`ClientError::Gone`] when nothing came for
     /// as long as the client's patience lasts; [`ClientError::Foreign`] when what came is not what was asked for.
     pub fn advance(&mut self, until: Option<Instant>) -> Result<Fetched, ClientError> {
+        if self.is_closed {
+            return Ok(Fetched::End);
+        }
         loop {
             if let Some((stored, range)) = self.ready.pop_front() {
                 return Ok(Fetched::Batch(Box::new(stored), range));
@@ -321,6 +334,13 @@ impl Fetch {
         }
     }
 
+    /// Asks again for everything that was not handed out. Replies to earlier requests are ignored when they come: the number
+    /// of a request is never used twice.
+    fn ask_anew(&mut self) {
+        self.asks.clear();
+        self.asked = self.done;
+    }
+
     /// Takes the replies that are next in order. Whether there were any.
     fn take_replies(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
@@ -332,7 +352,19 @@ impl Fetch {
             }) = self.asks.pop_front()
         {
             any = true;
-            let next = self.take_reply(&range, reply)?;
+            let held = self.ready.len();
+            let next = match self.take_reply(&range, reply) {
+                Ok(next) => next,
+                Err(error) => {
+                    self.ready.truncate(held);
+                    self.ask_anew();
+                    if held > 0 {
+                        // The rows before it come first; the next request gets the same answer.
+                        return Ok(true);
+                    }
+                    return Err(error);
+                }
+            };
             self.done = next;
             if next < range.end {
                 self.asks.push_front(Ask {
@@ -342,8 +374,7 @@ impl Fetch {
                 });
                 // With the rest of the range in one request, others beside it would be for nothing.
                 if range.end == self.config.range.end && self.asks.len() == 1 {
-                    self.asks.clear();
-                    self.asked = next;
+                    self.ask_anew();
                 }
             }
         }
