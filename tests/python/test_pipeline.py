@@ -88,9 +88,10 @@ def test_both_forms_of_a_producer_have_the_same_options():
 
 
 def test_former_names_of_arguments_warn():
-    with pytest.warns(DeprecationWarning, match=r"timeout=.* is called timeout_s now"):
+    with pytest.warns(DeprecationWarning, match="^Producer: timeout was renamed to timeout_s$"):
         producer = pipeline.Producer("tcp://127.0.0.1:9", timeout=0.1)
-    with pytest.warns(DeprecationWarning, match="timeout_s") as warned:
+    message = "^Producer.close: timeout was renamed to timeout_s$"
+    with pytest.warns(DeprecationWarning, match=message) as warned:
         producer.close(timeout=0)
     assert warned[0].filename == __file__
     with pytest.warns(DeprecationWarning, match="timeout_s"):

@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 def renamed(**names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Lets a function take arguments under their former names, with a DeprecationWarning.
+    """Lets a method take arguments under their former names, with a DeprecationWarning.
 
     Args:
         names: The present name of each former one.
@@ -23,7 +23,10 @@ def renamed(**names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
         def call(*args: Any, **kwargs: Any) -> Any:
             for old, new in names.items():
                 if old in kwargs and new not in kwargs:
-                    message = f"{function.__qualname__}({old}=...) is called {new} now"
+                    place = type(args[0]).__name__
+                    if function.__name__ != "__init__":
+                        place += f".{function.__name__}"
+                    message = f"{place}: {old} was renamed to {new}"
                     warnings.warn(message, DeprecationWarning, stacklevel=2)
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
