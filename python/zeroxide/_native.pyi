@@ -331,6 +331,7 @@ class Client:
     def _follow(
         self,
         start: int,
+        end: int | None,
         *,
         topics: list[str],
         max_bytes: int,

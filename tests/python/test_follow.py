@@ -1,9 +1,11 @@
 """Following a log, with threads and in asyncio."""
 
 import asyncio
+import os
 import pickle
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -241,6 +243,91 @@ def test_a_log_that_was_replaced(directory):
             next(rows)
 
 
+def write_with_damage(directory, endpoint):
+    """Writes 60 rows; row 20 is damaged on disk afterwards."""
+    with Producer(endpoint, linger_ms=0) as producer:
+        for number in range(60):
+            producer.send(b"%03d" % number + bytes(2000))
+            producer.flush()
+    (segment,) = directory.glob("*.zlog")
+    at = segment.read_bytes().index(b"020" + bytes(2000))
+    with open(segment, "r+b") as file:
+        file.seek(at + 10)
+        file.write(b"Y")
+
+
+def test_no_row_is_passed_over_after_a_damaged_one(directory):
+    with (
+        Collector(directory / "log") as collector,
+        Client(collector.endpoint, timeout_s=PATIENCE) as client,
+    ):
+        write_with_damage(directory / "log", collector.endpoint)
+        rows = client.follow(group="g", max_bytes=6000)
+        seen = []
+
+        def read():
+            seen.extend(row.offset for row in rows)
+
+        for _ in range(4):
+            with pytest.raises(pipeline.Refused) as caught:
+                read()
+            assert caught.value.code == "corrupt"
+            assert seen == list(range(20))
+            assert rows.commit() == 20
+        rows = client.follow(start=int(caught.value.detail), max_bytes=6000, timeout_s=0)
+        read()
+        assert seen == [*range(20), *range(21, 60)]
+
+
+def test_lost_rows_are_an_error_of_every_loop(collector):
+    collector.append([b"0"])
+    client = Client(collector.endpoint, timeout_s=1, retries=0)
+    for timeout_s in (None, 0):
+        rows = client.follow(start=100, timeout_s=timeout_s)
+        for _ in range(3):
+            with pytest.raises(pipeline.DataLoss):
+                next(rows)
+
+
+def test_no_time_to_wait_means_the_rows_that_are_there(collector, client):
+    collector.append([{"value": b"%d" % n, "topic": "ab"[n % 2]} for n in range(100)])
+    rows = client.follow("a", group="g", timeout_s=0, max_bytes=300)
+    collector.append([{"value": b"later", "topic": "a"}])
+    assert [int(row.value) for row in rows] == list(range(0, 100, 2))
+    assert (rows.position, rows.commit()) == (100, 100)
+    assert [row.value for row in rows] == [b"later"]
+    assert list(rows) == list(rows.tables()) == []
+    collector.append([{"value": b"other", "topic": "b"}])
+    assert list(rows) == []
+    assert rows.commit() == 102
+    rows.close()
+    assert list(rows) == []
+    assert list(client.follow(start="latest", timeout_s=0)) == []
+    assert client.follow(timeout_s=0).position == 0
+
+
+def descriptors():
+    return len(os.listdir("/dev/fd"))
+
+
+def test_closing_releases_the_connection(collector, client):
+    collector.append([b"0"])
+    client.info()
+    before = descriptors()
+    followers = [client.follow() for _ in range(20)]
+    assert [next(rows).value for rows in followers] == [b"0"] * 20
+    waiting_one = client.follow(start="latest")
+    waiter = Background(list, waiting_one)
+    waiting(collector)
+    assert descriptors() > before + 40
+    for rows in [*followers, waiting_one]:
+        rows.close()
+    assert waiter.result() == []
+    # The client keeps some connections for its next calls.
+    eventually(lambda: descriptors() <= before + 10)
+    assert [rows.position for rows in followers] == [1] * 20
+
+
 # ---- asyncio ---------------------------------------------------------------------------------
 
 
@@ -347,5 +434,93 @@ def test_asyncio_tables(collector):
             rows = client.follow(timeout_s=0.1)
             assert [batch.num_rows async for batch in rows.batches()] == [2]
             assert rows.position == 2
+
+    asyncio.run(main())
+
+
+def test_asyncio_a_cancelled_beginning_repeats_and_loses_nothing(collector, monkeypatch):
+    collector.append([b"%d" % n for n in range(10)])
+    asked, go_on = [], threading.Event()
+    info = Client.info
+
+    def late_the_first_time(client):
+        found = info(client)
+        asked.append(client)
+        if len(asked) == 1:
+            assert go_on.wait(PATIENCE)
+        return found
+
+    monkeypatch.setattr(Client, "info", late_the_first_time)
+
+    async def main():
+        async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as client:
+            rows = client.follow()
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(rows), 0.01)
+            go_on.set()
+            assert [int((await anext(rows)).value) for _ in range(10)] == list(range(10))
+            assert rows.position == 10
+            assert len(asked) == 1
+
+    try:
+        asyncio.run(main())
+    finally:
+        go_on.set()
+
+
+def test_asyncio_a_commit_is_of_the_position_at_its_call(collector):
+    collector.append([b"%d" % n for n in range(10)])
+    go_on = threading.Event()
+
+    async def main():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as client:
+            rows = client.follow(group="g")
+            await anext(rows)
+            busy = asyncio.create_task(asyncio.to_thread(go_on.wait, PATIENCE))
+            commit = asyncio.create_task(rows.commit())
+            await asyncio.sleep(0)
+            for _ in range(5):
+                await anext(rows)
+            go_on.set()
+            assert await commit == 1
+            assert await busy
+            assert await client.committed("g") == 1
+
+    asyncio.run(main())
+
+
+def test_asyncio_no_time_to_wait_means_the_rows_that_are_there(collector):
+    collector.append([{"value": b"%d" % n, "topic": "ab"[n % 2]} for n in range(100)])
+
+    async def main():
+        async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as client:
+            rows = client.follow("a", group="g", timeout_s=0, max_bytes=300)
+            assert [int(row.value) async for row in rows] == list(range(0, 100, 2))
+            assert await rows.commit() == 100
+            assert [row async for row in rows] == []
+            await asyncio.to_thread(collector.append, [{"value": b"later", "topic": "a"}])
+            assert [row.value async for row in rows] == [b"later"]
+
+    asyncio.run(main())
+
+
+def test_asyncio_closing_releases_the_connection(collector):
+    async def main():
+        async with pipeline.AsyncClient(collector.endpoint, timeout_s=PATIENCE) as client:
+            await client.info()
+            before = descriptors()
+            followers = [client.follow(start="latest") for _ in range(20)]
+            tasks = [asyncio.ensure_future(anext(rows)) for rows in followers]
+            while collector.stats()["followers"] < 20:
+                await asyncio.sleep(0.001)
+            assert descriptors() > before + 40
+            for rows in followers:
+                await rows.close()
+            for task in tasks:
+                with pytest.raises(StopAsyncIteration):
+                    await asyncio.wait_for(task, PATIENCE)
+            await asyncio.to_thread(eventually, lambda: descriptors() <= before + 30)
 
     asyncio.run(main())

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -128,8 +128,9 @@ class AsyncProducer(ProducerBase):
             The row's `Delivery`, with its sequence number and offset.
 
         Raises:
-            NotAcknowledged: If the row is lost: too large for the collector, or not
-                acknowledged when the producer was closed.
+            ValueError: If the row is larger than the collector accepts.
+            NotAcknowledged: If the row is lost: accepted before the collector's limit was
+                known and larger than that, or not acknowledged when the producer was closed.
             CollectorGone: As `send`. A row that was accepted is waited for as long as it
                 takes; use `asyncio.timeout` to limit that.
         """
@@ -319,8 +320,8 @@ class AsyncFollower(FollowerBase):
     """Rows of a log as they come, for ``async for``; made by `AsyncClient.follow`.
 
     The iteration waits in the event loop, without a thread. It ends when the follower is
-    closed, or when no row came for `timeout_s` seconds. It survives restarts of the
-    collector. A task that is cancelled while it waits loses no row. One task at a time may
+    closed, or when no row came for `timeout_s` seconds; with ``timeout_s=0`` it reads the
+    rows that are there when it begins. It survives restarts of the collector. A task that is cancelled while it waits loses no row. One task at a time may
     iterate.
 
     Raises:
@@ -340,6 +341,10 @@ class AsyncFollower(FollowerBase):
     _is_waited_for = False
     # What a wait in the loop waits for.
     _ready: "asyncio.Future[None] | None" = None
+    # The descriptors of that wait.
+    _watched: Sequence[int] = ()
+    # The thread that asks the collector where to begin.
+    _beginning: "asyncio.Future[_native.Follow] | None" = None
 
     def __aiter__(self) -> Self:
         return self
@@ -348,7 +353,7 @@ class AsyncFollower(FollowerBase):
         if self._is_closed:
             raise StopAsyncIteration
         while self._taken == len(self._rows):
-            follow = await self._begun()
+            follow = await self._continued()
             found = await self._wait(follow, follow._next_rows)
             if found is None:
                 raise StopAsyncIteration
@@ -364,7 +369,7 @@ class AsyncFollower(FollowerBase):
         """
         self._check_passed()
         while not self._is_closed:
-            follow = await self._begun()
+            follow = await self._continued()
             found = await self._wait(follow, follow._next_table)
             if found is None:
                 return
@@ -401,17 +406,34 @@ class AsyncFollower(FollowerBase):
             CollectorGone: If the collector does not answer.
         """
         await self._begun()
-        return await asyncio.to_thread(self._commit, offset)
+        # The position of this moment: other tasks may read on before the thread runs.
+        return await asyncio.to_thread(self._commit, *self._to_commit(offset))
 
     async def close(self) -> None:
-        """Ends the iteration, also one that waits in another task."""
+        """Ends the iteration, also one that waits in another task, and the connection."""
+        # The loop must not watch descriptors that are closed.
+        self._unwatch()
         self._stop()
         self._look()
 
     async def _begun(self) -> _native.Follow:
-        if self._follow is None:
-            return await asyncio.to_thread(self._begin)
+        return self._follow or await self._shared(self._begin)
+
+    async def _continued(self) -> _native.Follow:
+        if self._follow is None or self._is_through():
+            return await self._shared(self._continue)
         return self._follow
+
+    async def _shared(self, begin: Callable[[], _native.Follow]) -> _native.Follow:
+        """Begins in a thread. A task that is cancelled leaves the thread to the next task."""
+        if self._beginning is None:
+            self._beginning = asyncio.get_running_loop().run_in_executor(None, begin)
+            self._beginning.add_done_callback(self._on_begun)
+        return await asyncio.shield(self._beginning)
+
+    def _on_begun(self, beginning: "asyncio.Future[_native.Follow]") -> None:
+        self._beginning = None
+        _look(beginning)
 
     async def _wait(
         self, follow: _native.Follow, attempt: Callable[[float | None, bool], _T | None]
@@ -438,15 +460,21 @@ class AsyncFollower(FollowerBase):
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
         timer = loop.call_later(limit, self._look)
+        self._watched = descriptors
         for descriptor in descriptors:
             loop.add_reader(descriptor, self._look)
         try:
             await self._ready
         finally:
             timer.cancel()
-            for descriptor in descriptors:
-                loop.remove_reader(descriptor)
+            self._unwatch()
             self._ready = None
+
+    def _unwatch(self) -> None:
+        if self._ready is not None:
+            for descriptor in self._watched:
+                self._ready.get_loop().remove_reader(descriptor)
+        self._watched = ()
 
     def _look(self) -> None:
         if self._ready is not None and not self._ready.done():
@@ -655,12 +683,16 @@ class AsyncClient:
             group: The name of a group of consumers; see `Client.follow`.
             start: An offset, a datetime, ``"earliest"`` or ``"latest"``. Default: the
                 group's position; without one, the earliest row.
-            timeout_s: Seconds without a row after which the iteration ends. Default: None,
-                no limit.
+            timeout_s: Seconds without a row after which the iteration ends; 0 reads only
+                the rows that are there. Default: None, no limit.
             max_bytes: About how many bytes to ask for at once.
 
         Returns:
             An asynchronous iterator over rows.
+
+        Raises:
+            TypeError: If an argument is of the wrong type.
+            ValueError: If `start` or a number is out of range.
         """
         return AsyncFollower(self._client, topics, group, start, timeout_s, max_bytes)
 
@@ -745,6 +777,6 @@ def _tell(error: BaseException, **told: Any) -> None:
             setattr(error, name, value)
 
 
-def _look(future: "asyncio.Future[Delivery]") -> None:
+def _look(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled():
         future.exception()

@@ -370,8 +370,9 @@ class Client(_native.Client, Closing):
             start: Where to begin: an offset, a datetime (the first row that was received
                 then or later), ``"earliest"`` or ``"latest"``. Default: the group's
                 position; without one, the earliest row.
-            timeout_s: Seconds without a row after which the iteration ends. Default: None,
-                no limit.
+            timeout_s: Seconds without a row after which the iteration ends. With 0, a loop
+                reads the rows that are there when it begins (the first one: those that
+                were there at this call). Default: None, no limit.
             max_bytes: About how many bytes to ask for at once.
 
         Returns:
@@ -379,7 +380,8 @@ class Client(_native.Client, Closing):
 
         Raises:
             CollectorGone: If the collector does not answer.
-            ValueError: If `start` is none of these.
+            TypeError: If an argument is of the wrong type.
+            ValueError: If `start` or a number is out of range.
 
         Example:
             ```python

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 from .. import _native
 from .._closing import Closing
 from .._optional import needed_by
+from . import _checks
 
 if TYPE_CHECKING:
     from .. import _pyarrow as pyarrow
@@ -53,21 +54,30 @@ class FollowerBase:
         timeout_s: float | None,
         max_bytes: int,
     ) -> None:
-        if isinstance(start, str) and start not in ("earliest", "latest"):
-            raise ValueError(
-                f"start must be an offset, a datetime, 'earliest' or 'latest', not {start!r}"
-            )
-        if isinstance(start, int) and start < 0:
-            raise ValueError(f"there is no offset {start}: start must not be negative")
-        if max_bytes < 1:
-            raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
+        if start not in (None, "earliest", "latest") and not isinstance(start, datetime):
+            if isinstance(start, bool) or not isinstance(start, (int, str)):
+                raise TypeError(
+                    f"start takes an offset, a datetime, 'earliest' or 'latest', not {start!r}"
+                )
+            if isinstance(start, str):
+                raise ValueError(
+                    f"start must be an offset, a datetime, 'earliest' or 'latest', not {start!r}"
+                )
+            _checks.offset("start", start)
+        if timeout_s is not None:
+            _checks.number("timeout_s", timeout_s)
+        if group is not None:
+            _checks.name("group", group)
         self._client = client
         self._topics = [topics] if isinstance(topics, str) else list(topics or ())
         self._group = group
         self._start = start
-        self._timeout_s = timeout_s
-        self._max_bytes = max_bytes
+        # Without time to wait, a loop reads the rows that are there when it begins.
+        self._is_bounded = timeout_s == 0
+        self._timeout_s = timeout_s or None
+        self._max_bytes = _checks.size("max_bytes", max_bytes)
         self._follow: _native.Follow | None = None
+        self._log_id: str | None = None
         self._is_closed = False
         # Rows that came and were not handed out, and how many of these were.
         self._rows: Sequence[tuple[Any, ...]] = ()
@@ -112,21 +122,40 @@ class FollowerBase:
                 start = info.latest
             elif isinstance(start, datetime):
                 start = self._client.offset_at(start)
-            assert isinstance(start, int)
             self._end = self._position = start
-            self._follow = self._client._follow(
-                start,
-                topics=self._topics,
-                max_bytes=self._max_bytes,
-                log_id=info.log_id,
-                generation=None,
-                partition=0,
-                headers=True,
-                frames=False,
-            )
-            if self._is_closed:
-                self._follow._stop()
+            self._log_id = info.log_id
+            return self._open(start, None, info.latest)
         return self._follow
+
+    def _continue(self) -> _native.Follow:
+        """Begins; after the last of the rows that were there, asks which rows came since."""
+        follow = self._begin()
+        if self._is_through():
+            return self._open(*self._place(), self._client.info().latest)
+        return follow
+
+    def _is_through(self) -> bool:
+        """Whether all rows that were there were read."""
+        return self._follow is not None and self._follow._stopped and not self._is_closed
+
+    def _open(self, start: int, generation: str | None, latest: int) -> _native.Follow:
+        # The collector explains why it has no rows at a start behind its end.
+        is_bounded = self._is_bounded and start <= latest
+        follow = self._client._follow(
+            start,
+            latest if is_bounded else None,
+            topics=self._topics,
+            max_bytes=self._max_bytes,
+            log_id=self._log_id,
+            generation=generation,
+            partition=0,
+            headers=True,
+            frames=False,
+        )
+        self._follow = follow
+        if self._is_closed:
+            follow._stop()
+        return follow
 
     def _take(self) -> Record:
         """The next row of those that came."""
@@ -149,13 +178,16 @@ class FollowerBase:
                 "some rows of the last batch were not taken: iterate over rows or over tables"
             )
 
-    def _commit(self, offset: int | None) -> int:
+    def _to_commit(self, offset: int | None) -> tuple[str, int, str | None]:
+        """The group, what to commit for it, and the generation of the row before."""
         if self._group is None:
             raise ValueError("there is no group to commit for: follow(..., group='name')")
-        generation = None
         if offset is None:
-            offset, generation = self._place()
-        return self._client.commit(self._group, offset, generation=generation)
+            return self._group, *self._place()
+        return self._group, offset, None
+
+    def _commit(self, group: str, offset: int, generation: str | None) -> int:
+        return self._client.commit(group, offset, generation=generation)
 
     def _stop(self) -> None:
         self._is_closed = True
@@ -176,7 +208,8 @@ class Follower(FollowerBase, Closing):
 
     The iteration waits at the collector for the next row. It ends when the follower is
     closed, from whatever thread, or when no row came for `timeout_s` seconds; another loop
-    continues where it ended. It survives restarts of the collector. One thread at a time
+    continues where it ended. With ``timeout_s=0`` a loop reads the rows that are there when
+    it begins. It survives restarts of the collector. One thread at a time
     may iterate.
 
     Raises:
@@ -202,7 +235,7 @@ class Follower(FollowerBase, Closing):
         if self._is_closed:
             raise StopIteration
         while self._taken == len(self._rows):
-            found = self._begin()._next_rows(self._timeout_s, True)
+            found = self._continue()._next_rows(self._timeout_s, True)
             if found is None:
                 raise StopIteration
             self._put(*found)
@@ -217,7 +250,7 @@ class Follower(FollowerBase, Closing):
         """
         self._check_passed()
         while not self._is_closed:
-            found = self._begin()._next_table(self._timeout_s, True)
+            found = self._continue()._next_table(self._timeout_s, True)
             if found is None:
                 return
             table, end = found
@@ -255,8 +288,8 @@ class Follower(FollowerBase, Closing):
             CollectorGone: If the collector does not answer.
         """
         self._begin()
-        return self._commit(offset)
+        return self._commit(*self._to_commit(offset))
 
     def close(self) -> None:
-        """Ends the iteration, also one that waits in another thread."""
+        """Ends the iteration, also one that waits in another thread, and the connection."""
         self._stop()

@@ -189,12 +189,13 @@ impl Client {
         })
     }
 
-    /// Begins to follow the log from an offset on.
-    #[pyo3(signature = (start, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
+    /// Begins to follow the log from an offset on; with `end`, hands out what is there before that offset.
+    #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
     #[allow(clippy::too_many_arguments, reason = "the options of a follower")]
     fn _follow(
         &self,
         start: u64,
+        end: Option<u64>,
         topics: Vec<String>,
         max_bytes: u64,
         log_id: Option<&str>,
@@ -204,12 +205,12 @@ impl Client {
         frames: bool,
     ) -> PyResult<Follow> {
         let config = FetchConfig {
-            range: start..u64::MAX,
+            range: start..end.unwrap_or(u64::MAX),
             topics,
             max_bytes,
             log_id: log_id.map(parse_log_id).transpose()?,
             generation: parse_generation(generation)?,
-            follows: true,
+            follows: end.is_none(),
         };
         let fetch = CoreFetch::new(self.core()?.clone(), config);
         Follow::new(fetch, partition, headers, frames)
@@ -410,6 +411,12 @@ impl Shared {
     pub(super) fn fds(&self) -> Result<Vec<RawFd>, ClientError> {
         let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
         fetch.fds()
+    }
+
+    /// As [`CoreFetch::close`].
+    pub(super) fn close(&self) {
+        let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
+        fetch.close();
     }
 
     /// None: the others have theirs for longer.

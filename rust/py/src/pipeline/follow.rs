@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
@@ -22,7 +23,8 @@ use crate::arrow::ArrowTable;
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Follow {
     core: Own<Shared>,
-    interrupter: Interrupter,
+    /// None once it is over.
+    interrupter: Mutex<Option<Interrupter>>,
     is_over: AtomicBool,
     partition: i32,
     headers: bool,
@@ -44,7 +46,7 @@ impl Follow {
             .map_err(|error| PyOSError::new_err(error.to_string()))?;
         Ok(Follow {
             core: Own::new(Shared::new(fetch), "follower"),
-            interrupter,
+            interrupter: Mutex::new(Some(interrupter)),
             is_over: AtomicBool::new(false),
             partition,
             headers,
@@ -54,6 +56,22 @@ impl Follow {
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Ends every wait, now and later, and the connection.
+    fn end(&self, core: &Shared) {
+        self.is_over.store(true, Ordering::Release);
+        let interrupter = {
+            let mut interrupter = self
+                .interrupter
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            interrupter.take()
+        };
+        if let Some(interrupter) = interrupter {
+            interrupter.interrupt();
+        }
+        core.close();
     }
 
     fn due(&self, py: Python<'_>, timeout: Option<f64>, resume: bool) -> PyResult<Option<Due>> {
@@ -66,7 +84,10 @@ impl Follow {
             Ok::<_, ClientError>(match core.step(until, std::mem::take(&mut resume))? {
                 Fetched::Waiting if self.is_over() => Some(None),
                 Fetched::Waiting => None,
-                Fetched::End => Some(None),
+                Fetched::End => {
+                    self.end(core);
+                    Some(None)
+                }
                 Fetched::Batch(stored, range) => Some(Some((stored, range))),
             })
         })?;
@@ -121,15 +142,16 @@ impl Follow {
         self.core.get()?.fds().map_err(of_client)
     }
 
-    /// Ends every wait, now and later. From whatever thread.
-    fn _stop(&self) {
-        self.is_over.store(true, Ordering::Release);
-        if self.core.is_own() {
-            self.interrupter.interrupt();
+    /// Ends every wait, now and later, and the connection. From whatever thread.
+    fn _stop(&self, py: Python<'_>) {
+        match self.core.get() {
+            Ok(core) => py.detach(|| self.end(core)),
+            // A forked child leaves what it inherited to its parent.
+            Err(_) => self.is_over.store(true, Ordering::Release),
         }
     }
 
-    /// Whether it was stopped.
+    /// Whether it was stopped, or has handed out everything before its end.
     #[getter]
     fn _stopped(&self) -> bool {
         self.is_over()
