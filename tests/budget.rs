@@ -212,28 +212,3 @@ fn io_time(name: &str) -> Duration {
     }
     panic!("there is no thread {name}");
 }
-
-#[test]
-fn who_has_to_go_goes_even_if_it_is_silent() {
-    let _watchdog = Watchdog::new("who_has_to_go_goes_even_if_it_is_silent");
-    let context = context(16 * MIB);
-    let (pull, endpoint) = bound(&context);
-    let begin = |size: usize, sent: usize| {
-        let mut peer = raw::join(&endpoint, "PUSH");
-        let mut bytes = vec![LONG];
-        bytes.extend((size as u64).to_be_bytes());
-        bytes.resize(bytes.len() + sent, 7);
-        peer.write_all(&bytes).unwrap();
-        peer
-    };
-    let silent = begin(1 << 30, 11 * MIB);
-    // The kernel has it all; what was read of it cannot be seen.
-    thread::sleep(Duration::from_millis(200));
-    // Together too much, and this one holds less at any time.
-    let mut modest = begin(5 * MIB, 5 * MIB - 1);
-    until(|| pull.dropped(DropReason::NoMemory) == 1);
-    raw::wait_for_close(&silent);
-    modest.write_all(&[7]).unwrap();
-    assert_eq!(pull.recv(Wait::Forever).unwrap().size(), 5 * MIB);
-    assert_eq!(pull.dropped(DropReason::NoMemory), 1);
-}
