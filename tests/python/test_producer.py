@@ -501,7 +501,7 @@ def test_options_are_checked():
             Producer(NOBODY, **options)
     with pytest.raises(ValueError, match="twice"):
         Producer([NOBODY, NOBODY])
-    with pytest.raises(zeroxide.ZMQError, match="no endpoint"):
+    with pytest.raises(zeroxide.ZMQError, match="not an endpoint"):
         Producer("nonsense")
 
 

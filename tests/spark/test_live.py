@@ -179,8 +179,10 @@ def test_socket_options_reach_the_socket(bound, background, monkeypatch):
 
 
 def test_a_socket_option_with_a_bad_value(bound):
-    with pytest.raises(ValueError, match=r"zmq\.rcvhwm' cannot be 'many'"):
+    with pytest.raises(ValueError, match=r"zmq\.rcvhwm' is 'many'; it should be a whole number"):
         read(bound(zmq.PUSH)[1], **{"zmq.rcvhwm": "many"})
+    with pytest.raises(ValueError, match=r"zmq\.rcvhwm' cannot be '-5'"):
+        read(bound(zmq.PUSH)[1], **{"zmq.rcvhwm": "-5"})
     with pytest.raises(ValueError, match="no NOT_SET in the environment"):
         read(bound(zmq.PUSH)[1], **{"zmq.routing_id": "env:NOT_SET"})
 
