@@ -2,6 +2,9 @@
 
 Sending, receiving and polling are native methods, inherited as they are. Here are the
 conveniences over them, none of which a program calls a million times a second.
+
+This is one file because it is one class: more than half of its lines are docstrings, which
+`help()` and editors show.
 """
 
 import builtins

@@ -139,7 +139,7 @@ class ProducerBase(_native.Producer):
 
     def _begin(self) -> None:
         """Prepares what a form needs before its first row."""
-        raise NotImplementedError
+        raise NotImplementedError("the blocking and the asyncio form prepare themselves")
 
     @property
     def endpoints(self) -> list[str]:
