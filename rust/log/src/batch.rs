@@ -1,4 +1,4 @@
-//! Rows as columns: what a producer sends, the log stores, and a reader gets.
+//! Rows in columns: the form in which a producer sends them, the log stores them, and a reader gets them.
 
 use arrow_array::{Array, BinaryArray, ListArray, StringArray, StructArray};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use crate::layout;
 
 /// Rows whose columns have been checked. Cheap to clone.
 ///
-/// `key`, `topic`, `timestamp`, `headers` and `frames` are columns only if a row has one of them.
+/// The columns `key`, `topic`, `timestamp`, `headers` and `frames` exist only if a row has a value for them.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub(crate) columns: Columns,
@@ -31,7 +31,7 @@ impl Batch {
         layout::size(&self.columns)
     }
 
-    /// The message. Panics, as all of these do, if there is no such row.
+    /// The row's value. Like all accessors of a row, it panics if there is no such row.
     pub fn value(&self, row: usize) -> &[u8] {
         self.columns.value.value(row)
     }
@@ -46,6 +46,30 @@ impl Batch {
     pub fn topic(&self, row: usize) -> Option<&str> {
         let column = self.columns.topic.as_ref()?;
         column.is_valid(row).then(|| column.value(row))
+    }
+
+    /// The topics of consecutive rows: each with how many rows it has there, and the bytes of their values. Rows
+    /// without a topic count as having an empty one.
+    pub fn topic_runs(&self) -> impl Iterator<Item = (&str, usize, usize)> {
+        let offsets = self.columns.value.value_offsets();
+        let topics = self.columns.topic.is_some();
+        let mut row = 0;
+        std::iter::from_fn(move || {
+            let first = row;
+            if first == self.rows() {
+                return None;
+            }
+            let topic = self.topic(first).unwrap_or_default();
+            let is_same = |row: usize| self.topic(row).unwrap_or_default() == topic;
+            row = match topics {
+                true => (first + 1..self.rows())
+                    .find(|row| !is_same(*row))
+                    .unwrap_or(self.rows()),
+                false => self.rows(),
+            };
+            let bytes = usize::try_from(offsets[row] - offsets[first]).unwrap_or_default();
+            Some((topic, row - first, bytes))
+        })
     }
 
     /// The producer's timestamp in microseconds since 1970, if the row has one.
@@ -76,26 +100,27 @@ impl Batch {
         Some((start..end).map(|at| items.value(at)).collect())
     }
 
-    /// The offset that a row carries itself; only rows that were picked out of a frame do.
+    /// The offset that a row itself carries; only rows that were picked out of a frame have one.
     pub fn offset(&self, row: usize) -> Option<u64> {
         let column = self.columns.offset.as_ref()?;
         Some(column.value(row).cast_unsigned())
     }
 
-    /// `rows` rows from `from` on, without a copy. Panics if there are not so many.
+    /// `rows` rows from `from` on, without a copy. Panics if there are fewer.
     pub fn slice(&self, from: usize, rows: usize) -> Batch {
         let slice = |array: &dyn Array| Ok::<_, std::convert::Infallible>(array.slice(from, rows));
         let Ok(columns) = self.columns.map(slice);
         Batch { columns }
     }
 
-    /// Appends the wire form: which columns, how many rows, and the buffers of Arrow's layout, each with its length.
+    /// Appends the wire form: the mask of columns, the number of rows, and the buffers of Arrow's layout, each with its
+    /// length.
     pub fn encode(&self, out: &mut Vec<u8>) {
         layout::Parts::of(&self.columns).write(out);
     }
 
-    /// The batch of a wire form. Whoever sent it is not trusted: every length, offset and text is checked, and nothing
-    /// is copied that lies in memory as Arrow wants it.
+    /// Decodes a batch from its wire form. The sender is not trusted: every length, offset and text is checked. Buffers
+    /// that are already aligned for Arrow are not copied.
     pub fn decode(bytes: Bytes) -> Result<Batch, BatchError> {
         let (head, rest) = layout::Head::read(&bytes)?;
         let columns = head.columns(bytes.slice(rest..))?;
@@ -106,7 +131,7 @@ impl Batch {
     }
 }
 
-/// Where the items of a row's list are, and in which array.
+/// The range of a row's items in the array of a list, and that array.
 fn items<A: Array + 'static>(list: Option<&ListArray>, row: usize) -> Option<(usize, usize, &A)> {
     let list = list?;
     let position = |at: usize| usize::try_from(list.value_offsets()[at]).unwrap_or(0);

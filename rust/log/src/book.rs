@@ -1,4 +1,4 @@
-//! Who has written what: the last number of every producer, the last batch of every query that publishes.
+//! The book of writers: the last number of every producer, and the last batch of every query that publishes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use crate::frame::{Origin, Role};
 
-/// The number of a batch that no other of its query follows: a write that has a name of its own.
+/// The number of a batch that is the only one of its query: a write with a name of its own.
 pub const ONLY_BATCH: u64 = i64::MAX as u64;
 
-/// Epochs of producers end below this: they are microseconds since 1970, or follow one that is. A greater one was never
-/// earned, and any other follows it.
+/// Epochs of producers are below this, because they are microseconds since 1970 or follow one that is. A greater epoch
+/// was forged or damaged, and any other may follow it.
 pub const EPOCH_END: u64 = 1 << 63;
 
-/// The most runs of a producer that are told apart: those that wrote last.
+/// The maximum number of runs remembered for each producer: those that wrote last.
 const MAX_WRITERS: usize = 32;
 
 /// A run of a producer that wrote rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writer {
-    /// Which run.
+    /// The epoch of the run.
     pub epoch: u64,
-    /// The sequence number of the last row that it wrote.
+    /// The sequence number of the last row that the run wrote.
     pub last_seq: u64,
 }
 
-/// The last that a producer has in the log.
+/// The last state of a producer in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Last {
     pub epoch: u64,
-    /// The runs that wrote rows, in the order in which they did; none if it has only said that it is there.
+    /// The runs that wrote rows, in the order of their writing; empty if the producer has only registered an epoch.
     pub writers: Arc<[Writer]>,
-    /// Earlier ones were left out.
+    /// Whether earlier runs were left out.
     pub is_cut: bool,
-    /// When it came in; those that were silent longest are forgotten first.
+    /// The last time of receipt; the producers that were silent longest are forgotten first.
     pub seen: i64,
 }
 
@@ -43,7 +43,7 @@ impl Last {
         self.writers.last().map(|writer| writer.last_seq)
     }
 
-    /// This run has written rows up to this number.
+    /// Records that a run has written rows up to this number.
     fn wrote(&mut self, epoch: u64, last_seq: u64) {
         let last_seq = self.seq().map_or(last_seq, |seq| seq.max(last_seq));
         let writer = Writer { epoch, last_seq };
@@ -60,7 +60,7 @@ impl Last {
     }
 }
 
-/// The last that a query has published.
+/// The last batch that a query has published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// The number of the batch.
@@ -75,12 +75,12 @@ pub struct Published {
 pub(crate) struct Book {
     pub producers: HashMap<Arc<str>, Last>,
     pub queries: HashMap<Arc<str>, Published>,
-    /// Where the transaction begins whose frames are being read.
+    /// The offset at which the transaction begins whose frames are being read.
     open: Option<u64>,
 }
 
 impl Book {
-    /// Notes the frame with these offsets.
+    /// Records the frame with these offsets.
     pub fn note(&mut self, origin: &Origin, role: Role, offsets: Range<u64>) {
         let rows = offsets.end - offsets.start;
         if role == Role::Single {
@@ -124,8 +124,8 @@ impl Book {
         }
     }
 
-    /// Forgets those that were silent longest if there are more than `most` producers: a tenth, so that it is rare.
-    /// Gives how many.
+    /// If there are more than `most` producers, forgets those that were silent longest: a tenth of them, so that this
+    /// is rare. Returns how many.
     pub fn forget(&mut self, most: usize) -> usize {
         if self.producers.len() <= most {
             return 0;
@@ -138,14 +138,13 @@ impl Book {
         before - self.producers.len()
     }
 
-    /// Whether one more query may publish: there are fewer than `most`, or one of them has nothing more to say.
+    /// Whether one more query may publish: there are fewer than `most`, or one of them is finished.
     pub fn has_room(&self, most: usize) -> bool {
         let mut queries = self.queries.values();
         queries.len() < most || queries.any(|last| last.batch == ONLY_BATCH)
     }
 
-    /// Forgets the oldest of the queries that published all they ever will, but `newest`, while there are more than
-    /// `most` queries.
+    /// While there are more than `most` queries, forgets the oldest of those that are finished, except `newest`.
     pub fn forget_queries(&mut self, most: usize, newest: &str) {
         while self.queries.len() > most {
             let over = self

@@ -1,4 +1,4 @@
-//! Rows one by one into columns.
+//! Builds columns from rows, one row at a time.
 
 use std::mem;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::error::BatchError;
 /// One message, borrowed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// The message.
+    /// The row's value.
     pub value: &'a [u8],
-    /// What it is about, for whoever partitions by it.
+    /// The key, for readers that partition by it.
     pub key: Option<&'a [u8]>,
-    /// What readers choose by.
+    /// The topic, by which readers select rows.
     pub topic: Option<&'a str>,
-    /// When it happened, in microseconds since 1970; None: when the log received it.
+    /// The time of the event, in microseconds since 1970; None means the time of receipt.
     pub timestamp: Option<i64>,
     /// Names and values, in order.
     pub headers: &'a [(&'a str, &'a [u8])],
@@ -27,7 +27,7 @@ pub struct Row<'a> {
     pub frames: Option<&'a [&'a [u8]]>,
 }
 
-/// Collects rows; columns that no row needs are not made.
+/// Collects rows. A column that no row needs is not created.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
     rows: usize,
@@ -41,7 +41,7 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// No rows yet.
+    /// Creates a builder without rows.
     pub fn new() -> BatchBuilder {
         BatchBuilder::default()
     }
@@ -51,17 +51,17 @@ impl BatchBuilder {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// About as many bytes as the batch would have.
+    /// The approximate size of the batch in bytes.
     pub fn size(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a row, or says that it is one too many; then nothing has changed.
+    /// Adds a row. If the batch would be too large, returns an error and changes nothing.
     pub fn push(&mut self, row: Row<'_>) -> Result<(), BatchError> {
         let size = size_of_row(&row);
         let (bytes, rows) = (self.bytes.saturating_add(size), self.rows + 1);
@@ -84,7 +84,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// The batch of the rows so far. The builder is empty again.
+    /// Returns the batch of the rows so far, and empties the builder.
     pub fn finish(&mut self) -> Batch {
         let built = mem::take(self);
         let rows = built.rows;
@@ -117,7 +117,7 @@ impl BatchBuilder {
     }
 }
 
-/// What a row takes, all its offsets included.
+/// The bytes that a row takes, including its offsets in all columns.
 pub(crate) fn size_of_row(row: &Row<'_>) -> usize {
     let headers = row
         .headers
@@ -131,16 +131,16 @@ pub(crate) fn size_of_row(row: &Row<'_>) -> usize {
         + frames.map(|frame| frame.len() + 4).sum::<usize>()
 }
 
-/// A column that begins with the first row that has something for it.
+/// A column that begins with the first row that has a value for it.
 #[derive(Debug, Default)]
 struct Optional<C> {
     column: Option<C>,
-    /// A bit per row, from the first row on that has nothing.
+    /// One bit per row, from the first row without a value on.
     validity: Option<BooleanBufferBuilder>,
 }
 
 impl<C: Column> Optional<C> {
-    /// Row `at`: something for `push`, or nothing.
+    /// Adds row `at`: a value, by `push`, or none.
     fn push<T>(&mut self, at: usize, item: Option<T>, push: impl FnOnce(&mut C, T)) {
         let Some(item) = item else {
             if let Some(column) = &mut self.column {
@@ -172,7 +172,7 @@ impl<C: Column> Optional<C> {
     }
 }
 
-/// Bits for rows that all have something.
+/// Bits for rows that all have a value.
 fn valid(rows: usize) -> BooleanBufferBuilder {
     let mut bits = BooleanBufferBuilder::new(rows + 1);
     bits.append_n(rows, true);
@@ -183,7 +183,7 @@ trait Column: Default {
     fn push_nothing(&mut self);
 }
 
-/// Bytes one behind the other, and where each ends.
+/// Consecutive bytes, and where each value ends.
 #[derive(Debug)]
 struct Bytes {
     offsets: Vec<i32>,

@@ -1,4 +1,4 @@
-//! Which columns there are: those that are stored, and those that a reader gets.
+//! The columns: those that are stored, and those that a reader gets.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,30 +7,30 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
-/// The most bytes of a batch: every column's offsets stay far from what 32 bits hold.
+/// The maximum number of bytes of a batch, so that every column's offsets stay far below 32 bits.
 pub const MAX_BATCH: usize = 1 << 30;
 
-/// The most rows of a batch: the longest name of a producer fits into a column that often.
+/// The maximum number of rows of a batch, so that a column can repeat the longest producer name for each row.
 pub const MAX_ROWS: usize = 1 << 23;
 
-/// Which of the optional columns a batch has.
+/// The set of optional columns that a batch has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mask(pub u16);
 
 impl Mask {
     pub const KEY: Mask = Mask(1);
-    /// Always there.
+    /// `value` is always present.
     pub const VALUE: Mask = Mask(2);
     pub const TOPIC: Mask = Mask(4);
     pub const TIMESTAMP: Mask = Mask(8);
     pub const HEADERS: Mask = Mask(16);
     pub const FRAMES: Mask = Mask(32);
-    /// Rows that were picked out of a frame say which they are. Never stored.
+    /// Only for rows that were picked out of a frame, which carry their offsets. Never stored.
     pub const OFFSET: Mask = Mask(64);
 
     const ALL: u16 = 127;
 
-    /// None if it has bits that no column has, or not the one of `value`.
+    /// None if a bit stands for no column, or if the bit of `value` is missing.
     pub fn checked(bits: u16) -> Option<Mask> {
         (bits & !Mask::ALL == 0 && Mask(bits).has(Mask::VALUE)).then_some(Mask(bits))
     }
@@ -47,7 +47,7 @@ impl Mask {
         }
     }
 
-    /// How many buffers the columns have, in the order of Arrow's IPC format.
+    /// The number of buffers of the columns, in the order of Arrow's IPC format.
     pub fn buffers(self) -> usize {
         COLUMNS
             .iter()
@@ -57,7 +57,7 @@ impl Mask {
     }
 }
 
-/// The columns in their order, and how many buffers each has: validity, offsets and data, those of its children behind.
+/// The columns in order, each with its number of buffers: validity, offsets and data, then those of its children.
 const COLUMNS: [(Mask, usize); 7] = [
     (Mask::KEY, 3),
     (Mask::VALUE, 3),
@@ -68,7 +68,7 @@ const COLUMNS: [(Mask, usize); 7] = [
     (Mask::OFFSET, 2),
 ];
 
-/// The columns of a batch, all of as many rows.
+/// The columns of a batch, all with the same number of rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     pub key: Option<BinaryArray>,
@@ -91,7 +91,7 @@ impl Columns {
             .with(Mask::OFFSET, self.offset.is_some())
     }
 
-    /// The same rows in columns made by `change`.
+    /// The same rows, with each column converted by `change`.
     pub fn map<E>(
         &self,
         mut change: impl FnMut(&dyn Array) -> Result<ArrayRef, E>,
@@ -128,7 +128,7 @@ pub(crate) fn header_fields() -> Fields {
     ])
 }
 
-/// The field of a list of headers' items.
+/// The field of the items in a list of headers.
 pub(crate) fn header_item() -> FieldRef {
     static ITEM: LazyLock<FieldRef> = LazyLock::new(|| {
         Arc::new(Field::new(
@@ -140,7 +140,7 @@ pub(crate) fn header_item() -> FieldRef {
     ITEM.clone()
 }
 
-/// The field of a list of frames' items.
+/// The field of the items in a list of frames.
 pub(crate) fn frame_item() -> FieldRef {
     static ITEM: LazyLock<FieldRef> =
         LazyLock::new(|| Arc::new(Field::new("element", DataType::Binary, true)));
@@ -162,7 +162,7 @@ pub(crate) fn stored_schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The columns that a reader gets, with or without the two wide ones.
+/// The columns that a reader gets, optionally with the wide columns `headers` and `frames`.
 pub fn fetched_schema(headers: bool, frames: bool) -> SchemaRef {
     static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
         [0, 1, 2, 3].map(|wide| make_fetched_schema(wide & 1 != 0, wide & 2 != 0))

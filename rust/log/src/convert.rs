@@ -1,4 +1,4 @@
-//! Batches of tables that others have made, and the other way round.
+//! Converts batches from and to Arrow tables of other libraries.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::columns::stored_schema;
 use crate::error::BatchError;
 
 impl Batch {
-    /// The rows as a stream of Arrow's IPC format, with the columns that [`from_record_batch`](Self::from_record_batch)
-    /// takes.
+    /// The rows as a stream in Arrow's IPC format, with the columns that [`from_record_batch`](Self::from_record_batch)
+    /// accepts.
     pub fn to_stream(&self) -> Result<Vec<u8>, BatchError> {
         let columns = &self.columns;
         let all: [(usize, Option<&dyn Array>); 5] = [
@@ -52,8 +52,8 @@ impl Batch {
         stream.map_err(|_| BatchError::Malformed("columns that Arrow does not take"))
     }
 
-    /// The rows of a table with the columns `value` (bytes or text, without nulls) and, if it likes, `key`, `topic`,
-    /// `timestamp` and `headers`. Any other column is an error: it would be lost.
+    /// The rows of a table with the column `value` (bytes or text, without nulls) and optionally `key`, `topic`,
+    /// `timestamp` and `headers`. Any other column is an error, because it would be lost.
     pub fn from_record_batch(table: &RecordBatch) -> Result<Batch, BatchError> {
         let mut batches = Batch::cut_record_batch(table, usize::MAX)?;
         Ok(batches
@@ -61,7 +61,7 @@ impl Batch {
             .unwrap_or_else(|| BatchBuilder::new().finish()))
     }
 
-    /// The same in batches of about so many bytes each, or of one row that has more.
+    /// The same in batches of about `bytes` bytes each; a batch may exceed that only if it has a single row.
     pub fn cut_record_batch(table: &RecordBatch, bytes: usize) -> Result<Vec<Batch>, BatchError> {
         let columns = Sources::of(table)?;
         let mut batches = Vec::new();
@@ -96,7 +96,7 @@ impl Batch {
     }
 }
 
-/// The columns of a table by what they are for.
+/// The columns of a table by their purpose.
 struct Sources<'a> {
     value: Bytes<'a>,
     key: Option<Bytes<'a>>,
@@ -214,7 +214,7 @@ impl<'a> Times<'a> {
         Some(Times { array, unit })
     }
 
-    /// In microseconds; what does not fit is as far as they reach.
+    /// In microseconds. A time out of range becomes the nearest representable one.
     fn get(&self, row: usize) -> Option<i64> {
         let unit = self.unit.filter(|_| self.array.is_valid(row))?;
         Some(match unit {
@@ -252,7 +252,7 @@ struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// None within if it is a column of nulls.
+    /// The inner value is None if this is a column of nulls.
     fn of(array: &'a dyn Array) -> Option<Option<Headers<'a>>> {
         if array.data_type() == &DataType::Null {
             return Some(None);
@@ -269,7 +269,7 @@ impl<'a> Headers<'a> {
         }))
     }
 
-    /// Adds the headers of a row. A value that is null becomes an empty one.
+    /// Adds the headers of a row. A null value becomes an empty one.
     fn read(&self, row: usize, into: &mut Vec<(&'a str, &'a [u8])>) -> Result<(), BatchError> {
         if self.list.is_null(row) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What can go wrong, each with where it happened and what to do about it.
+//! Errors of the log. Each names where it happened and what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,52 +7,52 @@ use rustix::io::Errno;
 
 use crate::columns::{MAX_BATCH, MAX_ROWS};
 
-/// Why bytes from elsewhere are not a batch, or a batch cannot be made of what was given.
+/// The reason why bytes are not a batch, or why rows cannot form one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// The bytes end before the batch does, or go on after it.
+    /// The bytes end before the batch does, or continue after it.
     #[error("a batch of {expected} bytes came in {got}")]
     Length {
-        /// What its table of buffers adds up to.
+        /// The total of its table of buffers.
         expected: u64,
-        /// What there is.
+        /// The number of bytes received.
         got: u64,
     },
-    /// A field says what cannot be.
+    /// A field has an impossible value.
     #[error("not a batch: {0}")]
     Malformed(&'static str),
     /// A batch holds at most [`MAX_BATCH`] bytes and [`MAX_ROWS`] rows.
     #[error("a batch of {bytes} bytes and {rows} rows is too large: at most {max_bytes} and {max_rows}", max_bytes = MAX_BATCH, max_rows = MAX_ROWS)]
     TooLarge {
-        /// Bytes it would have had.
+        /// Bytes it would have.
         bytes: u64,
-        /// Rows it would have had.
+        /// Rows it would have.
         rows: u64,
     },
-    /// A row that is larger than a batch may be where it shall go.
+    /// A row that is larger than the destination's limit for batches.
     #[error(
         "a row of {bytes} bytes is too large: {limit} is the most that is taken, the collector's max_batch_bytes"
     )]
     RowTooLarge {
-        /// Bytes it has, about.
+        /// Its approximate size in bytes.
         bytes: u64,
-        /// What is taken.
+        /// The limit.
         limit: u64,
     },
-    /// An Arrow column that the log has no place for, or of a type that does not go there.
+    /// An Arrow column that the log does not store, or with the wrong type.
     #[error("column {name:?} of type {found} does not go into the log: {expected}")]
     Column {
         /// Its name.
         name: String,
         /// Its type.
         found: String,
-        /// What would do.
+        /// The expected type.
         expected: &'static str,
     },
 }
 
-/// Why the log did not do what it was asked to.
+/// The reason why the log refused an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
@@ -61,103 +61,104 @@ pub enum LogError {
     Locked {
         /// The log's folder.
         dir: PathBuf,
-        /// Who holds it, as the holder wrote it down.
+        /// The holder, as it described itself in the file.
         by: String,
     },
-    /// There is no room. Nothing of what was to be appended is in the log; the same call works once there is room.
+    /// There is no room. None of the rows to append are in the log; the same call works once there is room.
     #[error("no room left for {} ({reason}): free some, or lower the retention; appending goes on then", path.display())]
     Full {
-        /// What was being written.
+        /// The file that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The folder cannot be written to.
     #[error("{} cannot be written to ({reason}): make it writable and open the log again", path.display())]
     ReadOnly {
-        /// What was to be written.
+        /// The file or folder to write.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// Rows that were acknowledged once cannot be read: the offsets from `first` to `end` are lost or damaged.
+    /// Acknowledged rows cannot be read: the offsets from `first` to `end` are lost or damaged.
     #[error("offsets {first} to {end} cannot be read, {} is damaged at byte {position}: {what}; restore the file, or read on at {end}", segment.display())]
     Corrupt {
         /// The file.
         segment: PathBuf,
-        /// The place in it.
+        /// The position in it.
         position: u64,
-        /// The first offset concerned.
+        /// The first affected offset.
         first: u64,
-        /// The first offset behind them that can be read again.
+        /// The next offset that can be read.
         end: u64,
-        /// What is wrong.
+        /// The kind of damage.
         what: String,
     },
-    /// A folder or file that is not this log's.
+    /// A folder or file that does not belong to this log.
     #[error("{} is not usable: {what}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         what: String,
     },
-    /// Rows that were never there, or are not there any more.
+    /// Rows that never existed, or were removed.
     #[error(
-        "offset {asked} was asked for, the log has {earliest} up to (not including) {next}: what is below was removed by retention, what is above was never written"
+        "offset {asked} was asked for, the log has {earliest} up to (not including) {next}: earlier rows were removed by \
+         retention, later ones were never written"
     )]
     OutOfRange {
-        /// What was asked for.
+        /// The requested offset.
         asked: u64,
-        /// The first offset there is.
+        /// The first offset in the log.
         earliest: u64,
         /// The offset that the next row will have.
         next: u64,
     },
-    /// A write or fsync failed earlier; what is on disk is unknown until the log is opened again.
+    /// A write or fsync failed earlier; the contents of the disk are unknown until the log is reopened.
     #[error(
         "nothing more is appended after {what} failed ({reason}): check the disk and open the log again"
     )]
     Failed {
-        /// What failed.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said then.
+        /// The system's error at that time.
         reason: String,
     },
-    /// A table that names fill is full.
+    /// A table of names is full.
     #[error(
         "there are {max} {what} already, {name:?} would be one more: remove some that are not used any more"
     )]
     TooMany {
-        /// Of what.
+        /// The kind of name.
         what: &'static str,
-        /// Which one.
+        /// The name that was refused.
         name: String,
-        /// How many there may be.
+        /// The maximum number of names.
         max: usize,
     },
     /// The batch does not fit into a frame of the log.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Anything else that the system refuses.
+    /// Any other error of the system.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// The verb for what was tried.
+        /// The verb for the operation.
         what: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl LogError {
-    /// Whether there is no room: the same call works once there is.
+    /// Whether the disk is full, so that the same call works once there is room.
     pub fn is_full(&self) -> bool {
         matches!(self, LogError::Full { .. })
     }
 
-    /// The variant for what the system said about `path`.
+    /// The variant for the system's error about `path`.
     pub(crate) fn from_io(what: &'static str, path: &Path, source: io::Error) -> LogError {
         let path = path.to_owned();
         let reason = source.to_string();

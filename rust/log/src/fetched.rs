@@ -14,8 +14,9 @@ use crate::columns::fetched_schema;
 use crate::frame::Stored;
 
 impl Stored {
-    /// The rows with offsets in `range`, as [`fetched_schema`] has them: `partition` and what is the same for all rows
-    /// stands in every row. A row without a timestamp of its own has the time of receipt, and `timestampType` 1.
+    /// The rows with offsets in `range`, in the columns of [`fetched_schema`]. `partition` and other values of the
+    /// whole frame are repeated in every row. A row without a timestamp of its own gets the time of receipt, and
+    /// `timestampType` 1.
     pub fn to_record_batch(
         &self,
         range: Range<u64>,
@@ -69,7 +70,7 @@ impl Stored {
         RecordBatch::try_new(schema.clone(), arrays).expect("columns as the schema has them")
     }
 
-    /// Timestamps without gaps, and which of them are the producer's.
+    /// Timestamps for all rows, and which of them are the producer's.
     fn timestamps_of(
         &self,
         own: Option<&TimestampMicrosecondArray>,

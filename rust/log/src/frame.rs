@@ -29,15 +29,15 @@ pub(crate) const FIXED: usize = 88;
 /// The longest name of a producer, in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// The most that a header can take: the head of a batch with all columns, and the longest name.
+/// The maximum length of a header: the head of a batch with all columns, and the longest name.
 pub(crate) const MAX_HEADER: usize = 512;
 
-/// Who sent a batch, as which part of what, and when it came in.
+/// The sender of a batch, its number, and when it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The producer's name; empty for a plain peer, whose rows have no sequence numbers.
     pub producer: Arc<str>,
-    /// The producer's life: a greater one fences the lesser off.
+    /// The producer's run: a greater epoch fences off the lesser ones.
     pub epoch: u64,
     /// The number of the first row; the others follow.
     pub first_seq: u64,
@@ -46,7 +46,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of rows from a plain peer.
+    /// The origin of rows from a plain peer.
     pub fn plain(receive_time: i64) -> Origin {
         Origin {
             producer: "".into(),
@@ -62,14 +62,15 @@ impl Origin {
     }
 }
 
-/// What a frame is part of.
+/// The frame's role in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Of nothing: it stands for itself.
+    /// Not part of a transaction.
     Single,
-    /// Of a published transaction that goes on behind it. The origin's producer is the query, its epoch the batch.
+    /// Part of a published transaction that continues in the next frame. The origin's producer is the query, its epoch
+    /// the batch.
     Part,
-    /// The last of a published transaction; what comes before it counts from here on.
+    /// The last frame of a published transaction, which makes the frames before it visible.
     Last,
 }
 
@@ -80,7 +81,7 @@ mod flag {
     pub const ALL: u16 = 7;
 }
 
-/// The header of a frame whose checksum was right.
+/// The header of a frame whose checksum is correct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub length: usize,
@@ -97,22 +98,22 @@ pub(crate) struct Header {
     pub head: Head,
 }
 
-/// Why there is no header at a place.
+/// The reason why there is no header at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoHeader {
     /// The bytes end within it.
     Short,
-    /// They are something else.
+    /// The bytes are not a header.
     Wrong(&'static str),
 }
 
 impl Header {
-    /// The offset behind its last.
+    /// The offset after its last row.
     pub fn end(&self) -> u64 {
         self.first_offset + self.span
     }
 
-    /// The header at the beginning of `bytes`.
+    /// Reads the header at the beginning of `bytes`.
     pub fn read(bytes: &[u8]) -> Result<Header, NoHeader> {
         use NoHeader::{Short, Wrong};
         let fixed = bytes.first_chunk::<FIXED>().ok_or(Short)?;
@@ -145,7 +146,7 @@ impl Header {
         } else {
             head.rows as u64 == span
         };
-        // A reader's offsets and numbers are signed.
+        // Offsets and numbers are signed at readers.
         let in_range = |first: u64| {
             first
                 .checked_add(span)
@@ -187,14 +188,14 @@ impl Header {
         })
     }
 
-    /// Whether what follows the header is what was written.
+    /// Whether the bytes after the header match its checksum.
     pub fn fits(&self, frame: &[u8]) -> bool {
         let body = frame.get(self.header_length..self.length);
         body.is_some_and(|body| crc32c::crc32c(body) == self.body_crc)
     }
 }
 
-/// What a frame says beside its rows.
+/// The description of a frame, without its rows.
 pub(crate) struct Labels<'a> {
     pub first_offset: u64,
     pub span: usize,
@@ -203,7 +204,7 @@ pub(crate) struct Labels<'a> {
     pub role: Role,
 }
 
-/// Where a frame goes that was written before that was known.
+/// The values that a frame gets when its position in the log is known.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub first_offset: u64,
@@ -262,13 +263,13 @@ pub(crate) fn write(
     frame[4..8].copy_from_slice(&header_crc.to_le_bytes());
 }
 
-/// How many bytes of a frame come before its rows.
+/// The number of bytes of a frame before its rows.
 pub(crate) fn header_length(frame: &[u8]) -> usize {
     let word = frame.get(12..16).and_then(|word| word.first_chunk::<4>());
     word.map_or(0, |word| u32::from_le_bytes(*word) as usize)
 }
 
-/// Gives a header that was written for no place in particular one in the log.
+/// Completes a header that was written before its position in the log was known.
 pub(crate) fn place(header: &mut [u8], place: &Placed) {
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(24, &place.first_offset.to_le_bytes());
@@ -287,7 +288,7 @@ fn flags_of(role: Role) -> u16 {
     }
 }
 
-/// The least and the greatest timestamp of the rows; one without its own has the time of receipt.
+/// The least and the greatest timestamp of the rows. A row without its own has the time of receipt.
 fn timestamps(columns: &Columns, receive_time: i64) -> (i64, i64) {
     let Some(column) = &columns.timestamp else {
         return (receive_time, receive_time);
@@ -300,38 +301,39 @@ fn timestamps(columns: &Columns, receive_time: i64) -> (i64, i64) {
     .unwrap_or((receive_time, receive_time))
 }
 
-/// A batch with its place in the log.
+/// A batch with its position in the log.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The offset of its first row; of rows that were picked: the first one looked at.
+    /// The offset of its first row; for picked rows, of the first row considered.
     pub first_offset: u64,
-    /// The offset behind its last row; of rows that were picked: behind the last one looked at.
+    /// The offset after its last row; for picked rows, after the last row considered.
     pub end: u64,
-    /// Who sent it and when it came in. Of rows that a query published: the query, its batch, and numbers per query.
+    /// The sender and the time of receipt. For rows that a query published: the query, its batch, and numbers per
+    /// query.
     pub origin: Origin,
     /// The least and the greatest timestamp of its rows.
     pub timestamps: (i64, i64),
     /// The rows.
     pub batch: Batch,
-    /// The frame, to be sent on as it is.
+    /// The frame, which can be sent unchanged.
     pub bytes: Bytes,
 }
 
-/// What the header of a frame says, for whoever walks a segment.
+/// The contents of a frame's header, for readers that walk a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// The bytes from this frame to the next.
+    /// The number of bytes from this frame to the next.
     pub length: usize,
     /// The offset of its first row.
     pub first_offset: u64,
-    /// The offset behind its last row.
+    /// The offset after its last row.
     pub end: u64,
-    /// Who sent it and when it came in.
+    /// The sender and the time of receipt.
     pub origin: Origin,
 }
 
 impl FrameInfo {
-    /// The header at the beginning of `bytes`, once its checksum was found right; None if there is not all of it.
+    /// Reads the header at the beginning of `bytes` and checks its checksum. None if it is incomplete.
     pub fn peek(bytes: &[u8]) -> Result<Option<FrameInfo>, BatchError> {
         match Header::read(bytes) {
             Ok(header) => Ok(Some(FrameInfo {
@@ -347,7 +349,7 @@ impl FrameInfo {
 }
 
 impl Stored {
-    /// The batch of a frame, from a file or from a collector. Both checksums and everything in it are checked.
+    /// Reads the batch of a frame, from a file or from a collector. Checks both checksums and all contents.
     pub fn parse(bytes: Bytes) -> Result<Stored, BatchError> {
         let header = Header::read(&bytes).map_err(|error| match error {
             NoHeader::Short => BatchError::Malformed("a frame's header that ends too soon"),
@@ -365,7 +367,7 @@ impl Stored {
         Stored::from_checked(header, bytes)
     }
 
-    /// The same, once the checksums were found right.
+    /// The same, if the checksums have been checked.
     pub(crate) fn from_checked(header: Header, bytes: Bytes) -> Result<Stored, BatchError> {
         let body = bytes.slice(header.header_length + header.metadata_length..);
         let batch = Batch {
@@ -416,7 +418,7 @@ impl Stored {
             .then(|| self.origin.first_seq + at)
     }
 
-    /// Which rows have offsets within `range`.
+    /// The rows with offsets within `range`.
     pub fn rows_within(&self, range: &Range<u64>) -> Range<usize> {
         let row_of = |offset: u64| match &self.batch.columns.offset {
             Some(column) => column
@@ -431,8 +433,8 @@ impl Stored {
         start..row_of(range.end).max(start)
     }
 
-    /// Only the rows whose topic begins with one of `prefixes`, each with its offset, as a frame of its own. Rows
-    /// without a topic count as having an empty one.
+    /// A new frame of only the rows whose topic begins with one of `prefixes`, each with its offset. Rows without a
+    /// topic count as having an empty one.
     pub fn pick(&self, prefixes: &[&str]) -> Stored {
         let rows = self.rows();
         let keep: Vec<bool> = (0..rows)

@@ -1,5 +1,5 @@
-//! Which opening of a log wrote which rows. An older copy of a folder goes on under the same id and with the same offsets as
-//! the log that it was copied from: its rows are others, and only this tells.
+//! Generations record which opening of a log wrote which rows. An older copy of a folder continues under the same id
+//! and with the same offsets as its original, but with other rows, and only the generation distinguishes them.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,10 +13,10 @@ use crate::private;
 pub(crate) const GENERATIONS: &str = "generations";
 const NEW_NAME: &str = "generations.new";
 
-/// The most that are kept. Of what is older, nothing is known.
+/// The maximum number of generations that are kept. Nothing is known about older rows.
 const KEPT: usize = 4096;
 
-/// One opening of a log that wrote something.
+/// One opening of a log that wrote rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
     /// The offset of its first row.
@@ -25,17 +25,17 @@ pub struct Generation {
     pub id: u64,
 }
 
-/// All that are known of a log, in order.
+/// All known generations of a log, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Generations(Arc<[Generation]>);
 
 impl Generations {
-    /// Those with these first offsets and ids.
+    /// Creates the list from first offsets and ids.
     pub fn new(all: impl IntoIterator<Item = Generation>) -> Generations {
         Generations(all.into_iter().collect())
     }
 
-    /// One after the other.
+    /// Iterates over the generations in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Generation> {
         self.0.iter()
     }
@@ -46,8 +46,8 @@ impl Generations {
         at.checked_sub(1).map_or(0, |at| self.0[at].id)
     }
 
-    /// Whether whoever has read up to `offset`, where the last row was of `generation`, has read this log. If not, the
-    /// offset from which on its rows are others, as far as that is known.
+    /// Checks whether a reader that has read up to `offset`, where the last row was of `generation`, has read this log.
+    /// If not, returns the offset from which its rows differ, as far as that is known.
     pub fn check(&self, offset: u64, generation: u64) -> Result<(), u64> {
         let here = self.before(offset);
         if generation == 0 || here == 0 || here == generation {
@@ -59,7 +59,7 @@ impl Generations {
         Err(behind.unwrap_or_else(|| unlike.map_or(0, |one| one.first)))
     }
 
-    /// The one more that begins at `first`. One without rows is not kept.
+    /// Adds a generation that begins at `first`. A last one without rows is replaced.
     pub(crate) fn with(&self, first: u64) -> Result<Generations, LogError> {
         let id = u64::from_le_bytes(random()?).max(1);
         let before = self.0.iter().filter(|one| one.first < first).copied();
@@ -69,7 +69,7 @@ impl Generations {
         ))
     }
 
-    /// Writes them so that either they or those before are there, whenever the power goes.
+    /// Writes the list atomically: after a power cut, either the old or the new one is there.
     pub(crate) fn save(&self, dir: &Path) -> Result<(), LogError> {
         let (path, new) = (dir.join(GENERATIONS), dir.join(NEW_NAME));
         let write = || -> io::Result<()> {
@@ -80,12 +80,12 @@ impl Generations {
             File::open(dir)?.sync_all()
         };
         write().map_err(|error| {
-            let _ = fs::remove_file(&new); // a part of a file that nobody reads
+            let _ = fs::remove_file(&new); // an incomplete file, which no reader uses
             LogError::from_io("write", &path, error)
         })
     }
 
-    /// Those of a folder: none if it has none; an error text if they are damaged.
+    /// Loads the list of a folder: empty if it has none; an error text if it is damaged.
     pub(crate) fn load(dir: &Path) -> io::Result<Result<Generations, &'static str>> {
         match fs::read_to_string(dir.join(GENERATIONS)) {
             Ok(text) => Ok(Generations::decode(&text).ok_or("it is damaged")),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_another_past_are_told_apart() {
+    fn rows_of_another_history_are_distinguished() {
         let log = generations(&[(0, 1), (500, 3), (600, 4)]);
         assert_eq!(log.check(0, 9), Ok(()), "nothing was read yet");
         assert_eq!(log.check(500, 1), Ok(()));

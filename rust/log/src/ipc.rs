@@ -1,4 +1,4 @@
-//! Arrow's metadata: what stands in a segment so that any Arrow library reads it.
+//! Arrow's metadata, which lets any Arrow library read a segment.
 
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::{
@@ -9,10 +9,10 @@ use flatbuffers::FlatBufferBuilder;
 use crate::columns::stored_schema;
 use crate::layout::{Parts, padded};
 
-/// What an encapsulated message begins with, before the length of its metadata.
+/// The marker at the start of an encapsulated message, before the length of its metadata.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// The schema message of a segment, a multiple of 8 bytes.
+/// The schema message of a segment; its length is a multiple of 8 bytes.
 pub(crate) fn schema_message() -> Vec<u8> {
     let schema = stored_schema();
     let mut builder = FlatBufferBuilder::new();
@@ -29,7 +29,7 @@ pub(crate) fn schema_message() -> Vec<u8> {
     out
 }
 
-/// Writes the metadata of record batches; keeps its memory from one to the next.
+/// Writes the metadata of record batches, and reuses its memory.
 #[derive(Default)]
 pub(crate) struct Metadata {
     builder: FlatBufferBuilder<'static>,
@@ -38,7 +38,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Appends the metadata of a record batch of `rows` rows with these buffers; the body goes behind it.
+    /// Appends the metadata of a record batch of `rows` rows with these buffers; the body follows it.
     pub fn write(&mut self, rows: usize, parts: &Parts, out: &mut Vec<u8>) {
         self.nodes.clear();
         self.buffers.clear();
@@ -71,7 +71,7 @@ impl Metadata {
     }
 }
 
-/// The metadata with its length before it, padded so that what follows is at a multiple of 8.
+/// The metadata after its length, padded so that the body begins at a multiple of 8.
 fn encapsulate(metadata: &[u8], out: &mut Vec<u8>) {
     let length = padded(metadata.len());
     out.extend_from_slice(&CONTINUATION);

@@ -5,7 +5,7 @@
 //! the buffers, each followed by zeros up to a multiple of 8
 //! ```
 //!
-//! The same bytes travel from producers, lie in segments behind Arrow's metadata, and travel to readers.
+//! The same bytes are sent by producers, stored in segments after Arrow's metadata, and sent to readers.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::error::BatchError;
 /// Bytes before the lengths.
 const FIXED: usize = 8;
 
-/// `length` and the zeros behind it.
+/// `length` including its padding.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(8)
 }
 
-/// Appends zeros up to the next multiple of 8 behind `start`.
+/// Appends zeros up to the next multiple of 8 after `start`.
 pub(crate) fn pad(out: &mut Vec<u8>, start: usize) {
     out.resize(start + padded(out.len() - start), 0);
 }
@@ -41,7 +41,7 @@ pub(crate) fn size(columns: &Columns) -> usize {
 /// A node of Arrow's metadata: the length of an array and how many of its items are null.
 pub(crate) type Node = (usize, usize);
 
-/// The buffers of a batch's columns, and what Arrow's metadata says about them.
+/// The buffers of a batch's columns, and their description in Arrow's metadata.
 pub(crate) struct Parts {
     mask: Mask,
     rows: usize,
@@ -92,7 +92,7 @@ impl Parts {
         parts
     }
 
-    /// The bytes of everything that `write` appends.
+    /// The number of bytes that `write` appends.
     pub fn size(&self) -> usize {
         self.head_size() + self.body_size()
     }
@@ -148,14 +148,14 @@ impl Parts {
             .push(data.slice_with_length(first, last - first));
     }
 
-    /// The bytes inside a list.
+    /// Adds the bytes inside a list.
     fn items(&mut self, items: &Arc<dyn Array>) {
         let items = items.as_any().downcast_ref::<BinaryArray>();
         let items = items.expect("items are bytes");
         self.bytes(None, items.offsets(), items.values());
     }
 
-    /// The list itself; gives the items that its rows have.
+    /// Adds the list itself; returns the items of its rows.
     fn list(&mut self, list: &ListArray) -> Arc<dyn Array> {
         self.validity(list.len(), list.nulls());
         let offsets = list.offsets();
@@ -165,7 +165,7 @@ impl Parts {
     }
 }
 
-/// The offsets, from zero on.
+/// The offsets, shifted to begin at zero.
 fn rebased(offsets: &OffsetBuffer<i32>) -> Buffer {
     let first = offsets.first();
     if first == 0 {
@@ -174,7 +174,7 @@ fn rebased(offsets: &OffsetBuffer<i32>) -> Buffer {
     Buffer::from_vec(offsets.iter().map(|at| at - first).collect::<Vec<_>>())
 }
 
-/// An offset as an index; Arrow's constructors let no negative one in.
+/// An offset as an index. Arrow's constructors reject negative ones.
 fn position(offset: i32) -> usize {
     usize::try_from(offset).unwrap_or(0)
 }
@@ -185,7 +185,7 @@ fn short(length: usize) -> u32 {
 
 // --- Reading ---
 
-/// What the head of a batch says: nothing is known about the buffers but their lengths, and those add up.
+/// The head of a batch: the lengths of its buffers, which are consistent in total but not checked otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub mask: Mask,
@@ -194,7 +194,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The head at the beginning of `bytes`, and its length.
+    /// Reads the head at the beginning of `bytes`; returns it with its length.
     pub fn read(bytes: &[u8]) -> Result<(Head, usize), BatchError> {
         let too_short = |expected: usize| BatchError::Length {
             expected: expected as u64,
@@ -236,13 +236,13 @@ impl Head {
         Ok((head, size))
     }
 
-    /// The bytes of the buffers, padding and all.
+    /// The number of bytes of the buffers, with padding.
     pub fn body_size(&self) -> u64 {
         let padded = |length: &u32| u64::from(*length).next_multiple_of(8);
         self.lengths.iter().map(padded).sum()
     }
 
-    /// The columns whose buffers are `body`, to the last byte.
+    /// The columns whose buffers are exactly `body`.
     pub fn columns(&self, body: Bytes) -> Result<Columns, BatchError> {
         if body.len() as u64 != self.body_size() {
             return Err(BatchError::Length {
@@ -275,7 +275,7 @@ fn optional<T>(
     is_there.then(read).transpose()
 }
 
-/// The buffers of a body, taken one by one.
+/// Takes the buffers of a body one by one.
 struct Buffers<'a> {
     body: Buffer,
     lengths: std::slice::Iter<'a, u32>,
@@ -290,7 +290,7 @@ impl Buffers<'_> {
         buffer
     }
 
-    /// Numbers of 4 or 8 bytes, which Arrow wants at a multiple of that.
+    /// Numbers of 4 or 8 bytes, which Arrow requires to be aligned.
     fn numbers<T: arrow_buffer::ArrowNativeType>(
         &mut self,
         count: usize,
@@ -328,7 +328,7 @@ impl Buffers<'_> {
         }
     }
 
-    /// Offsets from zero on that never fall, and what the last of them is.
+    /// Offsets that begin at zero and never decrease, with the last one.
     fn offsets(&mut self, rows: usize) -> Result<OffsetBuffer<i32>, BatchError> {
         let offsets = self.numbers::<i32>(rows + 1)?;
         if offsets[0] != 0 || offsets.windows(2).any(|pair| pair[0] > pair[1]) {

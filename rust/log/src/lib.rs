@@ -1,9 +1,9 @@
 //! A durable log of messages: segments of framed Arrow batches with checksums, an index, retention, and groups of
-//! consumers that hold it back. Files in, files out: no sockets, no Python.
+//! consumers, which can delay it. It reads and writes files, and knows neither sockets nor Python.
 //!
 //! One [`Log`] writes to a folder. [`Log::append`] puts the rows of a [`Batch`] into the page cache and gives them
-//! consecutive offsets; [`Syncer::sync`], on a thread of its own, puts everything appended so far on disk; a
-//! [`Reader`] fetches rows that are there, as frames that can be sent on as they are. Whoever receives one reads it
+//! consecutive offsets. [`Syncer::sync`], on a thread of its own, syncs everything appended so far to disk. A
+//! [`Reader`] fetches rows that are on disk, as frames that can be sent unchanged. The receiver of a frame reads it
 //! with [`Stored::parse`].
 //!
 //! ```
@@ -60,3 +60,7 @@ pub use recovery::Recovery;
 pub use segment::{LogId, SegmentInfo};
 pub use shared::{Syncer, Written};
 pub use table::{Table, TableError};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

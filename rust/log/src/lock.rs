@@ -12,18 +12,18 @@ use crate::private;
 
 const NAME: &str = "LOCK";
 
-/// A folder that was taken, until this is dropped, or the process ends, however that comes.
+/// The lock of a folder, held until this is dropped or the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Not left to closing the file: a child that is about to become another program has it open, too.
+        // Closing the file would not be enough: a child between fork and exec has it open, too.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Takes the folder.
+/// Locks the folder.
 pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
     let path = dir.join(NAME);
     let file = private::new_file().truncate(false).open(&path);
@@ -40,14 +40,14 @@ pub(crate) fn take(dir: &Path) -> Result<Lock, LogError> {
         }
         Err(error) => return Err(LogError::from_io("lock", &path, error.into())),
     }
-    // The name is for people; without room for it the lock holds all the same.
+    // The name is only informative; the lock holds even if there is no room for it.
     let _ = file
         .set_len(0)
         .and_then(|()| file.write_all(holder().as_bytes()));
     Ok(Lock(file))
 }
 
-/// Who this is.
+/// Describes this process.
 fn holder() -> String {
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

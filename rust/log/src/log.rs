@@ -26,27 +26,28 @@ mod write;
 
 pub use retention::{Hold, Trimmed};
 
-/// The most groups, and the most queries that publish. Forgetting one would lose data or publish twice, so a further
-/// one is refused; but for queries whose one batch is [`ONLY_BATCH`](crate::ONLY_BATCH), of which the oldest makes room.
+/// The maximum number of groups, and of queries that publish. Forgetting one would lose data or publish twice, so a
+/// further one is refused. The exception is queries whose only batch is [`ONLY_BATCH`](crate::ONLY_BATCH): the oldest
+/// of them makes room.
 pub const MAX_NAMES: usize = 10_000;
 
-/// A segment without rows is not emptied before it has this many bytes, however small segments are: it takes syncs.
+/// A segment without rows is emptied only from this size on, however small segments are, because emptying takes syncs.
 const EMPTIED_FROM: u64 = 1 << 16;
 
-/// How a log is kept.
+/// The settings of a log.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// A segment is sealed when it has this many bytes. Whole segments are what retention removes.
+    /// A segment is sealed when it has this many bytes. Retention removes whole segments.
     pub segment_bytes: u64,
-    /// The most bytes to keep.
+    /// The maximum number of bytes to keep.
     pub retention_bytes: Option<u64>,
-    /// The longest time to keep rows.
+    /// The maximum time to keep rows.
     pub retention_time: Option<Duration>,
-    /// Whether rows that every group has read need not be kept.
+    /// Whether rows that every group has read may be removed.
     pub retention_groups: bool,
-    /// The most producers to remember; those that were silent longest are forgotten.
+    /// The maximum number of producers to remember; those that were silent longest are forgotten.
     pub max_producers: usize,
-    /// How far retention may go, by whoever copies the log.
+    /// The limit of retention that a copy of the log sets.
     pub hold: Hold,
 }
 
@@ -63,40 +64,41 @@ impl Default for LogConfig {
     }
 }
 
-/// What became of a transaction.
+/// The result of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// Its rows. Empty if an older batch was published again, of which the offsets are not known any more.
+    /// The offsets of its rows. Empty if an older batch was published again, because its offsets are not known any
+    /// more.
     pub range: Range<u64>,
     /// Whether it was in the log before.
     pub already: bool,
 }
 
-/// A log, by its one writer.
+/// A log, opened by its only writer.
 #[derive(Debug)]
 pub struct Log {
     shared: Arc<Shared>,
     config: LogConfig,
     recovery: Recovery,
     active: Arc<File>,
-    /// Where the next frame goes.
+    /// The position of the next frame.
     position: u64,
     book: Book,
-    /// The book as it was where the active segment begins: what a snapshot may say without a sync.
+    /// The book at the start of the active segment, which a snapshot may contain without a sync.
     sealed: Book,
     groups: BTreeMap<String, u64>,
-    /// Below this, the snapshot on disk knows what trimmed frames said.
+    /// Below this offset, the snapshot on disk has everything that trimmed frames recorded.
     saved: u64,
     forgotten: usize,
     has_unsaved: bool,
-    /// Whether the file of generations knows that this opening writes.
+    /// Whether the file of generations has an entry for this opening.
     is_begun: bool,
     scratch: Scratch,
-    /// Held until the log is gone.
+    /// Held until the log is dropped.
     _lock: Lock,
 }
 
-/// Memory that is used again.
+/// Memory that is reused.
 #[derive(Default)]
 struct Scratch {
     metadata: Metadata,
@@ -110,14 +112,14 @@ impl std::fmt::Debug for Scratch {
 }
 
 impl Log {
-    /// Opens the log in a folder, or makes one. What a crash left half-written is dropped; [`Log::recovery`] says what.
+    /// Opens the log in a folder, or creates one. Incomplete writes of a crash are dropped; [`Log::recovery`] reports
+    /// them.
     pub fn open(dir: &Path, config: LogConfig) -> Result<Log, LogError> {
         Log::open_below(dir, config, None)
     }
 
-    /// The same after a sync has failed in this process: the system may have forgotten that rows which were appended
-    /// since are not on disk, and still show them. So what is behind `synced`, which [`Log::synced`] said before, is
-    /// dropped.
+    /// The same after a sync has failed in this process. The system may then show rows that are not on disk and that it
+    /// will not write again. Everything after `synced`, which [`Log::synced`] returned before, is therefore dropped.
     pub fn reopen(dir: &Path, config: LogConfig, synced: Written) -> Result<Log, LogError> {
         Log::open_below(dir, config, Some(synced))
     }
@@ -151,7 +153,7 @@ impl Log {
         Ok(log)
     }
 
-    /// The log's id: random, the same for as long as its files live.
+    /// The log's id: random, and the same for as long as its files exist.
     pub fn id(&self) -> LogId {
         self.shared.id
     }
@@ -165,12 +167,12 @@ impl Log {
             .collect()
     }
 
-    /// What was found when it was opened.
+    /// The state in which the log was found when it was opened.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// The first offset there is.
+    /// The first offset in the log.
     pub fn earliest(&self) -> u64 {
         self.shared.state().earliest()
     }
@@ -185,24 +187,24 @@ impl Log {
         self.shared.state().durable
     }
 
-    /// Everything that was written so far, also what has no rows: an epoch, an empty transaction.
+    /// Everything that was written so far, including frames without rows: an epoch, an empty transaction.
     pub fn written(&self) -> Written {
         self.shared.state().written
     }
 
-    /// What of it is on disk.
+    /// The part of [`written`](Self::written) that is on disk.
     pub fn synced(&self) -> Written {
         self.shared.state().synced
     }
 
-    /// Syncs from another thread.
+    /// Returns a handle that syncs from another thread.
     pub fn syncer(&self) -> Syncer {
         Syncer {
             shared: self.shared.clone(),
         }
     }
 
-    /// Reads from other threads.
+    /// Returns a handle that reads from other threads.
     pub fn reader(&self) -> Reader {
         Reader {
             shared: self.shared.clone(),
@@ -215,8 +217,8 @@ impl Log {
         Some((last.epoch, last.seq()?))
     }
 
-    /// The runs of a producer that wrote rows, in the order in which they did, and whether that is all of them: of many
-    /// runs the earliest are forgotten.
+    /// The runs of a producer that wrote rows, in the order of their writing, and whether the list is complete: of many
+    /// runs, the earliest are forgotten.
     pub fn writers(&self, producer: &str) -> (Arc<[Writer]>, bool) {
         match self.book.producers.get(producer) {
             Some(last) => (last.writers.clone(), !last.is_cut),
@@ -229,8 +231,8 @@ impl Log {
         Some(self.book.producers.get(producer)?.epoch)
     }
 
-    /// Notes that this epoch of a producer has begun, as after the next sync every later process knows: none before it
-    /// may append any more.
+    /// Records that this epoch of a producer has begun. After the next sync, every later process knows it, and no
+    /// earlier epoch may append.
     pub fn begin_epoch(
         &mut self,
         producer: &str,
@@ -260,12 +262,13 @@ impl Log {
         Ok(())
     }
 
-    /// How many producers are remembered, and how many were forgotten because there were too many.
+    /// The number of remembered producers, and of those that were forgotten because there were too many.
     pub fn producers(&self) -> (usize, usize) {
         (self.book.producers.len(), self.forgotten)
     }
 
-    /// Appends rows; gives their offsets. They are in the page cache then, and on disk after the next sync.
+    /// Appends rows and returns their offsets. They are in the page cache after this call, and on disk after the next
+    /// sync.
     pub fn append(&mut self, origin: &Origin, batch: &Batch) -> Result<Range<u64>, LogError> {
         check_name(&origin.producer)?;
         if batch.is_empty() {
@@ -278,15 +281,15 @@ impl Log {
         Ok(self.keep(writing))
     }
 
-    /// What a query has published last.
+    /// The last batch that a query has published.
     pub fn published(&self, query: &str) -> Option<&Published> {
         self.book.queries.get(query)
     }
 
-    /// Appends all rows of a query's batch, or none of them: also when a crash comes in between. A batch that is not
-    /// newer than the last one is not appended again.
+    /// Appends all rows of a query's batch, or none of them, even if a crash interrupts it. A batch that is not newer
+    /// than the last one is not appended again.
     ///
-    /// The rows' producer is the query; their sequence numbers go on from batch to batch.
+    /// The rows' producer is the query; their sequence numbers continue from batch to batch.
     pub fn append_published(
         &mut self,
         query: &str,
@@ -298,8 +301,8 @@ impl Log {
         self.append_published_from(query, batch_id, receive_time, batches)
     }
 
-    /// The same with rows that are made while they are written: two batches are in memory at a time. An error from
-    /// `batches` leaves nothing behind.
+    /// The same with batches that are created while they are written, so that only two are in memory at a time. After
+    /// an error from `batches`, the log has none of the rows.
     pub fn append_published_from<E: From<LogError>>(
         &mut self,
         query: &str,
@@ -346,7 +349,8 @@ impl Log {
         })
     }
 
-    /// Whether a query may publish a batch; what became of it if it, or a newer one, is there already.
+    /// Checks whether a query may publish a batch. If this batch or a newer one is in the log already, returns its
+    /// result.
     fn check_publication(
         &self,
         query: &str,
@@ -373,7 +377,7 @@ impl Log {
         }
     }
 
-    /// Notes how far a group of consumers has come. Kept over restarts once [`Log::save`] was called.
+    /// Records how far a group of consumers has read. A restart keeps that once [`Log::save`] was called.
     pub fn commit_group(&mut self, group: &str, offset: u64) -> Result<(), LogError> {
         check_name(group)?;
         if !self.groups.contains_key(group) && self.groups.len() >= MAX_NAMES {
@@ -384,13 +388,13 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets a group, which holds nothing back any more. False if there is none.
+    /// Drops a group, which then delays retention no more. False if there is no such group.
     pub fn drop_group(&mut self, group: &str) -> bool {
         self.has_unsaved = true;
         self.groups.remove(group).is_some()
     }
 
-    /// The groups and how far they have come.
+    /// The groups and their positions.
     pub fn groups(&self) -> &BTreeMap<String, u64> {
         &self.groups
     }
@@ -400,7 +404,7 @@ impl Log {
         self.shared.sync()
     }
 
-    /// Writes what frames do not say, if it has changed: to be called now and then, and after commits that matter.
+    /// Writes the state that frames do not contain, if it has changed. Call it regularly, and after important commits.
     pub fn save(&mut self) -> Result<(), LogError> {
         if !self.has_unsaved {
             return Ok(());
@@ -414,12 +418,12 @@ impl Log {
         self.write_snapshot(base, self.sealed.clone())
     }
 
-    /// Syncs, saves, and lets go of the folder.
+    /// Syncs, saves, and unlocks the folder.
     pub fn close(mut self) -> Result<(), LogError> {
         self.finish()
     }
 
-    /// Where the active segment begins.
+    /// The offset at which the active segment begins.
     fn sealed_end(&self) -> u64 {
         self.shared
             .state()
@@ -433,7 +437,7 @@ impl Log {
         self.write_snapshot(base, self.sealed.clone())
     }
 
-    /// Begins a new segment if the active one has rows: they can be trimmed then.
+    /// Begins a new segment if the active one has rows, so that they can be trimmed.
     pub fn seal(&mut self) -> Result<(), LogError> {
         self.shared.state().check()?;
         if self.next() > self.sealed_end() {
@@ -460,7 +464,7 @@ impl Log {
         }
     }
 
-    /// Notes, before the first frame is written, that what follows is of this opening.
+    /// Records, before the first frame is written, that the following rows belong to this opening.
     fn begin_generation(&mut self) -> Result<(), LogError> {
         let before = self.shared.state().generations.clone();
         let generations = before.with(self.next())?;
@@ -470,7 +474,7 @@ impl Log {
         Ok(())
     }
 
-    /// Small enough that retention by bytes has segments to choose from.
+    /// Small enough that retention by bytes has several segments to choose from.
     fn segment_bytes(&self) -> u64 {
         let most = self
             .config
@@ -496,18 +500,18 @@ impl Log {
         self.forgotten += self.book.forget(self.config.max_producers);
         self.sealed = self.book.clone();
         self.has_unsaved = true;
-        // Without it the next start walks more frames, and trimming waits for it: no reason not to append.
+        // Without the snapshot, the next start walks more frames and trimming waits. Appending can continue.
         let _ = self.save_sealed();
         Ok(())
     }
 
-    /// Takes the frames out of an active segment that has no rows: it has the name that the next one would have, and no
-    /// retention would ever come to it. What they said is in the snapshot before they go.
+    /// Removes the frames from an active segment without rows. The next segment would have the same name, and retention
+    /// would never reach it. Their contents are in the snapshot first.
     fn empty(&mut self) -> Result<(), LogError> {
         self.shared.sync()?;
         self.forgotten += self.book.forget(self.config.max_producers);
         if self.write_snapshot(self.next(), self.book.clone()).is_err() {
-            return Ok(()); // they stay until it can be written: no reason not to append
+            return Ok(()); // they stay until the snapshot can be written; appending can continue
         }
         self.sealed = self.book.clone();
         let Some(full) = self.shared.state().segments.back().cloned() else {
@@ -557,7 +561,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Whoever wants to know calls close; the next start finds out by itself.
+        // Callers that need the result call close; the next start recovers by itself.
         let _ = self.finish();
     }
 }

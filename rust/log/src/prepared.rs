@@ -1,6 +1,6 @@
-//! Rows of a transaction on their way into the log: a segment of their own, written and synced beside the log while others
-//! append to that. Where its rows go is not known before the log takes it over, so the headers of its frames are kept,
-//! and get their offsets then.
+//! Prepares the rows of a transaction in a segment of their own, written and synced next to the log while others append
+//! to it. The offsets of the rows are not known before the log adopts the segment, so the headers of its frames are
+//! kept in memory and completed then.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -17,13 +17,13 @@ use crate::ipc::Metadata;
 use crate::private;
 use crate::segment::{LogId, beginning, path_of};
 
-/// What the names of these files end in.
+/// The suffix of these files' names.
 const SUFFIX: &str = "preparing";
 
-/// So much is written at most before it is synced: whoever else syncs meanwhile waits for no more than that.
+/// The maximum number of bytes written between two syncs, because another thread's sync may have to wait for them.
 const SYNC_EVERY: u64 = 4 << 20;
 
-/// A segment that is not a part of the log yet. Dropping it deletes it.
+/// A segment that is not yet part of the log. Dropping it deletes the file.
 #[derive(Debug)]
 pub struct Prepared {
     path: PathBuf,
@@ -32,9 +32,9 @@ pub struct Prepared {
     pub(crate) query: Arc<str>,
     pub(crate) batch: u64,
     receive_time: i64,
-    /// Where the first frame is.
+    /// The position of the first frame.
     pub(crate) start: u64,
-    /// Where the next one goes.
+    /// The position of the next frame.
     pub(crate) position: u64,
     synced: u64,
     rows: u64,
@@ -42,7 +42,7 @@ pub struct Prepared {
     scratch: Vec<u8>,
 }
 
-/// A frame without its place.
+/// A frame that has no position yet.
 #[derive(Debug)]
 pub(crate) struct PreparedFrame {
     pub position: u64,
@@ -52,10 +52,10 @@ pub(crate) struct PreparedFrame {
 }
 
 impl Prepared {
-    /// Begins a segment for a query's batch in the folder of the log with this id. Any thread may.
+    /// Begins a segment for a query's batch in the folder of the log with this id. May be called from any thread.
     ///
     /// # Errors
-    /// What the system says; a query without a name, or with one that is too long.
+    /// The system's errors, and an empty or too long name of the query.
     pub fn begin(
         dir: &Path,
         id: LogId,
@@ -89,20 +89,20 @@ impl Prepared {
         })
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.position
     }
 
-    /// Writes rows behind those before.
+    /// Writes rows after the previous ones.
     ///
     /// # Errors
-    /// What the system says; then this is of no use any more.
+    /// The system's errors, after which this object cannot be used any more.
     pub fn push(&mut self, batch: &Batch) -> Result<(), LogError> {
         if batch.is_empty() {
             return Ok(());
@@ -124,7 +124,7 @@ impl Prepared {
             &mut bytes,
         );
         let (header, body) = bytes.split_at(frame::header_length(&bytes));
-        // Headers are written when the log takes this over.
+        // Headers are written when the log adopts the segment.
         let at = self.position + header.len() as u64;
         self.write(body, at)?;
         self.frames.push(PreparedFrame {
@@ -156,17 +156,17 @@ impl Prepared {
         Ok(())
     }
 
-    /// Brings the rows to the disk.
+    /// Syncs the rows to disk.
     ///
     /// # Errors
-    /// What the system says; then this is of no use any more.
+    /// The system's errors, after which this object cannot be used any more.
     pub fn sync(&self) -> Result<(), LogError> {
         rustix::fs::fdatasync(self.file()?)
             .map_err(|error| LogError::from_io("sync", &self.path, error.into()))
     }
 
-    /// Gives the rows their offsets, and the file the name that they make: from then on it is a segment, after a crash as
-    /// well.
+    /// Gives the rows their offsets, and the file the corresponding name. From then on, it is a segment of the log,
+    /// even after a crash.
     pub(crate) fn place(
         &mut self,
         dir: &Path,
@@ -205,12 +205,12 @@ impl Prepared {
         Ok(path)
     }
 
-    /// Its file, which it does not delete any more.
+    /// Returns the file and no longer deletes it.
     pub(crate) fn into_file(mut self) -> Result<File, LogError> {
         self.file.take().ok_or_else(gone)
     }
 
-    /// Of which frame its rows are, in the words of the log.
+    /// The origin of its frames, in the log's terms.
     pub(crate) fn origin(&self, first_seq: u64) -> Origin {
         Origin {
             producer: self.query.clone(),
@@ -228,7 +228,7 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // One that stays is deleted at the next start.
+            // A file that stays is deleted at the next start.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -238,13 +238,13 @@ fn gone() -> LogError {
     BatchError::Malformed("a transaction that was taken over already").into()
 }
 
-/// What tells this process from others, those with the same number included.
+/// Distinguishes this process from others, including earlier ones with the same process id.
 fn process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| format!("{:016x}", RandomState::new().hash_one(std::process::id())))
 }
 
-/// Deletes what earlier processes did not come to the end of. A log may be opened anew while this one prepares something.
+/// Deletes the unfinished segments of earlier processes. A log may be reopened while this process prepares one.
 pub(crate) fn sweep(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();

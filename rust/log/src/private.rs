@@ -1,4 +1,4 @@
-//! Folders and files that only their owner may read: rows are as confidential as the messages they were.
+//! Folders and files that only their owner may read, because rows are as confidential as the messages they were.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o600;
-/// What others than the owner may do.
+/// The permission bits of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// Files of logs, of what is staged in them and of spools.
+/// Names of the files of logs, of their staged batches, and of spools.
 const NAMES: [&str; 8] = [
     "LOCK",
     "snapshot",
@@ -23,22 +23,21 @@ const NAMES: [&str; 8] = [
     "acknowledged",
 ];
 const ENDINGS: [&str; 4] = ["zlog", "preparing", "stage", "new"];
-/// Folders in those of logs and spools, and what a file system keeps for itself.
+/// Names of folders inside logs and spools, and of file systems' own folders.
 const FOLDERS: [&str; 3] = ["staged", "set-aside", "lost+found"];
 
-/// Makes a folder that only its owner may enter. In one that is there already, others lose their permissions for the
-/// files of logs and spools; and for the folder, unless it holds other things, too. What belongs to somebody else stays as
-/// it is.
+/// Creates a folder that only its owner may enter. In an existing folder, other users lose their permissions on files
+/// of logs and spools, and on the folder itself unless it holds anything else. Files of other users stay as they are.
 ///
 /// # Errors
-/// What making or listing the folder says.
+/// The system's errors from creating or listing the folder.
 pub fn make_folder(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(dir)?;
     let mut is_ours_alone = true;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        // Not through a link: that would change what it points to.
+        // Not through a link, because that would change its target.
         if kind.is_file() && is_ours(&entry.path()) {
             restrict(&entry.path())?;
         } else {
@@ -61,7 +60,7 @@ fn is_our_folder(dir: &Path) -> bool {
     name.is_some_and(|name| FOLDERS.contains(&name)) || dir.join("LOCK").is_file()
 }
 
-/// How a file is made that only its owner may read or write.
+/// Options for creating a file that only its owner may read or write.
 pub fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).write(true).mode(FILE);
@@ -77,7 +76,7 @@ fn restrict(path: &Path) -> io::Result<()> {
         }
     });
     match changed {
-        // Somebody else's, as the root of a mounted volume is; or gone meanwhile.
+        // It belongs to another user, as the root of a mounted volume does, or it was removed meanwhile.
         Err(error)
             if matches!(
                 error.kind(),
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_a_log_stays_as_it_is() {
+    fn files_that_do_not_belong_to_a_log_are_unchanged() {
         let place = tempfile::tempdir().unwrap();
         let (dir, outside) = (place.path().join("shared"), place.path().join("outside"));
         fs::create_dir(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! Reading what is on disk, from any thread, while the writer goes on.
+//! Reads the rows that are on disk, from any thread, while the writer continues.
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::generations::Generations;
 use crate::segment::{LogId, Segment, Step, Walk};
 use crate::shared::Shared;
 
-/// The least and the most that a fetch reads from a file at once.
+/// The minimum and maximum number of bytes that a fetch reads from a file at once.
 const READ_LEAST: usize = 64 * 1024;
 const READ_MOST: usize = 4 << 20;
 
@@ -28,27 +28,28 @@ impl Reader {
         self.shared.id
     }
 
-    /// The first offset there is, and the first one that is not on disk yet.
+    /// The first offset in the log, and the first one that is not on disk yet.
     pub fn bounds(&self) -> (u64, u64) {
         let state = self.shared.state();
         (state.earliest(), state.durable)
     }
 
-    /// Who wrote the rows.
+    /// Returns which openings wrote the rows.
     pub fn generations(&self) -> Generations {
         self.shared.state().generations.clone()
     }
 
-    /// The bytes of all segments.
+    /// The number of bytes of all segments.
     pub fn bytes(&self) -> u64 {
         let state = self.shared.state();
         state.segments.iter().map(|segment| segment.bytes()).sum()
     }
 
-    /// The frames with rows from `start` up to `end`, in order and without a gap: about `max_bytes` of them, at least
-    /// one if there are any. The first and the last may have rows outside; the next fetch starts where the last ends.
+    /// Returns the frames with rows from `start` up to `end`, in order and without a gap: about `max_bytes` of them,
+    /// and at least one if there are any. The first and the last may have rows outside the range; the next fetch starts
+    /// where the last ends.
     ///
-    /// Damaged rows are an error if they come first, and end the answer otherwise.
+    /// Damaged rows are an error if they come first; otherwise the result ends before them.
     pub fn fetch(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Stored>, LogError> {
         let mut fetched = Vec::new();
         for frame in self.find(start, end, max_bytes)? {
@@ -61,7 +62,7 @@ impl Reader {
         Ok(fetched)
     }
 
-    /// The same frames, to be sent on as they are: their checksums are right, and nobody has looked at their rows.
+    /// The same frames, to be sent unchanged. Their checksums have been checked, but not their rows.
     pub fn frames(&self, start: u64, end: u64, max_bytes: usize) -> Result<Vec<Packed>, LogError> {
         let found = self.find(start, end, max_bytes)?.into_iter();
         let packed = found.map(|frame| Packed {
@@ -84,10 +85,10 @@ impl Reader {
             match found.read(&segment, within) {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What came before the damage is answered first; asking on meets it again.
+                // Return the frames before the damage first. The next call meets it again.
                 Err(_) if !found.frames.is_empty() => break,
                 Err(error) => {
-                    // Retention may have removed the file between looking and opening it.
+                    // Retention may have removed the file between the lookup and the open.
                     self.segments(start, end)?;
                     return Err(error);
                 }
@@ -96,8 +97,8 @@ impl Reader {
         Ok(found.frames)
     }
 
-    /// The first offset received at `timestamp` (microseconds since 1970) or later: everything before it came in
-    /// earlier. The end of what is on disk if nothing came in since.
+    /// The first offset received at `timestamp` (microseconds since 1970) or later, so all rows before it were received
+    /// earlier. If there is none, the end of the rows on disk.
     pub fn offset_at(&self, timestamp: i64) -> Result<u64, LogError> {
         let (segments, durable) = {
             let state = self.shared.state();
@@ -114,7 +115,8 @@ impl Reader {
         Ok(durable)
     }
 
-    /// How far rows from `start` on go that take about `bytes` bytes: an offset behind `start` if there are any rows.
+    /// The end of a range of rows from `start` on that takes about `bytes` bytes. It is greater than `start` if there
+    /// are any rows.
     pub fn offset_after(&self, start: u64, bytes: u64) -> Result<u64, LogError> {
         let (segments, durable) = self.segments(start, u64::MAX)?;
         let mut left = bytes;
@@ -141,7 +143,7 @@ impl Reader {
         Ok(durable.max(start))
     }
 
-    /// The segments that have what is between, and the end of what can be had.
+    /// The segments with rows in the range, and the end of the rows that can be read.
     fn segments(&self, start: u64, end: u64) -> Result<(Vec<Arc<Segment>>, u64), LogError> {
         let state = self.shared.state();
         let (earliest, next) = (state.earliest(), state.appended);
@@ -162,16 +164,16 @@ impl Reader {
     }
 }
 
-/// A frame of which nothing is known but where its rows end, and that it is what was written.
+/// A frame whose checksum was verified, but whose contents were not parsed.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    /// The offset behind its last row.
+    /// The offset after its last row.
     pub end: u64,
-    /// The frame: what [`Stored::parse`] reads.
+    /// The frame, which [`Stored::parse`] reads.
     pub bytes: Bytes,
 }
 
-/// A frame whose checksums are right.
+/// A frame whose checksums are correct.
 struct Frame {
     segment: Arc<Segment>,
     position: u64,
@@ -180,7 +182,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Its rows, for whoever wants those from `start` on.
+    /// Its rows, for a reader that wants those from `start` on.
     fn open(self, start: u64) -> Result<Stored, LogError> {
         let (first, end) = (self.header.first_offset.max(start), self.header.end());
         Stored::from_checked(self.header, self.bytes).map_err(|error| LogError::Corrupt {
@@ -193,17 +195,17 @@ impl Frame {
     }
 }
 
-/// Frames on their way to whoever asked.
+/// The frames collected for a caller.
 struct Found {
     frames: Vec<Frame>,
     bytes: usize,
     max_bytes: usize,
-    /// The offset to go on from.
+    /// The offset to continue from.
     next: u64,
 }
 
 impl Found {
-    /// Adds a segment's frames with rows in `within`; false when that is enough.
+    /// Adds a segment's frames with rows in `within`. Returns false when there are enough.
     fn read(&mut self, segment: &Arc<Segment>, within: Range<u64>) -> Result<bool, LogError> {
         let Range { start, end } = within;
         let file = segment.open()?;

@@ -1,4 +1,4 @@
-//! Opening a log: what is there, what a crash has left half-written, and what is damaged.
+//! Opens a log: finds its segments, incomplete writes of a crash, and damage.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -22,16 +22,16 @@ use crate::segment::{
 use crate::shared::{DURABLE, Shared, State, Written, mark};
 use crate::snapshot::Snapshot;
 
-/// What was found when a log was opened.
+/// The state in which a log was found when it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Bytes at the end that were never acknowledged and are gone: a crash came while they were written.
+    /// Bytes at the end that were dropped. They were never acknowledged, because a crash interrupted their writing.
     pub dropped_bytes: u64,
-    /// Where they were.
+    /// The file they were in.
     pub dropped_from: Option<PathBuf>,
-    /// Offsets of rows that were acknowledged once and cannot be read: fetching them is an error.
+    /// Offsets of acknowledged rows that cannot be read: fetching them is an error.
     pub damaged: Vec<Range<u64>>,
-    /// What else was odd, in words.
+    /// Other irregularities, in words.
     pub notes: Vec<String>,
 }
 
@@ -47,8 +47,8 @@ pub(crate) struct Opened {
     pub saved: u64,
 }
 
-/// Takes the folder and reads what is needed of it: all headers since the snapshot, all of the last segment. What the
-/// last segment has behind `trusted` is dropped.
+/// Locks the folder and reads the necessary parts: all headers since the snapshot, and the whole last segment. The
+/// contents of the last segment after `trusted` are dropped.
 pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogError> {
     private::make_folder(dir).map_err(|error| LogError::from_io("create", dir, error))?;
     let lock = lock::take(dir)?;
@@ -70,7 +70,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
         .as_ref()
         .map_or(0, |snapshot| snapshot.durable)
         .max(synced);
-    // Segments are synced before they are sealed, and the snapshot is written behind that.
+    // Segments are synced before they are sealed, and the snapshot is written after that.
     let synced_sealed = durable;
     let mut rebuilt = Rebuilt::from(snapshot);
     let mut segments = VecDeque::new();
@@ -104,7 +104,7 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
             )
         }
         _ => {
-            // Offsets that were given away once are not given to other rows, whatever has become of them.
+            // Offsets are never assigned twice, even if their rows are lost.
             let first = segments
                 .back()
                 .map_or(0, |last| last.end())
@@ -120,8 +120,8 @@ pub(crate) fn open(dir: &Path, trusted: Option<Written>) -> Result<Opened, LogEr
             (file, position)
         }
     };
-    // What a killed process has written is in the page cache at best. Where a sync of its own failed, the system takes
-    // it for written: `SegmentFile::write_again` has seen to that.
+    // The data of a killed process may be in the page cache only. If a sync of that process failed, the system takes
+    // the data for written; `SegmentFile::write_again` has dealt with that case.
     rustix::fs::fdatasync(&file).map_err(|error| LogError::from_io("sync", dir, error.into()))?;
     let (active, appended) = segments
         .back()
@@ -179,7 +179,7 @@ fn load_generations(dir: &Path, recovery: &mut Recovery) -> Result<Generations, 
     }))
 }
 
-/// The mark that the last process left; 0 if there is none that can be read.
+/// The mark that the last process wrote; 0 if it is missing or cannot be read.
 fn read_durable(dir: &Path) -> u64 {
     let text = fs::read_to_string(dir.join(DURABLE)).unwrap_or_default();
     let offset = text
@@ -195,14 +195,14 @@ struct SegmentFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// What its header says; None if that cannot be read.
+    /// The id in its header; None if that cannot be read.
     id: Option<LogId>,
     start: u64,
 }
 
 impl SegmentFile {
-    /// Writes in place what is not known to be on disk, and syncs it. A process that is gone may have seen a sync fail:
-    /// then these bytes are in the page cache alone and taken for written, so that a further sync would leave them there.
+    /// Rewrites data in place that may not be on disk, and syncs it. An earlier process may have seen a sync fail. The
+    /// page cache then has the data marked as written, so another sync alone would not write it.
     fn write_again(&self, bytes: Range<u64>) -> Result<(), LogError> {
         let failed = |what| move |error| LogError::from_io(what, &self.path, error);
         let writable = OpenOptions::new().write(true).open(&self.path);
@@ -248,15 +248,15 @@ impl SegmentFile {
     }
 }
 
-/// Written at once when a tail is written again.
+/// The number of bytes per write when a tail is rewritten.
 const AT_ONCE: usize = 1 << 20;
 
-/// Whether rows were on disk when everything below `synced` was. A frame without rows at the mark may not have been.
+/// Whether rows were on disk once everything below `synced` was. A frame without rows at the mark may not have been.
 fn is_below(first: u64, end: Option<u64>, synced: u64) -> bool {
     first < synced && end.is_some_and(|end| end <= synced)
 }
 
-/// The segments of a folder in order, all of them of one log.
+/// The segments of a folder in order; all must belong to one log.
 fn segment_files(
     dir: &Path,
     id: Option<LogId>,
@@ -283,7 +283,7 @@ fn segment_files(
         let (own, start) = match Segment::read_beginning(&file, *first) {
             Ok((own, start)) => (Some(own), start),
             Err(NoBeginning::NotComplete) if at + 1 == firsts.len() && bytes < beginning_len() => {
-                // A crash came between making the file and writing its header; no row was in it.
+                // A crash came between creating the file and writing its header, so no row was in it.
                 recovery.dropped_bytes += bytes;
                 recovery.dropped_from = Some(path.clone());
                 fs::remove_file(&path)
@@ -325,13 +325,13 @@ fn segment_files(
     }
 }
 
-/// What frames and the snapshot say together.
+/// The state recorded by frames and the snapshot together.
 struct Rebuilt {
     book: Book,
-    /// The book where the last segment begins.
+    /// The book at the start of the last segment.
     sealed_book: Book,
     groups: BTreeMap<String, u64>,
-    /// What the snapshot says holds for what is below.
+    /// The snapshot covers everything below this offset.
     saved: u64,
     /// Greatest times of receipt, by first offset.
     latest: BTreeMap<u64, i64>,
@@ -370,7 +370,7 @@ impl Rebuilt {
         }
     }
 
-    /// A sealed segment: its headers are read only if the snapshot does not know what they say.
+    /// A sealed segment. Its headers are read only if the snapshot does not cover them.
     fn sealed(
         &mut self,
         file: &SegmentFile,
@@ -433,23 +433,23 @@ impl Rebuilt {
     }
 }
 
-/// The last segment, read to the last byte.
+/// The last segment, read completely.
 struct Tail {
     items: Vec<Item>,
-    /// Rows below were on disk once: frames behind say so.
+    /// Rows below this offset have been on disk, because later frames record it.
     durable: u64,
-    /// What is at this place of the file and behind may be in memory alone.
+    /// Data from this position of the file on may be in the page cache only.
     trusted: u64,
     end: u64,
 }
 
-/// A frame, or what is in the place of one.
+/// A frame, or damage in its place.
 struct Item {
     position: u64,
     first: u64,
-    /// The frame, with what is wrong with its rows.
+    /// The frame, and whether its rows are damaged.
     frame: Option<(Header, bool)>,
-    /// Behind damage.
+    /// The offset after the damage.
     end: Option<u64>,
 }
 
@@ -497,9 +497,9 @@ impl Tail {
         })
     }
 
-    /// Drops what was never acknowledged. Gives the place for the next frame if the segment can be written on: it
-    /// cannot if acknowledged rows are missing at its end, which stays as it is, for whoever wants to look. What stays
-    /// and is not below `synced` is written again.
+    /// Drops rows that were never acknowledged. Returns the position for the next frame if the segment can be
+    /// continued. It cannot if acknowledged rows are missing at its end; it then stays unchanged, for inspection. Data
+    /// that stays and is not below `synced` is rewritten.
     fn keep(
         mut self,
         file: &SegmentFile,
@@ -569,7 +569,7 @@ impl Tail {
         Ok((sealed, None))
     }
 
-    /// The first item that was never acknowledged and is not whole, or begins a transaction that is not.
+    /// The first item that was never acknowledged and is incomplete, or begins an incomplete transaction.
     fn cut(&self) -> Option<usize> {
         let mut open = None;
         for (at, item) in self.items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One file of the log: its beginning, and how to walk its frames.
+//! One file of the log: its header, and the index of its frames.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,13 +21,13 @@ const VERSION: u32 = 1;
 /// Bytes of a segment before Arrow's schema message.
 const HEAD: usize = 48;
 
-/// A place is remembered every so many bytes of a segment.
+/// The interval, in bytes, at which positions in a segment are remembered.
 const MARK_EVERY: u64 = 64 * 1024;
 
-/// What a log is called: random, the same in all its files.
+/// The id of a log: random, and the same in all its files.
 pub type LogId = [u8; 16];
 
-/// What a segment begins with: the header and the schema.
+/// The first bytes of a segment: the header and the schema.
 pub(crate) fn beginning(id: &LogId, first: u64) -> Vec<u8> {
     let schema = ipc::schema_message();
     let start = u32::try_from(HEAD + schema.len()).expect("a schema is short");
@@ -44,12 +44,12 @@ pub(crate) fn beginning(id: &LogId, first: u64) -> Vec<u8> {
     out
 }
 
-/// The bytes before the first frame.
+/// The number of bytes before the first frame.
 pub(crate) fn beginning_len() -> u64 {
     beginning(&LogId::default(), 0).len() as u64
 }
 
-/// Makes the file of a new segment.
+/// Creates the file of a new segment.
 pub(crate) fn begin_segment(
     dir: &Path,
     id: &LogId,
@@ -67,7 +67,7 @@ pub(crate) fn begin_segment(
     match write() {
         Ok(file) => Ok((file, Segment::new(first, path, bytes.len() as u64))),
         Err(error) => {
-            let _ = fs::remove_file(&path); // a part of a header
+            let _ = fs::remove_file(&path); // an incomplete header
             Err(LogError::from_io("create", &path, error))
         }
     }
@@ -78,7 +78,7 @@ pub(crate) fn file_name(first: u64) -> String {
     format!("{first:020}.zlog")
 }
 
-/// The first offset that a file's name says, if it is a segment's.
+/// The first offset according to a file's name, if it is a segment's.
 pub(crate) fn first_of_name(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".zlog")?;
     (digits.len() == 20).then(|| digits.parse().ok())?
@@ -89,30 +89,30 @@ pub(crate) const DAMAGED: &str = "its header is damaged";
 const NO_SEGMENT: &str = "it is not a segment of a log";
 const OTHER_VERSION: &str = "its format is another version's";
 
-/// Why a file's beginning says nothing.
+/// The reason why a file's header is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoBeginning {
     NotComplete,
     Damaged,
-    /// It begins as no segment of this version does, and its checksum is wrong: damage, if it is of this log at all.
+    /// It is not a header of this version, and its checksum is wrong: damage, if the file belongs to the log at all.
     Unlike(&'static str),
-    /// It is what it says, which is something else.
+    /// It is a valid header of something else.
     Foreign(&'static str),
 }
 
-/// What a segment begins with says of it.
+/// The contents of a segment's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentInfo {
-    /// The log that it is of.
+    /// The log to which it belongs.
     pub log_id: LogId,
     /// The offset of its first row.
     pub first_offset: u64,
-    /// Where the first frame is.
+    /// The position of the first frame.
     pub start: usize,
 }
 
 impl SegmentInfo {
-    /// What the first bytes of a segment say; 64 KiB of them, or the whole file, are enough.
+    /// Reads the header of a segment from its first 64 KiB, or from the whole file if it is smaller.
     pub fn read(bytes: &[u8]) -> Result<SegmentInfo, &'static str> {
         let start = SegmentInfo::size(bytes)?;
         let whole = bytes.get(..start).ok_or(NOT_COMPLETE)?;
@@ -127,7 +127,7 @@ impl SegmentInfo {
         })
     }
 
-    /// Whether the checksum of a header and its schema is right.
+    /// Whether the checksum of a header and its schema is correct.
     fn is_right(whole: &[u8]) -> bool {
         let crc = crc32c::crc32c_append(crc32c::crc32c(&whole[..40]), &whole[HEAD..]);
         u64::from(crc).to_le_bytes() == whole[40..HEAD]
@@ -160,21 +160,21 @@ impl SegmentInfo {
 pub(crate) struct Segment {
     pub first: u64,
     pub path: PathBuf,
-    /// Where the first frame is.
+    /// The position of the first frame.
     start: u64,
     index: Mutex<Index>,
 }
 
-/// What is known of a segment.
+/// The index of a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
-    /// The offset behind its last.
+    /// The offset after its last row.
     pub end: u64,
-    /// The bytes of complete frames, and what comes before them.
+    /// The bytes of complete frames, and of the header before them.
     pub bytes: u64,
-    /// The greatest time of receipt; None if the segment has not been walked and nobody wrote it down.
+    /// The greatest time of receipt; None if the segment has not been walked and no snapshot has it.
     pub latest: Option<i64>,
-    /// Places to start from; None if the segment has not been walked.
+    /// Positions to start from; None if the segment has not been walked.
     marks: Option<Vec<Mark>>,
 }
 
@@ -188,7 +188,7 @@ struct Mark {
 }
 
 impl Segment {
-    /// A segment that has just been begun.
+    /// A segment that has just been created.
     pub fn new(first: u64, path: PathBuf, start: u64) -> Segment {
         let index = Index {
             end: first,
@@ -204,12 +204,12 @@ impl Segment {
         }
     }
 
-    /// The same without its frames.
+    /// The same segment without its frames.
     pub fn emptied(&self) -> Segment {
         Segment::new(self.first, self.path.clone(), self.start)
     }
 
-    /// A sealed one, which nobody has walked yet.
+    /// A sealed segment that has not been walked yet.
     pub fn sealed(
         first: u64,
         path: PathBuf,
@@ -232,7 +232,7 @@ impl Segment {
         }
     }
 
-    /// The id in the file's header, and where its first frame is.
+    /// Reads the id in the file's header and the position of the first frame.
     pub fn read_beginning(file: &File, first: u64) -> Result<(LogId, u64), NoBeginning> {
         let mut head = [0; HEAD];
         let too_short = |_| NoBeginning::NotComplete;
@@ -269,7 +269,7 @@ impl Segment {
         File::open(&self.path).map_err(|error| LogError::from_io("open", &self.path, error))
     }
 
-    /// What is known, for a moment.
+    /// Locks the index.
     pub fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -282,7 +282,7 @@ impl Segment {
         self.index().bytes
     }
 
-    /// Where to start in search of `offset`: a place, and the offset there.
+    /// The position to start from in search of `offset`, and the offset there.
     pub fn locate(&self, file: &File, offset: u64) -> (u64, u64) {
         self.walk_once(file);
         let index = self.index();
@@ -294,8 +294,8 @@ impl Segment {
         }
     }
 
-    /// How much to read at once from the frame at `position` on: whole frames of about `most` bytes, as far as is known
-    /// where frames begin; at least one.
+    /// How many bytes to read at once from the frame at `position` on: whole frames of about `most` bytes, as far as
+    /// the positions of frames are known, and at least one.
     pub fn stretch(&self, position: u64, most: usize) -> usize {
         let index = self.index();
         let marks = index.marks.as_deref().unwrap_or_default();
@@ -309,7 +309,7 @@ impl Segment {
         usize::try_from(end.saturating_sub(position)).unwrap_or(most)
     }
 
-    /// Where the row with this offset is: within its frame, as if all rows of that were of one size.
+    /// The position of the row with this offset: interpolated within its frame, as if all its rows had the same size.
     pub fn position_of(&self, file: &File, offset: u64) -> io::Result<u64> {
         let (position, first) = self.locate(file, offset);
         let mut walk = Walk::new(file, position, first, self.bytes());
@@ -324,7 +324,7 @@ impl Segment {
         Ok(self.bytes())
     }
 
-    /// The row at a place, in the same way.
+    /// The row at a position, by the same interpolation.
     pub fn row_at(&self, file: &File, position: u64) -> io::Result<u64> {
         self.walk_once(file);
         let (start, first, bytes, end) = {
@@ -353,7 +353,7 @@ impl Segment {
         Ok(end)
     }
 
-    /// The first offset received at `time` or later; None if all of them came in before.
+    /// The first offset received at `time` or later; None if all rows were received earlier.
     pub fn offset_at(&self, time: i64) -> Result<Option<u64>, LogError> {
         if self.index().latest.is_some_and(|latest| latest < time) {
             return Ok(None);
@@ -384,7 +384,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Fills the index of a segment that came sealed. What cannot be read is left out: it shows when it is fetched.
+    /// Builds the index of a sealed segment. Unreadable frames are left out; fetching them reports the error.
     fn walk_once(&self, file: &File) {
         let (end, bytes) = {
             let index = self.index();
@@ -413,7 +413,7 @@ impl Segment {
 }
 
 impl Index {
-    /// Counts a frame in.
+    /// Adds a frame to the index.
     pub fn add(&mut self, position: u64, header: &Header) {
         self.count(
             position,
@@ -424,7 +424,7 @@ impl Index {
         );
     }
 
-    /// The same, for whoever has just written it.
+    /// The same, for a writer that has just written the frame.
     pub fn count(&mut self, position: u64, first: u64, end: u64, length: u64, receive_time: i64) {
         let latest = self.latest.unwrap_or(i64::MIN);
         if let Some(marks) = &mut self.marks {
@@ -442,7 +442,7 @@ impl Index {
     }
 }
 
-/// So much of `whole` as `part` is of `of`.
+/// `whole` × `part` / `of`, without overflow.
 fn share(whole: u64, part: u64, of: u64) -> u64 {
     let share = u128::from(whole) * u128::from(part) / u128::from(of.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)

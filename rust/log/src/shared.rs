@@ -1,4 +1,4 @@
-//! What the writer, its readers and whoever syncs have in common.
+//! The state that the writer, its readers and syncing threads share.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,7 +10,8 @@ use crate::error::LogError;
 use crate::generations::Generations;
 use crate::segment::{LogId, Segment};
 
-/// Where the offset below which rows are on disk is written, after the fact: it tells a torn tail from damage.
+/// The file that records the offset below which rows are on disk. It is written after the sync, and distinguishes an
+/// incomplete tail from damage.
 pub(crate) const DURABLE: &str = "durable";
 
 #[derive(Debug)]
@@ -18,37 +19,37 @@ pub(crate) struct Shared {
     pub dir: PathBuf,
     pub id: LogId,
     durable_file: File,
-    /// Held by whoever syncs, taken before `state`: the system tells an error once, so a second sync that ran beside a
-    /// failed one would succeed and mean nothing.
+    /// Held by a thread that syncs, and locked before `state`. The system reports an error only once, so a concurrent
+    /// second sync would succeed without meaning anything.
     syncing: Mutex<()>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// In order; the last is the one being written to.
+    /// In order; the last one is the active segment.
     pub segments: VecDeque<Arc<Segment>>,
     /// The offset of the next row.
     pub appended: u64,
-    /// Rows below are on disk.
+    /// Rows below this offset are on disk.
     pub durable: u64,
-    /// What was written, rows or not, and what of it is on disk.
+    /// Everything that was written, with or without rows, and the part of it that is on disk.
     pub written: Written,
     pub synced: Written,
-    /// Where the rows are that are not.
+    /// The file of the rows that are not on disk yet.
     pub active: Arc<File>,
-    /// Who wrote the rows.
+    /// The openings that wrote the rows.
     pub generations: Generations,
-    /// What failed so that nobody knows what is on disk.
+    /// The failure after which the contents of the disk are unknown.
     pub failure: Option<(&'static str, String)>,
 }
 
-/// How much has been written to a log: more than rows show, which a frame may have none of. A later one is greater.
+/// How much has been written to a log, including frames without rows. A later value is greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Written {
-    /// How often, since the log was opened.
+    /// The number of writes since the log was opened.
     pub(crate) count: u64,
-    /// The active segment by its first offset, and its length then.
+    /// The first offset of the active segment, and its length at that time.
     pub(crate) segment: u64,
     pub(crate) position: u64,
 }
@@ -68,9 +69,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Syncs what has been appended so far; gives the offset below which everything is on disk.
+    /// Syncs everything appended so far; returns the offset below which all rows are on disk.
     ///
-    /// Segments are synced when they are sealed, so the active one is all that there is to sync.
+    /// Segments are synced when they are sealed, so only the active one needs a sync.
     pub fn sync(&self) -> Result<u64, LogError> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let (appended, written, active) = {
@@ -82,7 +83,7 @@ impl Shared {
             (state.appended, state.written, state.active.clone())
         };
         if let Err(error) = rustix::fs::fdatasync(&*active) {
-            // The kernel may have forgotten the pages: a second fsync would succeed and mean nothing.
+            // The kernel may have dropped the pages, so a second fsync would succeed without meaning anything.
             return Err(self.fail("fsync", error.into()));
         }
         let mut state = self.state();
@@ -93,7 +94,7 @@ impl Shared {
         Ok(state.durable)
     }
 
-    /// Remembers that nothing is known of the disk any more.
+    /// Records that the contents of the disk are unknown from now on.
     pub fn fail(&self, what: &'static str, error: std::io::Error) -> LogError {
         let mut state = self.state();
         let (what, reason) = state
@@ -105,7 +106,8 @@ impl Shared {
         }
     }
 
-    /// Not synced: after a crash of the process it is exact, after one of the machine a lower bound, and both will do.
+    /// Not synced. After a crash of the process the mark is exact, and after a crash of the machine it is a lower
+    /// bound; either is sufficient.
     pub fn write_durable(&self, durable: u64) {
         let _ = self.durable_file.write_all_at(mark(durable).as_bytes(), 0);
     }
@@ -135,15 +137,15 @@ impl State {
     }
 }
 
-/// Puts rows on disk while the writer goes on. Cheap to clone.
+/// Syncs rows to disk while the writer continues. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Syncer {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Syncer {
-    /// Waits until everything that was appended before this call is on disk; gives the offset below which all is.
-    /// After a failure nothing can be appended any more: what the disk holds is unknown.
+    /// Waits until everything appended before this call is on disk; returns the offset below which all rows are. After
+    /// a failure nothing can be appended any more, because the contents of the disk are unknown.
     pub fn sync(&self) -> Result<u64, LogError> {
         self.shared.sync()
     }
@@ -189,7 +191,7 @@ mod tests {
             ));
         });
         assert_eq!(shared.state().durable, 2);
-        // It keeps the others out until it is done.
+        // The lock keeps other syncs out until this one is done.
         thread::scope(|scope| {
             let state = shared.state();
             let waiting = scope.spawn(|| shared.sync());

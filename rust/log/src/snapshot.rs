@@ -1,4 +1,5 @@
-//! What frames alone do not say, or say only to whoever reads them all: written as one file, renamed into its place.
+//! The state that frames do not contain, or only all of them together. It is written to a new file, which replaces the
+//! old one atomically.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,30 +14,30 @@ use crate::segment::LogId;
 
 const MAGIC: [u8; 8] = *b"ZXSNAP\x02\0";
 
-/// It says the epoch and the last sequence number of a producer, and not which runs wrote rows.
+/// This version has the epoch and the last sequence number of a producer, but not the runs that wrote rows.
 const OLDER_MAGIC: [u8; 8] = *b"ZXSNAP\x01\0";
 const NAME: &str = "snapshot";
 const NEW_NAME: &str = "snapshot.new";
 
-/// In the place of a sequence number, which is never as high.
+/// Stands for a missing sequence number; real ones are smaller.
 const NO_SEQ: u64 = u64::MAX;
 
-/// The state at `base`, and what has no place in frames.
+/// The state at `base`, and state that frames do not contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub id: LogId,
-    /// The book holds for what is below this offset, where a segment begins or the log ends.
+    /// The book covers everything below this offset, which is the start of a segment or the end of the log.
     pub base: u64,
-    /// Rows below were on disk.
+    /// Rows below this offset were on disk.
     pub durable: u64,
     pub book: Book,
     pub groups: BTreeMap<String, u64>,
-    /// First offset and greatest time of receipt of sealed segments.
+    /// The first offset and the greatest time of receipt of sealed segments.
     pub segments: Vec<(u64, i64)>,
 }
 
 impl Snapshot {
-    /// Writes it so that either it or the one before is there, whenever the power goes.
+    /// Writes the snapshot atomically: after a power cut, either the old or the new one is there.
     pub fn save(&self, dir: &Path) -> Result<(), LogError> {
         let (path, new) = (dir.join(NAME), dir.join(NEW_NAME));
         let write = || -> io::Result<()> {
@@ -47,12 +48,12 @@ impl Snapshot {
             File::open(dir)?.sync_all()
         };
         write().map_err(|error| {
-            let _ = fs::remove_file(&new); // a part of a file that nobody reads
+            let _ = fs::remove_file(&new); // an incomplete file, which no reader uses
             LogError::from_io("write", &path, error)
         })
     }
 
-    /// The one in a folder: None if there is none; an error text if it is damaged.
+    /// Loads the snapshot of a folder: None if there is none; an error text if it is damaged.
     pub fn load(dir: &Path) -> io::Result<Result<Option<Snapshot>, &'static str>> {
         match fs::read(dir.join(NAME)) {
             Ok(bytes) => Ok(Snapshot::decode(&bytes).map(Some).ok_or("it is damaged")),
@@ -191,7 +192,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Bytes not read yet.
+/// The bytes that have not been read yet.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,4 +1,4 @@
-//! A table as one message: an Arrow IPC stream, whole. What comes from peers is not trusted.
+//! A table as one message: a complete Arrow IPC stream. Messages of peers are not trusted.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,40 +18,40 @@ use flatbuffers::VerifierOptions;
 /// Batches of one schema.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What every batch has.
+    /// The schema of every batch.
     pub schema: SchemaRef,
     /// The rows.
     pub batches: Vec<RecordBatch>,
 }
 
-/// Why a message is not a table, or a table no message.
+/// The reason why a message is not a table, or a table cannot be a message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// It is something else, or damaged.
+    /// It is another format, or damaged.
     #[error("not a table in Arrow's IPC stream format: {0}")]
     Malformed(String),
-    /// Arrow's library refuses it.
+    /// Arrow's library rejects it.
     #[error("not a table in Arrow's IPC stream format: {0}")]
     Arrow(#[from] ArrowError),
 }
 
-/// The most fields and other parts that the metadata of a message may describe.
+/// The maximum number of fields and other parts that the metadata of a message may describe.
 const MAX_PARTS: usize = 100_000;
 
-/// How deep types may be nested.
+/// The maximum depth of nested types.
 const MAX_DEPTH: usize = 48;
 
-/// The most rows of a batch, as many as Arrow's 32-bit offsets count.
+/// The maximum number of rows of a batch, given Arrow's 32-bit offsets.
 const MAX_ROWS: i64 = i32::MAX as i64;
 
 impl Table {
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// All rows as one batch: without a copy if there is one only.
+    /// All rows as one batch, without a copy if there is only one.
     pub fn to_batch(&self) -> Result<RecordBatch, TableError> {
         match self.batches.as_slice() {
             [batch] => Ok(batch.clone()),
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// The message that says this.
+    /// Encodes the table as a message.
     pub fn encode(&self) -> Result<Vec<u8>, TableError> {
         let mut writer = StreamWriter::try_new(Vec::new(), &self.schema)?;
         for batch in &self.batches {
@@ -68,9 +68,9 @@ impl Table {
         Ok(writer.into_inner()?)
     }
 
-    /// The table of a message. Lengths are checked before they are believed; columns refer to `bytes`.
+    /// Decodes the table of a message. Lengths are checked before they are used. Columns refer to `bytes`.
     pub fn decode(bytes: Bytes) -> Result<Table, TableError> {
-        // The checks are meant to leave nothing to panic about; a peer does not get to find what they miss.
+        // The checks should leave no cause for a panic. If they miss one, a peer must not be able to use it.
         let decode = AssertUnwindSafe(|| Decoder::default().read(Buffer::from(bytes)));
         catch_unwind(decode).unwrap_or_else(|_| Err(malformed("its metadata contradicts itself")))
     }
@@ -80,7 +80,7 @@ fn malformed(what: impl Into<String>) -> TableError {
     TableError::Malformed(what.into())
 }
 
-/// Reads message after message.
+/// Reads one message after the other.
 #[derive(Default)]
 struct Decoder {
     schema: Option<SchemaRef>,
@@ -137,7 +137,7 @@ impl Decoder {
                 let mut types = Vec::new();
                 let fields = schema.fields().iter();
                 fields.for_each(|field| add_dictionaries(field.data_type(), &mut types));
-                // Which of them it is for stands in a table of Arrow's; one of them it must be.
+                // The width depends on the type of the dictionary's values; at least one of the types must fit.
                 let fits = |values| check_widths(&data, [values]).is_ok();
                 if !types.into_iter().any(fits) {
                     return Err(malformed("a dictionary that ends within an item"));
@@ -161,7 +161,7 @@ impl Decoder {
     }
 }
 
-/// Takes the next message off: its metadata and its body. None at the end.
+/// Takes the next message: its metadata and its body. None at the end.
 fn next_message(rest: &mut Buffer) -> Result<Option<(Buffer, Buffer)>, TableError> {
     let Some(mut length) = word(rest) else {
         return match rest.is_empty() {
@@ -208,7 +208,7 @@ fn parse(metadata: &[u8]) -> Result<Message<'_>, TableError> {
     root_as_message_with_opts(&limits, metadata).map_err(|error| malformed(error.to_string()))
 }
 
-/// The lengths that a batch claims, before anybody uses them.
+/// Checks the lengths in a batch before they are used.
 fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), TableError> {
     let nodes = batch.nodes().into_iter().flatten();
     let mut lengths = nodes.map(|node| node.length()).chain([batch.length()]);
@@ -227,7 +227,7 @@ fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), TableE
     }
 }
 
-/// Sizes in types are signed, and not everybody expects that.
+/// Sizes in types are signed, and not all of Arrow's code expects negative ones.
 fn check_type(data_type: &DataType) -> Result<(), TableError> {
     use DataType::{
         Dictionary, FixedSizeBinary, FixedSizeList, LargeList, LargeListView, List, ListView, Map,
@@ -290,7 +290,7 @@ fn add_dictionaries<'a>(data_type: &'a DataType, found: &mut Vec<&'a DataType>) 
     }
 }
 
-/// A buffer of numbers must end where a number does.
+/// A buffer of numbers must end at the end of a number.
 fn check_widths<'a>(
     batch: &arrow_ipc::RecordBatch<'_>,
     columns: impl IntoIterator<Item = &'a DataType>,
@@ -310,7 +310,7 @@ fn check_widths<'a>(
     }
 }
 
-/// The widths of what the buffers of a column hold, in their order, up to about `most` of them.
+/// Adds the widths of the items of a column's buffers, in order, up to about `most` of them.
 fn add_widths(
     data_type: &DataType,
     views: &mut impl Iterator<Item = usize>,

@@ -1,4 +1,5 @@
-//! Flipped bits, cut files, lost files: what was acknowledged is there or missed aloud, never silently, and never wrong.
+//! Flipped bits, truncated files, lost files: acknowledged rows are either there or reported as missing; they are never
+//! silently lost, and never wrong.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads everything, steps over what is damaged, and gives what that was. What can be read must be right.
+/// Reads everything, skips damage, and returns the damaged ranges. Rows that can be read must be correct.
 fn damaged(log: &Log) -> Vec<Range<u64>> {
     let (reader, mut missing) = (log.reader(), Vec::new());
     let (mut at, end) = reader.bounds();
@@ -165,7 +166,7 @@ fn a_flipped_bit_costs_the_rows_of_its_frame_at_most() {
 #[test]
 fn rows_cut_off_a_file_that_were_acknowledged_are_missed_and_their_offsets_not_reused() {
     let (folder, log) = written(1 << 20);
-    // As a kill leaves it: without a snapshot of the end, with the mark of what was synced.
+    // The state after a kill: without a snapshot of the end, with the mark of the last sync.
     let killed = copy(folder.path());
     drop(log);
     let file = segments(killed.path()).pop().unwrap();
@@ -196,7 +197,7 @@ fn rows_cut_off_a_file_that_were_acknowledged_are_missed_and_their_offsets_not_r
 }
 
 #[test]
-fn a_torn_tail_that_nobody_was_told_of_is_dropped_and_reported() {
+fn an_unacknowledged_torn_tail_is_dropped_and_reported() {
     let (folder, mut log) = written(1 << 20);
     let synced = fs::metadata(segments(folder.path()).pop().unwrap())
         .unwrap()
@@ -226,7 +227,7 @@ fn a_torn_tail_that_nobody_was_told_of_is_dropped_and_reported() {
 }
 
 #[test]
-fn a_lost_segment_is_a_gap_that_is_told() {
+fn a_lost_segment_is_reported_as_a_gap() {
     let (folder, log) = written(1500);
     log.close().unwrap();
     let files = segments(folder.path());
@@ -239,7 +240,7 @@ fn a_lost_segment_is_a_gap_that_is_told() {
     let log = Log::open(folder.path(), config(1500)).unwrap();
     assert_eq!(damaged(&log), std::slice::from_ref(&(firsts[1]..firsts[2])));
     drop(log);
-    // The first one looks as if retention had removed it, and the last leaves its offsets behind.
+    // The first missing segment looks as if retention had removed it. The last one leaves a gap of offsets.
     fs::remove_file(&files[0]).unwrap();
     fs::remove_file(files.last().unwrap()).unwrap();
     let log = Log::open(folder.path(), config(1500)).unwrap();
@@ -292,7 +293,7 @@ fn segments_of_two_logs_are_not_mixed() {
     ));
 }
 
-/// Which segments are written to when the log is opened. Their bytes stay what they are.
+/// Returns which segments are written to when the log is opened. Their contents do not change.
 fn written_again(folder: &Path, segment_bytes: u64) -> Vec<bool> {
     let files = segments(folder);
     let before: Vec<_> = files.iter().map(|file| fs::read(file).unwrap()).collect();
@@ -313,7 +314,7 @@ fn written_again(folder: &Path, segment_bytes: u64) -> Vec<bool> {
 }
 
 #[test]
-fn what_is_not_known_to_be_on_disk_is_written_again() {
+fn data_that_may_not_be_on_disk_is_rewritten() {
     let (folder, mut log) = written(1 << 20);
     let synced = copy(folder.path());
     assert_eq!(written_again(synced.path(), 1 << 20), [false]);
@@ -321,7 +322,7 @@ fn what_is_not_known_to_be_on_disk_is_written_again() {
     assert_eq!(written_again(synced.path(), 1 << 20), [true]);
     assert_eq!(written_again(synced.path(), 1 << 20), [false], "once");
 
-    // As a process leaves it whose sync has failed: the mark is below what is there.
+    // The state after a process whose sync failed: the mark is below the end of the data.
     log.append(&origin(TOTAL), &batch(TOTAL)).unwrap();
     let killed = copy(folder.path());
     assert_eq!(written_again(killed.path(), 1 << 20), [true]);
@@ -338,7 +339,7 @@ fn a_sealed_segment_is_written_again_if_nothing_says_that_it_was_synced() {
     let without_mark = copy(folder.path());
     fs::remove_file(without_mark.path().join("durable")).unwrap();
     let again = written_again(without_mark.path(), 1500);
-    assert!(!again[..count - 1].contains(&true), "the snapshot says so");
+    assert!(!again[..count - 1].contains(&true), "the snapshot has it");
     fs::remove_file(folder.path().join("durable")).unwrap();
     fs::remove_file(folder.path().join("snapshot")).unwrap();
     assert_eq!(written_again(folder.path(), 1500), vec![true; count]);
@@ -359,7 +360,7 @@ fn a_flipped_bit_before_its_id_makes_a_segment_neither_foreign_nor_unfinished() 
                 let mut log = Log::open(copy.path(), config(segment_bytes)).unwrap();
                 assert_eq!(log.recovery().notes.len(), 1, "bit {bit}");
                 assert_eq!(log.next(), TOTAL);
-                assert!(damaged(&log).is_empty(), "all frames are whole");
+                assert!(damaged(&log).is_empty(), "all frames are complete");
                 log.append(&origin(TOTAL), &batch(TOTAL)).unwrap();
                 log.close().unwrap();
                 let log = Log::open(copy.path(), config(segment_bytes)).unwrap();

@@ -110,7 +110,7 @@ fn a_full_disk_clears_when_there_is_room() {
             Err(LogError::Full { .. })
         ));
         check_rows(&log, rows);
-        // A transaction that does not fit as a whole is not there at all.
+        // A transaction that does not fit completely is not in the log at all.
         let parts = [batch(1, 10), batch(1000, 1000)];
         assert!(matches!(
             log.append_published("q", 1, 1, &parts),
@@ -125,7 +125,7 @@ fn a_full_disk_clears_when_there_is_room() {
         );
         let rows = fill(&mut log);
         check_rows(&log, rows);
-        // A full disk is no reason not to start, or to serve what is there.
+        // A log on a full disk can be opened and read.
         drop(log);
         let mut log = Log::open(&mount.path(), config).unwrap();
         check_rows(&log, rows);
@@ -146,7 +146,7 @@ fn a_full_disk_clears_when_there_is_room() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_says_so() {
+fn a_folder_that_cannot_be_written_to_is_reported() {
     let Some(mount) = Mount::new("size=600k") else {
         return;
     };
@@ -203,7 +203,7 @@ fn a_file_that_may_not_grow_is_a_full_disk() {
     check_rows(&log, rows + 1);
 }
 
-/// A disk that fails for good after some calls; strace plays it.
+/// A disk on which every call fails after a certain number; strace simulates it.
 #[test]
 fn after_a_failed_write_or_sync_nothing_is_appended_until_the_log_is_opened_again() {
     if let Some(folder) = env::var_os(CHILD) {
@@ -269,7 +269,10 @@ fn play_a_failing_disk(folder: &Path) {
         assert!(log.sync().is_err());
     }
     let (earliest, durable) = log.reader().bounds();
-    assert_eq!(durable, acknowledged, "what was not synced is not shown");
+    assert_eq!(
+        durable, acknowledged,
+        "rows that were not synced are not visible"
+    );
     assert!(
         !log.reader()
             .fetch(earliest, durable, 1 << 20)
@@ -295,7 +298,7 @@ fn a_folder_in_use_names_its_user() {
 }
 
 #[test]
-fn a_folder_that_is_none_says_so() {
+fn a_file_in_place_of_a_folder_is_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     assert!(matches!(
         Log::open(file.path(), LogConfig::default()),
@@ -304,7 +307,7 @@ fn a_folder_that_is_none_says_so() {
 }
 
 #[test]
-fn what_a_failed_sync_was_about_is_not_trusted() {
+fn data_of_a_failed_sync_is_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = Log::open(folder.path(), LogConfig::default()).unwrap();
     let origin = |first_seq| Origin {
@@ -321,7 +324,7 @@ fn what_a_failed_sync_was_about_is_not_trusted() {
     log.append_published("q", 1, 1, &[batch(1, 10)]).unwrap();
     log.append_published("empty", 2, 1, &[]).unwrap();
 
-    // What the folder looks like while that is not synced: an orderly end of this process would do it.
+    // The folder while that is not synced. An orderly end of this process would sync it.
     let image = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
@@ -332,7 +335,7 @@ fn what_a_failed_sync_was_about_is_not_trusted() {
     assert_eq!(again.last_seq("p"), Some((1, 1)));
     assert_eq!(again.published("q"), None);
     let empty = again.published("empty").map(|last| last.batch);
-    assert_eq!(empty, Some(1), "it was on disk, though no row says so");
+    assert_eq!(empty, Some(1), "it was on disk, although it has no row");
     assert!(again.recovery().dropped_bytes > 0 && again.recovery().damaged.is_empty());
     assert_eq!(again.append(&origin(2), &batch(3, 10)).unwrap(), 2..5);
     again.close().unwrap();

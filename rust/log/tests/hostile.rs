@@ -1,4 +1,4 @@
-//! What peers may send instead of batches and frames: refused or read, never a panic, never a lie.
+//! Malicious batches and frames from peers: they are refused or read, without a panic and without wrong rows.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_batch_is_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn malformed_batches_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(batch) = Batch::decode(bytes.clone().into()) {
             touch(&batch);
         }

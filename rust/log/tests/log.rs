@@ -1,4 +1,4 @@
-//! What goes in comes out: offsets, origins, restarts.
+//! Rows that are appended can be fetched: offsets, origins, restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,7 +98,7 @@ fn the_wire_form_comes_back() {
 }
 
 #[test]
-fn a_restart_goes_on_where_the_last_one_ended() {
+fn a_restart_continues_after_the_last_row() {
     let (folder, mut log) = opened();
     log.append(&origin(0), &batch(0, 10)).unwrap();
     assert!(matches!(
@@ -161,14 +161,14 @@ fn many_segments(config: LogConfig) -> (TempDir, Log) {
 }
 
 #[test]
-fn what_groups_have_read_stays_unless_retention_goes_by_them() {
+fn rows_that_groups_have_read_stay_unless_retention_is_by_groups() {
     let (_folder, mut log) = many_segments(LogConfig::default());
     log.commit_group("all", 100).unwrap();
     assert_eq!(log.retain(0).unwrap().segments, 0);
 }
 
 #[test]
-fn retention_by_groups_keeps_one_segment_behind_the_slowest() {
+fn retention_by_groups_keeps_one_segment_before_the_slowest() {
     let (_folder, mut log) = many_segments(LogConfig {
         retention_groups: true,
         ..LogConfig::default()
@@ -176,7 +176,7 @@ fn retention_by_groups_keeps_one_segment_behind_the_slowest() {
     assert_eq!(
         log.retain(0).unwrap().segments,
         0,
-        "nobody has read anything"
+        "no group has read anything"
     );
     log.commit_group("fast", 95).unwrap();
     log.commit_group("slow", 45).unwrap();
@@ -206,7 +206,7 @@ fn retention_by_bytes_and_by_time_does_not_wait_for_groups() {
     assert!(log.reader().bytes() <= bytes / 2);
     assert!((40..80).contains(&log.earliest()), "{}", log.earliest());
 
-    // Rows came in at 1,000,000 and so many microseconds.
+    // Rows were received at 1,000,000 and a few microseconds.
     let hour = std::time::Duration::from_secs(3600);
     let config = LogConfig {
         retention_time: Some(hour),
@@ -231,7 +231,7 @@ fn retention_by_bytes_and_by_time_does_not_wait_for_groups() {
 }
 
 #[test]
-fn what_is_on_hold_stays() {
+fn rows_on_hold_stay() {
     let hold = Hold::default();
     let config = LogConfig {
         hold: hold.clone(),
@@ -297,7 +297,7 @@ fn offsets_are_found_by_time() {
     ] {
         assert_eq!(reader.offset_at(time).unwrap(), offset, "{time}");
     }
-    // A clock that goes back does not hide what came in before.
+    // A clock that goes back does not hide rows received earlier.
     log.append(&Origin::plain(5), &batch(0, 1)).unwrap();
     log.append(&Origin::plain(2_000_000), &batch(0, 1)).unwrap();
     assert_eq!(
@@ -427,7 +427,7 @@ fn writes_of_one_batch_make_room_for_queries_and_nothing_else_does() {
 }
 
 #[test]
-fn what_has_no_rows_is_synced_too() {
+fn frames_without_rows_are_synced_too() {
     let (_folder, mut log) = opened();
     assert_eq!(log.synced(), log.written());
     log.append_published("q", 1, 1, &[]).unwrap();
@@ -482,7 +482,7 @@ fn an_epoch_outlives_the_process_and_the_rows() {
 }
 
 #[test]
-fn what_has_no_rows_does_not_fill_the_disk() {
+fn frames_without_rows_do_not_fill_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let config = LogConfig {
         segment_bytes: 1 << 16,
@@ -523,7 +523,7 @@ fn what_has_no_rows_does_not_fill_the_disk() {
         assert!(bytes() < 3 << 16, "{} at epoch {epoch}", bytes());
         let after = std::fs::read(&active).unwrap();
         if crashes < 3 && after.len() < before.len() {
-            // A crash between the snapshot and the segment, and one behind both.
+            // A crash between the snapshot and the segment, and one after both.
             crashes += 1;
             for left in [before, after] {
                 let image = tempfile::tempdir().unwrap();
@@ -538,7 +538,7 @@ fn what_has_no_rows_does_not_fill_the_disk() {
             }
         }
         if epoch % 500 == 0 {
-            // What comes behind is synced and read as before.
+            // Later rows are synced and read as before.
             log.sync().unwrap();
             assert_eq!(log.synced(), log.written());
             known(&log, epoch);
@@ -584,7 +584,7 @@ fn a_transaction_whose_rows_cannot_be_had_is_not_there() {
     assert_eq!((log.next(), log.recovery().dropped_bytes), (4, 0));
 }
 
-/// Memory that is counted for as long as somebody has it.
+/// Memory that is counted until its last reference is dropped.
 struct Counted(Vec<u8>, Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Counted {
@@ -651,7 +651,7 @@ fn bytes_are_weighed_row_by_row() {
         assert_eq!(after(10_999, 0), 11_000);
         assert_eq!(after(11_000, 5), 11_000, "there is none");
         assert_eq!(after(5, u64::MAX), 11_000);
-        // Pieces of so many bytes make up the whole.
+        // Pieces of this size add up to the whole.
         let (mut at, mut pieces) = (0, 0);
         while at < 11_000 {
             at = after(at, 50_000);
@@ -669,16 +669,16 @@ fn bytes_are_weighed_row_by_row() {
     };
     check(&log);
     log.close().unwrap();
-    // From files that nobody has walked yet.
+    // From files that have not been walked yet.
     let mut log = Log::open(folder.path(), config).unwrap();
     check(&log);
     log.append(&Origin::plain(1), &batch(0, 1000)).unwrap();
     let after = log.reader().offset_after(10_990, 30_000).unwrap();
-    assert_eq!(after, 11_000, "what is not on disk does not count");
+    assert_eq!(after, 11_000, "rows that are not on disk do not count");
 }
 
 #[test]
-fn retention_writes_nothing_while_nothing_is_to_go() {
+fn retention_writes_nothing_while_nothing_can_be_removed() {
     let folder = tempfile::tempdir().unwrap();
     let config = LogConfig {
         retention_groups: true,

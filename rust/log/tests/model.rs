@@ -1,5 +1,5 @@
-//! Random programs against a plain list of rows: appends, transactions, syncs, crashes that leave any part of what was
-//! not synced, restarts, trims and fetches.
+//! Random programs against a plain list of rows: appends, transactions, syncs, restarts, trims, fetches, and crashes
+//! that keep any part of the data that was not synced.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -28,7 +28,7 @@ enum Op {
     Sync,
     Save,
     Close,
-    /// What was not synced is cut somewhere, and perhaps a part of the rest is zeros.
+    /// Data that was not synced is cut at a random position, and part of the rest may be zeros.
     Crash {
         keep: prop::sample::Index,
         hole: Option<(prop::sample::Index, u8)>,
@@ -74,7 +74,7 @@ struct ModelRow {
     published: Option<(u64, u64)>,
 }
 
-/// What should be in the log.
+/// The expected contents of the log.
 #[derive(Default)]
 struct Model {
     rows: Vec<ModelRow>,
@@ -123,7 +123,7 @@ struct Run {
     model: Model,
     /// The file being written to and its bytes at the last sync.
     synced: (PathBuf, u64),
-    /// What a segment has before its frames.
+    /// The bytes of a segment before its frames.
     beginning: u64,
     clock: i64,
 }
@@ -346,7 +346,7 @@ impl Run {
         }
         fs::write(&active, bytes).unwrap();
         if power {
-            // Never synced itself: it may be as old as the file system likes.
+            // The mark itself is never synced, so an older version of it may survive a crash.
             let _ = fs::remove_file(folder.path().join("durable"));
         }
         drop(self.log.take());

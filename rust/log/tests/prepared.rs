@@ -1,4 +1,4 @@
-//! Transactions that are written beside the log and taken over whole.
+//! Transactions that are written next to the log and adopted as a whole.
 
 use std::path::Path;
 
@@ -127,7 +127,7 @@ fn a_crash_leaves_all_rows_or_none() {
         for entry in std::fs::read_dir(dir).unwrap() {
             let entry = entry.unwrap();
             let mut name = entry.file_name().into_string().unwrap();
-            // Another process has another name for what it prepares.
+            // Another process uses another name for the files it prepares.
             if name.ends_with("preparing") {
                 name = "another-0.preparing".to_owned();
             }
@@ -145,7 +145,7 @@ fn a_crash_leaves_all_rows_or_none() {
 }
 
 #[test]
-fn what_is_not_taken_over_is_deleted() {
+fn a_segment_that_is_not_adopted_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     let log = Log::open(dir, LogConfig::default()).unwrap();

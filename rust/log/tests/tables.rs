@@ -1,4 +1,4 @@
-//! Tables as messages: what is encoded comes back, and what peers make up is refused without a panic.
+//! Tables as messages: encoded tables can be decoded, and forged ones are refused without a panic.
 
 use std::panic;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn a_table_comes_back() {
 }
 
 #[test]
-fn what_ends_too_soon_is_refused_or_shorter() {
+fn truncated_tables_are_refused_or_shorter() {
     let message = table().encode().unwrap();
     for end in 0..message.len() {
         if let Ok(part) = Table::decode(message[..end].to_vec().into()) {

@@ -12,13 +12,11 @@
 //!      └─ read to the end ──►  spare  ──► next chunk ┘
 //! ```
 //!
-//! Chunks come in two sizes. A queue begins with a [`SMALL`] one and stays with them while its
-//! consumer keeps up: ten thousand quiet connections cost little. As soon as a small chunk has been
-//! filled with nothing read from it, the next is a [`LARGE`] one, so that a backlog costs less
-//! than one allocation per 256 items; and a large chunk during which the queue was always nearly empty is not
-//! used again. A queue that flows allocates nothing at all: the chunk just emptied, still warm in the
-//! cache, is the next one to be filled. More than one spare is not kept, so that a burst gives its
-//! memory back.
+//! Chunks come in two sizes. A queue begins with a [`SMALL`] one and keeps using them while its consumer keeps up, so
+//! that ten thousand quiet connections cost little. When a small chunk has been filled and nothing was read from it,
+//! the next one is [`LARGE`], so that a backlog costs less than one allocation per 256 items. A large chunk during
+//! which the queue was always nearly empty is not reused. A steady queue allocates nothing: the chunk just emptied,
+//! still in the cache, is filled next. Only one spare is kept, so that the memory of a burst is freed.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -28,20 +26,20 @@ use std::{
 
 use crate::primitive::{AtomicPtr, Ordering, UnsafeCell};
 
-/// Items in a chunk of a queue that is nearly empty, and of any queue at first.
+/// Items in a chunk of a queue that is nearly empty, and in every queue's first chunk.
 #[cfg(not(zeroxide_loom))]
 pub(crate) const SMALL: usize = 16;
-/// Items in a chunk of a queue with a backlog: so many that even with the small chunks before, it
-/// soon takes less than one allocation per 256 items.
+/// Items in a chunk of a queue with a backlog. The number is high enough that, even with the small chunks before, there
+/// is soon less than one allocation per 256 items.
 #[cfg(not(zeroxide_loom))]
 pub(crate) const LARGE: usize = 272;
-/// Nearly empty: never more items than this waited. The producer knows how far the consumer was only
-/// when it last looked, so twice as many may seem to wait; less than [`SMALL`] even so, or a chunk
-/// would be freed on one side and wanted on the other.
+/// A queue is nearly empty if never more items than this waited. The producer knows the consumer's position only from
+/// its last look, so twice as many may seem to wait. That must still be less than [`SMALL`], or one side would free a
+/// chunk that the other side needs.
 #[cfg(not(zeroxide_loom))]
 pub(crate) const SHALLOW: u64 = 7;
 
-// Small enough for loom to walk over the seams between chunks of either size.
+// Small enough for loom to explore the boundaries between chunks of either size.
 #[cfg(zeroxide_loom)]
 pub(crate) const SMALL: usize = 2;
 #[cfg(zeroxide_loom)]
@@ -49,24 +47,24 @@ pub(crate) const LARGE: usize = 3;
 #[cfg(zeroxide_loom)]
 pub(crate) const SHALLOW: u64 = 1;
 
-/// A block of slots. Which of them hold an item is known to the queue, not to the chunk: dropping a
-/// chunk drops no items.
+/// A block of slots. The queue, and not the chunk, knows which slots hold an item: dropping a chunk drops no items.
 ///
-/// This is its head; the slots follow in the same allocation. Everything is therefore done through
-/// the pointer that [`allocate`](Self::allocate) returned: a reference would reach the head only.
+/// This is the chunk's head, and the slots follow in the same allocation. All access therefore goes through the pointer
+/// that [`allocate`](Self::allocate) returned, because a reference would cover the head only.
 #[repr(C)]
 pub(crate) struct Chunk<T> {
-    /// Towards the consumer. Written and read by the producer only, to roll back over the seam.
+    /// The chunk before, towards the consumer. Written and read by the producer only, for a rollback across the
+    /// boundary.
     prev: UnsafeCell<*mut Chunk<T>>,
-    /// Towards the producer, who writes it before it publishes the first item behind it.
+    /// The next chunk, towards the producer, which writes it before it publishes the first item in that chunk.
     next: UnsafeCell<*mut Chunk<T>>,
-    /// How many slots there are; never written again.
+    /// The number of slots; never written again.
     capacity: usize,
     slots: [UnsafeCell<MaybeUninit<T>>; 0],
 }
 
 impl<T> Chunk<T> {
-    /// A chunk of `capacity` empty slots, to be given back with [`free`](Self::free).
+    /// Allocates a chunk of `capacity` empty slots, to be released with [`free`](Self::free).
     pub(crate) fn allocate(capacity: usize) -> *mut Self {
         let layout = Self::layout(capacity);
         // SAFETY: the head makes the layout larger than nothing.
@@ -74,9 +72,8 @@ impl<T> Chunk<T> {
         if chunk.is_null() {
             handle_alloc_error(layout);
         }
-        // SAFETY: the memory is ours, large enough and aligned, and nobody else knows it. Each
-        // field is written through a raw pointer, so no reference to uninitialised memory ever
-        // exists.
+        // SAFETY: the memory is ours, large enough and aligned, and no other thread has a pointer to it. Each field is
+        // written through a raw pointer, so no reference to uninitialised memory ever exists.
         unsafe {
             (&raw mut (*chunk).prev).write(UnsafeCell::new(ptr::null_mut()));
             (&raw mut (*chunk).next).write(UnsafeCell::new(ptr::null_mut()));
@@ -92,9 +89,9 @@ impl<T> Chunk<T> {
     /// Releases the memory; items still inside are leaked.
     ///
     /// # Safety
-    /// `chunk` comes from [`allocate`](Self::allocate), and nobody uses it any more.
+    /// `chunk` comes from [`allocate`](Self::allocate), and is not used any more.
     pub(crate) unsafe fn free(chunk: *mut Self) {
-        // SAFETY: `allocate` used the same layout, and the caller gives up the last use.
+        // SAFETY: `allocate` used the same layout, and the caller guarantees that this is the last use.
         unsafe {
             let capacity = Self::capacity(chunk);
             #[cfg(zeroxide_loom)]
@@ -107,7 +104,7 @@ impl<T> Chunk<T> {
         }
     }
 
-    /// The memory of a chunk: the head, and the slots where `slots` begins.
+    /// The memory layout of a chunk: the head, and the offset of the slots.
     fn layout(capacity: usize) -> Layout {
         let slots = Layout::array::<UnsafeCell<MaybeUninit<T>>>(capacity);
         slots
@@ -117,13 +114,13 @@ impl<T> Chunk<T> {
             .pad_to_align()
     }
 
-    /// Where a slot lies.
+    /// The position of a slot.
     ///
     /// # Safety
     /// `chunk` is alive, and has more than `slot` slots.
     #[inline(always)]
     unsafe fn cell(chunk: *mut Self, slot: usize) -> *mut UnsafeCell<MaybeUninit<T>> {
-        // SAFETY: the caller vouches for the bounds; `layout` put the slots there.
+        // SAFETY: the caller guarantees the bounds; `layout` placed the slots there.
         unsafe {
             (&raw mut (*chunk).slots)
                 .cast::<UnsafeCell<MaybeUninit<T>>>()
@@ -131,13 +128,13 @@ impl<T> Chunk<T> {
         }
     }
 
-    /// How many slots `chunk` has.
+    /// The number of slots of `chunk`.
     ///
     /// # Safety
     /// `chunk` is alive.
     #[inline]
     pub(crate) unsafe fn capacity(chunk: *const Self) -> usize {
-        // SAFETY: the caller vouches for the chunk, and nobody writes this field.
+        // SAFETY: the caller guarantees that the chunk is alive, and this field is never written.
         unsafe { (*chunk).capacity }
     }
 
@@ -147,15 +144,15 @@ impl<T> Chunk<T> {
     /// `chunk` is alive and has the slot, the slot is empty, and only the caller may touch it now.
     #[inline(always)]
     pub(crate) unsafe fn put(chunk: *mut Self, slot: usize, value: T) {
-        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        // SAFETY: the caller guarantees that the slot exists; cells may be shared.
         let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with_mut(|place| {
-            // SAFETY: the caller has the slot to itself; being empty, it has nothing to drop.
+            // SAFETY: the caller has exclusive access to the slot; it is empty, so there is nothing to drop.
             unsafe { place.write(MaybeUninit::new(value)) }
         });
     }
 
-    /// As [`put`](Self::put), out of a place that holds the default afterwards.
+    /// Like [`put`](Self::put), but moves the value out of `from`, which holds the default afterwards.
     ///
     /// # Safety
     /// As for [`put`](Self::put).
@@ -165,10 +162,10 @@ impl<T> Chunk<T> {
         T: Default,
     {
         let left = T::default();
-        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        // SAFETY: the caller guarantees that the slot exists; cells may be shared.
         let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with_mut(|place| {
-            // SAFETY: as in `put`; and nothing between the copy and the write, which makes the copy the only one, can panic.
+            // SAFETY: as in `put`. Nothing can panic between the copy and the write that makes the copy the only one.
             unsafe {
                 place.cast::<T>().copy_from_nonoverlapping(value, 1);
                 ptr::write(value, left);
@@ -176,30 +173,29 @@ impl<T> Chunk<T> {
         });
     }
 
-    /// Moves the value out of a slot, which is empty then.
+    /// Moves the value out of a slot, which is empty afterwards.
     ///
     /// # Safety
     /// `chunk` is alive and has the slot, the slot holds an item, and only the caller may touch it
     /// now.
     #[inline(always)]
     pub(crate) unsafe fn take(chunk: *mut Self, slot: usize) -> T {
-        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        // SAFETY: the caller guarantees that the slot exists; cells may be shared.
         let cell = unsafe { &*Self::cell(chunk, slot) };
-        // SAFETY: there is an item, and the caller has the slot to itself and treats it as empty
-        // from now on.
+        // SAFETY: there is an item, and the caller has exclusive access to the slot and treats it as empty from now on.
         cell.with(|place| unsafe { place.read().assume_init() })
     }
 
-    /// As [`take`](Self::take), to a place whose value is dropped.
+    /// Like [`take`](Self::take), but moves the value to a place whose old value is dropped.
     ///
     /// # Safety
     /// As for [`take`](Self::take).
     #[inline(always)]
     pub(crate) unsafe fn take_to(chunk: *mut Self, slot: usize, value: &mut T) {
-        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        // SAFETY: the caller guarantees that the slot exists; cells may be shared.
         let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with(|place| {
-            // SAFETY: as in `take`. What was there is ours once the copy has taken its place.
+            // SAFETY: as in `take`. The old value is ours once the copy has replaced it.
             let old = unsafe {
                 let old = ptr::read(value);
                 ptr::copy_nonoverlapping(place.cast::<T>(), value, 1);
@@ -209,22 +205,21 @@ impl<T> Chunk<T> {
         });
     }
 
-    /// Where the value of a slot lies.
+    /// The position of the value in a slot.
     ///
     /// # Safety
-    /// `chunk` is alive and has the slot, the slot holds an item, and nobody writes to it as long as
-    /// the pointer is used.
+    /// `chunk` is alive and has the slot, the slot holds an item, and no thread writes to it while the pointer is used.
     #[inline(always)]
     pub(crate) unsafe fn look(chunk: *mut Self, slot: usize) -> *const T {
-        // SAFETY: the caller vouches for the slot; cells are shared by design.
+        // SAFETY: the caller guarantees that the slot exists; cells may be shared.
         let cell = unsafe { &*Self::cell(chunk, slot) };
         cell.with(|place| place.cast())
     }
 
-    /// The chunk behind this one, or null.
+    /// The chunk after this one, or null.
     ///
     /// # Safety
-    /// The caller is the producer, or has seen an item published that lies behind this chunk.
+    /// The caller is the producer, or has seen a published item that is after this chunk.
     pub(crate) unsafe fn next(&self) -> *mut Self {
         // SAFETY: the producer reads its own write; for the consumer, publication came after that
         // write.
@@ -236,11 +231,11 @@ impl<T> Chunk<T> {
     /// # Safety
     /// The caller is the producer.
     pub(crate) unsafe fn prev(&self) -> *mut Self {
-        // SAFETY: nobody but the producer touches this field while the chunk is linked.
+        // SAFETY: only the producer accesses this field while the chunk is linked.
         self.prev.with(|prev| unsafe { *prev })
     }
 
-    /// Notes where this chunk comes after.
+    /// Sets the chunk before this one.
     ///
     /// # Safety
     /// The caller is the producer, and the chunk is not linked yet.
@@ -249,18 +244,18 @@ impl<T> Chunk<T> {
         self.prev.with_mut(|prev| unsafe { *prev = chunk });
     }
 
-    /// Notes what comes behind this chunk.
+    /// Sets the chunk after this one.
     ///
     /// # Safety
-    /// The caller is the producer and has published nothing behind this chunk, or nobody else knows
-    /// the chunk.
+    /// The caller is the producer and has published nothing after this chunk, or no other thread has a pointer to the
+    /// chunk.
     pub(crate) unsafe fn set_next(&self, chunk: *mut Self) {
-        // SAFETY: the consumer reads `next` only after something behind this chunk was published.
+        // SAFETY: the consumer reads `next` only after something after this chunk was published.
         self.next.with_mut(|next| unsafe { *next = chunk });
     }
 }
 
-/// A place for one unused chunk, filled by the consumer and emptied by the producer.
+/// A slot for one unused chunk, filled by the consumer and emptied by the producer.
 pub(crate) struct Spare<T>(AtomicPtr<Chunk<T>>);
 
 impl<T> Spare<T> {
@@ -268,16 +263,16 @@ impl<T> Spare<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Producer: the spare chunk if it has at least `capacity` slots, or else a new one with just as
-    /// many. Its slots are empty, and nothing is linked behind it.
+    /// Producer: takes the spare chunk if it has at least `capacity` slots, or else allocates one with exactly as many.
+    /// Its slots are empty, and no chunk is linked after it.
     pub(crate) fn take_or_allocate(&self, capacity: usize) -> *mut Chunk<T> {
-        // Acquire pairs with the Release in `give`: what the consumer read from the slots, it has
-        // read before we write there again.
+        // Acquire pairs with the Release in `give`: the consumer has read the slots before the producer writes to them
+        // again.
         let spare = self.0.swap(ptr::null_mut(), Ordering::Acquire);
         if spare.is_null() {
             return Chunk::allocate(capacity);
         }
-        // SAFETY: the swap made the chunk ours alone.
+        // SAFETY: the swap gave us exclusive access to the chunk.
         unsafe {
             if Chunk::capacity(spare) >= capacity {
                 return spare;
@@ -287,18 +282,18 @@ impl<T> Spare<T> {
         Chunk::allocate(capacity)
     }
 
-    /// Consumer: leaves `chunk` for the producer, and frees the one that the producer did not need.
+    /// Consumer: leaves `chunk` for the producer, and frees a spare that the producer did not need.
     ///
     /// # Safety
-    /// Only the consumer still knows `chunk`, and its slots are empty.
+    /// Only the consumer still has a pointer to `chunk`, and its slots are empty.
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk<T>) {
-        // SAFETY: alive, and ours alone until the swap below.
+        // SAFETY: alive, and exclusively ours until the swap below.
         unsafe { (*chunk).set_next(ptr::null_mut()) };
-        // Release: see `take_or_allocate`. No Acquire: the chunk that comes back is one that we put
-        // there.
+        // Release: see `take_or_allocate`. No Acquire is needed, because a chunk that the swap returns is one that the
+        // consumer put there.
         let unused = self.0.swap(chunk, Ordering::Release);
         if !unused.is_null() {
-            // SAFETY: the swap took it away from the producer, who therefore never saw it.
+            // SAFETY: the swap removed it before the producer saw it.
             unsafe { Chunk::free(unused) };
         }
     }
@@ -306,11 +301,10 @@ impl<T> Spare<T> {
 
 impl<T> Drop for Spare<T> {
     fn drop(&mut self) {
-        // Relaxed: both ends are gone, and whoever drops the last one has synchronised with the
-        // other.
+        // Relaxed: both ends are gone, and the thread that drops the last one has synchronised with the other.
         let spare = self.0.swap(ptr::null_mut(), Ordering::Relaxed);
         if !spare.is_null() {
-            // SAFETY: a spare chunk belongs to the spare place alone.
+            // SAFETY: a spare chunk belongs to this slot only.
             unsafe { Chunk::free(spare) };
         }
     }

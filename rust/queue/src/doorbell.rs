@@ -1,13 +1,11 @@
-//! "Wake me only if I sleep": the agreement between a reader that wants to sleep and writers that
-//! do not want to pay for waking it.
+//! The protocol between a reader that wants to sleep and writers that should pay for a wake-up only if it sleeps.
 //!
-//! Waking a thread costs a system call, so a writer must know whether it is needed. The bell only
-//! keeps that one bit; what a wake-up is (an eventfd, a futex, a condition variable) is the
-//! business of the caller.
+//! Waking a thread costs a system call, so a writer must know whether it is needed. The doorbell only keeps that one
+//! bit. The caller decides what a wake-up is: an eventfd, a futex, a condition variable.
 //!
 //! # Why no wake-up is lost
 //!
-//! Reader and writer both store first and look second, each at what the other one stores:
+//! Reader and writer each store first and then load what the other one stores:
 //!
 //! ```text
 //!   reader                                writer
@@ -16,25 +14,24 @@
 //!   R3  anything published? no: sleep     W3  armed? yes: wake        (ring)
 //! ```
 //!
-//! The two fences have one order that all threads agree on. If R2 comes first, W3 cannot miss R1:
-//! the writer sees the bell armed and wakes the reader. If W2 comes first, R3 cannot miss W1: the
-//! reader sees the message and stays awake. Release and acquire alone would allow both to look at
-//! the past (R3 before W1 *and* W3 before R1): a processor may keep each store in its buffer while
-//! the load behind it already executes. Both fences are needed, and both stores must come before
-//! their fence.
+//! All threads agree on one order of the two fences. If R2 comes first, W3 cannot miss R1: the writer sees the armed
+//! bell and wakes the reader. If W2 comes first, R3 cannot miss W1: the reader sees the message and stays awake.
+//! Release and acquire alone would allow both loads to see old values (R3 before W1 *and* W3 before R1), because a
+//! processor may keep each store in its buffer while a later load already executes. Both fences are needed, and each
+//! store must come before its fence.
 //!
-//! The reader therefore has to look again *after* arming. A reader that looks, arms and sleeps can
-//! sleep next to a full queue.
+//! The reader therefore has to look again *after* arming. If it looked, armed and slept, it could sleep next to a full
+//! queue.
 
 use crate::primitive::{AtomicBool, Ordering, fence};
 
-/// One bit that says whether the reader sleeps, and the fences that make it trustworthy.
+/// One bit that tells whether the reader sleeps, with the fences that make it reliable.
 ///
 /// ```
 /// use zeroxide_queue::doorbell::Doorbell;
 ///
 /// let bell = Doorbell::new();
-/// assert!(!bell.ring()); // nobody sleeps: nothing to do
+/// assert!(!bell.ring()); // the reader is awake: nothing to do
 /// bell.arm();
 /// assert!(bell.ring()); // the reader sleeps: this writer has to wake it
 /// assert!(!bell.ring()); // once is enough
@@ -45,7 +42,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// A bell that is not armed: its reader is awake.
+    /// A bell that is not armed, because its reader is awake.
     #[cfg(not(zeroxide_loom))]
     pub const fn new() -> Self {
         Self {
@@ -53,7 +50,7 @@ impl Doorbell {
         }
     }
 
-    /// A bell that is not armed: its reader is awake.
+    /// A bell that is not armed, because its reader is awake.
     #[cfg(zeroxide_loom)]
     pub fn new() -> Self {
         Self {
@@ -61,37 +58,37 @@ impl Doorbell {
         }
     }
 
-    /// Reader: announces the intention to sleep. Look for messages once more before sleeping, and
-    /// [`disarm`](Self::disarm) when there are any.
+    /// Reader: announces that it is about to sleep. It must look for messages once more before sleeping, and
+    /// [`disarm`](Self::disarm) the bell if there are any.
     #[inline]
     pub fn arm(&self) {
-        // Release pairs with `ring`, for what the reader made ready to be woken by. Otherwise the fence
-        // behind it does the work. A store would do, too; but every other change of the bit is a swap,
-        // and loom puts swaps in one order, where it allows more for a store than the language does.
+        // Release pairs with `ring`, for the state that the reader prepared for its wake-up. The rest is up to the
+        // fence below. A store would be sufficient, but every other change of the bit is a swap. loom puts swaps in one
+        // order, while it allows more reorderings for a store than the language does.
         self.armed.swap(true, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Reader: stays awake after all. `false` means that a writer has already rung: its wake-up is
-    /// on the way, or has arrived, and what it published before ringing is visible now.
+    /// Reader: stays awake. `false` means that a writer has already rung: its wake-up is in transit or has arrived, and
+    /// everything it published before ringing is visible now.
     #[inline]
     pub fn disarm(&self) -> bool {
-        // Acquire pairs with the fence in `ring`, for the promise about `false`.
+        // Acquire pairs with the fence in `ring`, for the guarantee about `false`.
         self.armed.swap(false, Ordering::Acquire)
     }
 
-    /// Writer: call after publishing. `true` means that the reader sleeps, and that of all writers
-    /// this one has to wake it; what the reader did before it armed the bell is visible now.
+    /// Writer: call after publishing. `true` means that the reader sleeps, and that this writer, and no other, has to
+    /// wake it. Everything the reader did before it armed the bell is visible now.
     #[inline]
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
-        // A load first: while the reader is awake, writers share the line instead of taking it from
-        // each other. The swap then picks one of the writers who saw the bell armed. Acquire: see
-        // `arm`; the fence above has already ordered what was published before it.
+        // A load first: while the reader is awake, writers share the cache line instead of taking it from each other.
+        // The swap then selects one of the writers that saw the armed bell. Acquire: see `arm`. The fence above has
+        // already ordered the earlier publication.
         self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::Acquire)
     }
 
-    /// Whether the bell is armed, as far as anybody can tell who does not ring it.
+    /// Whether the bell is armed, as a hint for threads that do not ring it.
     #[inline]
     pub fn is_armed(&self) -> bool {
         self.armed.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Lock-free queues: what lies under zeroxide's message pipes and mailboxes.
+//! Lock-free queues, on which zeroxide's message pipes and mailboxes are built.
 //!
 //! | module       | writers | readers | carries  | allocates                                         |
 //! |--------------|---------|---------|----------|---------------------------------------------------|
@@ -7,14 +7,13 @@
 //! | [`doorbell`] | any     | one     | one bit  | never                                             |
 //! | [`lookout`]  | any     | one at a time | one bit | never                                        |
 //!
-//! There are no locks, no file descriptors and no system calls in here, and no dependencies. A
-//! thread that has nothing to read sleeps by means of its own; the queues only tell the writer
-//! whether it has to be woken.
+//! This crate has no locks, file descriptors, system calls or dependencies. A thread that has nothing to read sleeps by
+//! its own means, and the queues only tell the writer whether it must be woken.
 //!
 //! # A reader that sleeps
 //!
-//! Popping, sleeping and waking always make the same figure. Here the reader sleeps by parking its
-//! thread; in the sockets it waits for an eventfd or a futex.
+//! Popping, sleeping and waking always follow the same scheme. Here the reader sleeps by parking its thread; in the
+//! sockets it waits for an eventfd or a futex.
 //!
 //! ```
 //! use std::thread;
@@ -46,16 +45,14 @@
 //! assert_eq!(reader.join().unwrap(), 5050);
 //! ```
 //!
-//! # The memory model, in prose
+//! # The memory model
 //!
-//! *Everything has one writer at a time.* A slot belongs to the producer until its number is
-//! published, to the consumer until its item is popped, and to the producer again once its chunk
-//! has come back as the spare. A counter has one writer for life. So the question at each step is
-//! only how the next owner learns that the last one is done.
+//! *Everything has one writer at a time.* A slot belongs to the producer until its number is published, to the consumer
+//! until its item is popped, and to the producer again once its chunk has come back as the spare. A counter always has
+//! the same writer. So the only question at each step is how the next owner learns that the previous one is done.
 //!
-//! *Handing over is a Release store that the new owner reads with Acquire.* What came before the
-//! store, in the old owner's program, has then happened for the new owner as well. There are four
-//! such pairs:
+//! *Ownership is passed by a Release store that the new owner reads with Acquire.* Everything the old owner did before
+//! the store then happens before everything the new owner does after the load. There are four such pairs:
 //!
 //! | handed over                     | Release                        | Acquire                         |
 //! |---------------------------------|--------------------------------|---------------------------------|
@@ -64,22 +61,21 @@
 //! | nodes of the mailbox queue      | `newest`, exchanged by `push`  | `newest`, swapped by `take_all` |
 //! | the end of the consumer         | `consumer_gone`                | `is_consumer_gone`              |
 //!
-//! *A count makes the first pair cheap.* `published` says how many items there have ever been, not
-//! which slot is full. One store hands over any number of items, one load takes them all, and
-//! between two loads the consumer reads as if there were no other thread. Since the count never
-//! falls, a stale value is harmless: it promises less than there is.
+//! *A count makes the first pair cheap.* `published` is the number of items ever published, and not a list of full
+//! slots. One store hands over any number of items, one load takes all of them, and between two loads the consumer
+//! reads as if there were no other thread. The count never decreases, so a stale value is harmless: it is only a lower
+//! bound.
 //!
-//! *Sleeping needs more than Release and Acquire.* There, two threads each write one thing and read
-//! the other, and each must not miss what the other wrote. Only a sequentially consistent fence on
-//! both sides rules that out; the proof is in [`doorbell`]. It is the one expensive instruction of
-//! a flush, and the reason to flush per batch instead of per message.
+//! *Sleeping needs more than Release and Acquire.* Two threads each write one value and read the other's, and neither
+//! may miss the other's write. Only a sequentially consistent fence on both sides guarantees that; the proof is in
+//! [`doorbell`]. The fence is the one expensive instruction of a flush, and the reason to flush per batch instead of
+//! per message.
 //!
-//! *Everything else is Relaxed*, and says why at the line where it is. No access is SeqCst, only
-//! the two fences are: loom, which checks all this, treats SeqCst accesses as weaker than they are.
+//! *Everything else is Relaxed*, with the reason in a comment. No access is SeqCst, only the two fences are, because
+//! loom, which checks this crate, treats SeqCst accesses as weaker than they are.
 //!
-//! *Who writes often has a cache line of its own.* The count and the bell of a queue lie on one
-//! line, which the producer keeps as long as the consumer has prefetched items left; what the
-//! consumer writes lies on another.
+//! *Frequent writers have their own cache lines.* The count and the bell of a queue share a line, which stays in the
+//! producer's cache as long as the consumer has prefetched items left. The consumer writes to another line.
 //!
 //! The rules that the unsafe code relies on are listed in `SAFETY.md`, next to this crate's
 //! `Cargo.toml`.
@@ -95,9 +91,9 @@
 //!     cargo test -p zeroxide-queue --test loom --release
 //! ```
 //!
-//! `tests/allocations.rs` counts what the allocator is asked for.
+//! `tests/allocations.rs` counts allocations.
 
-// This crate depends on nothing, so it is built first: on another system, a build ends here after a second.
+// This crate has no dependencies, so it is built first, and on other systems a build fails here after a second.
 #[cfg(not(target_os = "linux"))]
 compile_error!("zeroxide runs only on Linux so far, not on this operating system");
 

@@ -1,8 +1,8 @@
-//! A place for one thread that sleeps until something of its own happens, and is to hear of news as well.
+//! Lets one thread wait for an event of its own and for news at the same time.
 //!
-//! Who waits for news only sleeps by whatever means the writers wake. Who waits for something else, say a connection,
-//! sleeps with an eye on that and an ear for a bell of its own: an eventfd, polled beside the connection. The place keeps
-//! what makes that safe; the bell and the sleep are the business of the caller.
+//! A thread that only waits for news sleeps in whatever way the writers wake. A thread that also waits for something
+//! else, such as a connection, sleeps on that and on a bell of its own: an eventfd, polled together with the
+//! connection. The lookout contains the protocol that makes this safe; the bell and the sleep are up to the caller.
 //!
 //! ```text
 //!   waiter                                         writer
@@ -15,14 +15,15 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! For the one in the place it is the proof of [`doorbell`](crate::doorbell): it arms before it looks for news, writers
-//! ring after they made some.
+//! For the thread in the lookout, the proof is that of [`doorbell`](crate::doorbell): it arms the bell before it looks
+//! for news, and writers ring after they made some.
 //!
-//! Between two that are in it one after the other, the order of the last two steps counts. A writer that finds the bell
-//! armed by the second sounds it for the second; were the first still about to silence it, the second would sleep on.
+//! For two threads that are in the lookout one after the other, the order of the last two steps matters. A writer that
+//! finds the bell armed by the second thread sounds it for the second. If the first thread had not silenced it yet, it
+//! would do so now, and the second would keep sleeping.
 //!
-//! A writer may be late: it found the bell armed by the first, and sounds it when the second sleeps. The second wakes for
-//! nothing, and looks.
+//! A writer may be late: it found the bell armed by the first thread, and sounds it while the second sleeps. The second
+//! then wakes without news, and looks.
 
 use crate::doorbell::Doorbell;
 use crate::primitive::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ pub struct Lookout {
     bell: Doorbell,
 }
 
-/// The place, taken. Dropping it leaves it: silence the bell before.
+/// The occupied lookout. Dropping this leaves it; silence the bell before that.
 #[derive(Debug)]
 #[must_use = "it is left at once otherwise"]
 pub struct Place<'a> {
@@ -42,15 +43,15 @@ pub struct Place<'a> {
 }
 
 impl Lookout {
-    /// A free place.
+    /// A lookout that is not occupied.
     pub fn new() -> Lookout {
         Lookout::default()
     }
 
-    /// Takes the place, unless somebody else has it. Look for news before sleeping.
+    /// Enters the lookout, unless another thread is in it. Look for news before sleeping.
     #[inline]
     pub fn enter(&self) -> Option<Place<'_>> {
-        // Acquire: what the last one did, silencing the bell above all, lies behind us.
+        // Acquire: everything the previous thread did, in particular silencing the bell, happens before this.
         if self.taken.swap(true, Ordering::Acquire) {
             return None;
         }
@@ -58,8 +59,8 @@ impl Lookout {
         Some(Place { lookout: self })
     }
 
-    /// Writer: call after making news. `true` means that somebody may sleep in the place, and that of all writers this one
-    /// has to sound its bell.
+    /// Writer: call after making news. `true` means that a thread may sleep in the lookout, and that this writer, and
+    /// no other, has to sound its bell.
     #[inline]
     pub fn ring(&self) -> bool {
         self.bell.ring()

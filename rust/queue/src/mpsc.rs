@@ -1,19 +1,17 @@
-//! Many writers, one reader: the queue under mailboxes, where commands are rare and come from
-//! anywhere.
+//! Many writers, one reader: the queue of mailboxes, whose commands are rare and come from any thread.
 //!
-//! A stack of nodes behind one pointer. Pushing links a node in front with a compare-exchange;
-//! reading takes the *whole* stack with one swap and turns it round, which restores the order of
-//! arrival. Taking everything is what makes the stack safe: a node is never unlinked from between
-//! two others, so no pointer can come back to the head while somebody compares against it with
-//! another successor in mind (the "ABA" trouble of stacks that pop).
+//! A stack of nodes behind one pointer. Pushing links a node in front with a compare-exchange. Reading takes the
+//! *whole* stack with one swap and reverses it, which restores the order of arrival. Taking everything makes the stack
+//! safe: a node is never unlinked from between two others, so no pointer can return to the head while a thread compares
+//! against it with another successor in mind (the "ABA" problem of stacks that pop).
 //!
-//! One allocation per item. Messages do not travel through here.
+//! Each item takes one allocation, so messages do not use this queue.
 
 use std::{fmt, iter::FusedIterator, ptr};
 
 use crate::primitive::{AtomicPtr, Ordering};
 
-/// An unbounded queue with any number of writers; whoever reads gets everything that is there.
+/// An unbounded queue with any number of writers. A read takes everything in it.
 ///
 /// ```
 /// use zeroxide_queue::mpsc::Queue;
@@ -29,16 +27,16 @@ pub struct Queue<T> {
     newest: AtomicPtr<Node<T>>,
 }
 
-// SAFETY: the queue moves values from the threads that push to the thread that takes, and never
-// lends one: nothing is asked of `T` but that it may change threads.
+// SAFETY: the queue moves values from the threads that push to the thread that takes, and never shares one, so `T` only
+// has to be Send.
 unsafe impl<T: Send> Send for Queue<T> {}
-// SAFETY: as above; all shared state is one atomic pointer, and a node is touched by its writer
-// before it is published, by its taker after it was taken, and by nobody in between.
+// SAFETY: as above. All shared state is one atomic pointer. A node is accessed by its writer before it is published, by
+// the reader after it was taken, and by no thread in between.
 unsafe impl<T: Send> Sync for Queue<T> {}
 
 struct Node<T> {
     value: T,
-    /// On the stack: the node pushed before. In a batch: the one pushed after.
+    /// In the stack: the node pushed before. In a batch: the one pushed after.
     link: *mut Node<T>,
 }
 
@@ -59,34 +57,33 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Adds a value; never blocks. `true` when the queue was empty before: if the reader sleeps, it
-    /// is this call's turn to wake it.
+    /// Adds a value; never blocks. `true` means that the queue was empty before: if the reader sleeps, this call has to
+    /// wake it.
     pub fn push(&self, value: T) -> bool {
-        // Relaxed: only compared and linked to, never followed.
+        // Relaxed: the pointer is only compared and linked to, never dereferenced.
         let mut newest = self.newest.load(Ordering::Relaxed);
         let node = Box::into_raw(Box::new(Node {
             value,
             link: newest,
         }));
-        // Release publishes the node. The exchange also continues the release sequence of the
-        // pushes below it, so that one Acquire on the newest node makes all the others visible,
-        // too.
+        // Release publishes the node. The exchange also continues the release sequence of earlier pushes, so that one
+        // Acquire on the newest node makes all of them visible.
         while let Err(current) =
             self.newest
                 .compare_exchange_weak(newest, node, Ordering::Release, Ordering::Relaxed)
         {
             newest = current;
-            // SAFETY: the exchange failed, so the node is still known to us alone.
+            // SAFETY: the exchange failed, so no other thread has a pointer to the node yet.
             unsafe { (*node).link = newest };
         }
         newest.is_null()
     }
 
-    /// Whether there is nothing to take: one load.
+    /// Whether the queue is empty, by one load.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: an answer that is true only now. A reader that wants to sleep on it arms its
-        // doorbell first, and the fence in there gives this load its place.
+        // Relaxed: the answer may be outdated at once. A reader that wants to sleep arms its doorbell first, whose
+        // fence orders this load.
         self.newest.load(Ordering::Relaxed).is_null()
     }
 
@@ -99,8 +96,7 @@ impl<T> Queue<T> {
             len: 0,
         };
         while !newest.is_null() {
-            // SAFETY: the swap made the whole stack ours, and its links lead through live nodes to
-            // null.
+            // SAFETY: the swap gave us the whole stack, and its links lead through live nodes to null.
             let older = unsafe { std::mem::replace(&mut (*newest).link, batch.oldest) };
             batch.oldest = newest;
             batch.len += 1;
@@ -130,7 +126,7 @@ impl<T> fmt::Debug for Queue<T> {
     }
 }
 
-/// What [`Queue::take_all`] took, oldest first. Dropping it drops the values not asked for.
+/// The values that [`Queue::take_all`] took, oldest first. Dropping it drops the rest of them.
 pub struct Batch<T> {
     oldest: *mut Node<T>,
     len: usize,
@@ -146,8 +142,8 @@ impl<T> Iterator for Batch<T> {
         if self.oldest.is_null() {
             return None;
         }
-        // SAFETY: the batch owns its nodes, each made from a Box by `push`; this one is forgotten
-        // right here.
+        // SAFETY: the batch owns its nodes, each created from a Box by `push`; the pointer to this one is overwritten
+        // below.
         let node = *unsafe { Box::from_raw(self.oldest) };
         self.oldest = node.link;
         self.len -= 1;

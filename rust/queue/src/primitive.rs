@@ -1,9 +1,8 @@
-//! The only file that knows whether we run on real atomics or inside loom.
+//! The only file that distinguishes between real atomics and loom's.
 //!
-//! Everything else in this crate imports its atomics, its [`Arc`] and its [`UnsafeCell`] from here.
-//! Built with `--cfg zeroxide_loom` they come from loom, which replays a test under every
-//! interleaving and every stale read that the memory model allows. The cfg carries our name because
-//! the usual `--cfg loom` also switches every dependency in the build that has heard of it.
+//! All other files of this crate import their atomics, [`Arc`] and [`UnsafeCell`] from here. With `--cfg zeroxide_loom`
+//! they come from loom, which replays a test under every interleaving and every stale read that the memory model
+//! allows. The cfg has a name of its own, because the usual `--cfg loom` also affects every dependency that uses it.
 
 use std::ops::Deref;
 
@@ -22,8 +21,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence},
 };
 
-/// A count that nothing is read on the strength of. Always `std`'s: under loom, each stale value that
-/// it could have would be one more order to try, to no purpose.
+/// A count on which no other access depends. It is always `std`'s, because under loom every possible stale value would
+/// be one more order to try, without a benefit.
 #[derive(Debug)]
 pub(crate) struct Hint(std::sync::atomic::AtomicU64);
 
@@ -37,15 +36,15 @@ impl Hint {
         self.0.store(value, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// The value, or one that it had before.
+    /// The value, or an earlier one.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
-/// `std`'s cell behind loom's interface: access happens inside a closure, so that loom can see
-/// where it begins and ends and report two accesses that no ordering separates.
+/// `std`'s cell with loom's interface: access happens inside a closure, so that loom sees where it begins and ends, and
+/// can report two accesses that are not ordered.
 #[cfg(not(zeroxide_loom))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -57,22 +56,22 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Lends the content for reading; the pointer is only good while nobody writes.
+    /// Lends the content for reading. The pointer is valid as long as no thread writes.
     #[inline(always)]
     pub(crate) fn with<R>(&self, access: impl FnOnce(*const T) -> R) -> R {
         access(self.0.get())
     }
 
-    /// Lends the content for writing; the pointer is only good while nobody else reads or writes.
+    /// Lends the content for writing. The pointer is valid as long as no other thread reads or writes.
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
         access(self.0.get())
     }
 }
 
-/// Keeps what one thread writes off the cache lines of what the other writes.
+/// Keeps the data of one writing thread off the cache lines of another's.
 ///
-/// 128 bytes: x86 cores fetch their lines in pairs, and some ARM cores have lines that long.
+/// 128 bytes, because x86 cores fetch lines in pairs, and some ARM cores have lines of that length.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);

@@ -1,5 +1,5 @@
-//! What the queues ask of the allocator: less than a chunk per 256 messages while they grow, nothing
-//! while they flow, and little memory while they are nearly empty.
+//! Allocations by the queues: less than one chunk per 256 messages while they grow, none while they are steady, and
+//! little memory while they are nearly empty.
 #![cfg(not(zeroxide_loom))]
 
 use std::{
@@ -9,15 +9,14 @@ use std::{
 
 use zeroxide_queue::{mpsc, spsc};
 
-/// The size of a message's frame: what the queues are used with.
+/// The size of a message's frame, which is the usual item of the queues.
 type Item = [u64; 9];
 
 const ITEM: Item = [7; 9];
 /// Items in a large chunk.
 const CHUNK: usize = 272;
 
-/// The system's allocator, with a count per thread, so that tests side by side do not disturb each
-/// other.
+/// The system's allocator, with a count per thread, so that concurrent tests do not affect each other.
 struct Counting;
 
 thread_local! {
@@ -25,19 +24,19 @@ thread_local! {
     static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator. The counters need no allocation
-// themselves, being constants that have no destructor.
+// SAFETY: passes everything to the system's allocator. The counters are constants without a destructor, so they need no
+// allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as isize);
-        // SAFETY: the caller keeps the rules of `alloc`.
+        // SAFETY: the caller follows the rules of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as isize);
-        // SAFETY: the caller keeps the rules of `dealloc`.
+        // SAFETY: the caller follows the rules of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -45,8 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many allocations `work` makes on this thread, and by how many bytes it leaves the heap
-/// larger.
+/// The number of allocations that `work` makes on this thread, and by how many bytes the heap grows.
 fn measure(work: impl FnOnce()) -> (usize, isize) {
     let (allocations, bytes) = (ALLOCATIONS.get(), LIVE_BYTES.get());
     work();
@@ -86,7 +84,7 @@ fn a_flowing_queue_allocates_nothing() {
                 assert!(consumer.pop().is_some());
             }
         };
-        // Until the consumer has left its first chunk behind.
+        // Until the consumer has left its first chunk.
         flow(2 * CHUNK);
         let (allocations, _) = measure(|| flow(50 * CHUNK));
         assert_eq!(allocations, 0, "with {backlog} items waiting");
@@ -107,7 +105,7 @@ fn a_queue_that_is_nearly_empty_holds_little() {
     });
     assert!(bytes <= little, "{bytes} bytes");
 
-    // After a burst, as soon as what the burst left has been used up.
+    // After a burst, as soon as the remains of the burst have been used up.
     let (_, more) = measure(|| {
         let (producer, consumer) = ends.as_mut().unwrap();
         (0..10 * CHUNK).for_each(|_| producer.push(ITEM));
@@ -166,7 +164,7 @@ fn a_burst_gives_its_memory_back() {
 }
 
 #[test]
-fn queues_leave_nothing_behind() {
+fn queues_leak_nothing() {
     for items in [0, 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
         for (rolled_back, popped) in [(0, 0), (items / 2, 0), (0, items), (items, 0), (1, 1)] {
             let (_, bytes) = measure(|| {

@@ -1,4 +1,4 @@
-//! The scenarios in every order that loom can find, with chunks of two and three items.
+//! The scenarios under every interleaving that loom can find, with chunks of two and three items.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg zeroxide_loom" CARGO_TARGET_DIR=target/loom \
@@ -8,14 +8,13 @@
 
 mod scenarios;
 
-/// Plays a scene in every order there is.
+/// Runs a scenario under every interleaving.
 fn check_all(scene: impl Fn() + Send + Sync + 'static) {
     loom::model::Builder::new().check(scene);
 }
 
-/// Plays a scene in every order in which threads are interrupted at most this often in places where
-/// they could have gone on. For the longer scenes, whose orders are too many: two interruptions are
-/// what most concurrency bugs need.
+/// Runs a scenario under every interleaving with at most this many preemptions. For longer scenarios, which have too
+/// many interleavings: most concurrency bugs need only two preemptions.
 fn check_up_to(preemptions: usize, scene: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -58,13 +57,13 @@ fn rollback_to_a_seam_is_invisible() {
 }
 
 #[test]
-fn both_ends_drop_what_is_left() {
-    check_all(|| scenarios::both_ends_drop_what_is_left(4, 2));
+fn both_ends_drop_the_remaining_values() {
+    check_all(|| scenarios::both_ends_drop_the_remaining_values(4, 2));
 }
 
 #[test]
-fn both_ends_drop_what_is_left_after_a_recycled_chunk() {
-    check_up_to(3, || scenarios::both_ends_drop_what_is_left(7, 5));
+fn both_ends_drop_the_remaining_values_after_a_recycled_chunk() {
+    check_up_to(3, || scenarios::both_ends_drop_the_remaining_values(7, 5));
 }
 
 #[test]
@@ -93,30 +92,30 @@ fn a_rung_bell_brings_the_news() {
 }
 
 #[test]
-fn news_wake_who_is_in_a_lookout() {
-    check_all(|| scenarios::who_follows_in_a_lookout_hears_the_bell(1, 1, 1));
+fn news_wake_the_thread_in_a_lookout() {
+    check_all(|| scenarios::the_next_thread_in_a_lookout_hears_the_bell(1, 1, 1));
 }
 
 #[test]
 fn writers_share_a_lookout() {
     check_up_to(2, || {
-        scenarios::who_follows_in_a_lookout_hears_the_bell(1, 2, 1)
+        scenarios::the_next_thread_in_a_lookout_hears_the_bell(1, 2, 1)
     });
 }
 
 #[test]
-fn who_follows_in_a_lookout_hears_the_bell() {
+fn the_next_thread_in_a_lookout_hears_the_bell() {
     check_up_to(3, || {
-        scenarios::who_follows_in_a_lookout_hears_the_bell(2, 1, 2)
+        scenarios::the_next_thread_in_a_lookout_hears_the_bell(2, 1, 2)
     });
 }
 
 #[test]
-fn whoever_leaves_leaves_word() {
-    check_all(scenarios::whoever_leaves_leaves_word);
+fn an_end_that_leaves_publishes_its_work() {
+    check_all(scenarios::an_end_that_leaves_publishes_its_work);
 }
 
 #[test]
-fn mailboxes_drop_what_is_left() {
-    check_all(|| scenarios::mailboxes_drop_what_is_left(2));
+fn mailboxes_drop_the_remaining_values() {
+    check_all(|| scenarios::mailboxes_drop_the_remaining_values(2));
 }

@@ -1,4 +1,4 @@
-//! The queues against the simplest thing that could be right: a `VecDeque` and a few counters.
+//! The queues against the simplest possible model: a `VecDeque` and a few counters.
 #![cfg(not(zeroxide_loom))]
 
 mod scenarios;
@@ -13,8 +13,7 @@ use zeroxide_queue::{
     spsc::{self, Consumer, Producer},
 };
 
-/// What can be done to a pipe's queue. The amounts reach over two chunks of 272, and
-/// some let the queue stay with chunks of 16.
+/// The operations on a pipe's queue. The amounts span two chunks of 272, and some keep the queue at chunks of 16.
 #[derive(Clone, Debug)]
 enum Step {
     Push(usize),
@@ -46,17 +45,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A number that counts the living: the queue and the model must agree on how many values are left,
-/// too.
+/// A number with a count of live values: the queue and the model must also agree on how many values are left.
 type Value = (u64, Rc<()>);
 
-/// The queue, and beside it what it should contain.
+/// The queue, and its expected contents.
 struct Pair {
     producer: Option<Producer<Value>>,
     consumer: Option<Consumer<Value>>,
     published: VecDeque<u64>,
     unflushed: VecDeque<u64>,
-    /// Pushed after the close: never delivered, but not lost either.
+    /// Values pushed after the close: never delivered, but not leaked either.
     undeliverable: usize,
     closed: bool,
     asleep: bool,
@@ -154,7 +152,7 @@ impl Pair {
         };
         match step {
             Step::Pop(amount) => {
-                // One of these is in lieu of another each time, and both have to be gone in the end.
+                // Each replaces an earlier value, and both must be dropped at the end.
                 let mut place = (0, self.living.clone());
                 for turn in 0..*amount {
                     let value = if turn % 2 == 0 {
@@ -201,7 +199,7 @@ impl Pair {
             let finished = self.closed && self.published.is_empty();
             assert_eq!(consumer.is_finished(), finished);
         }
-        // Values published to nobody live until the producer goes.
+        // Values that no consumer will read live until the producer is dropped.
         let living = Rc::strong_count(&self.living) - 1;
         let known = self.published.len() + self.unflushed.len() + self.undeliverable;
         match (&self.producer, &self.consumer) {
@@ -257,7 +255,7 @@ proptest! {
     }
 }
 
-/// A value whose destructor panics takes no other value with it, and none is dropped twice.
+/// If the destructor of a value panics, no other value is lost, and none is dropped twice.
 #[test]
 fn a_panicking_destructor_loses_nothing() {
     struct Grumpy {
@@ -267,7 +265,7 @@ fn a_panicking_destructor_loses_nothing() {
     impl Drop for Grumpy {
         fn drop(&mut self) {
             if self.number == 7 {
-                // A panic that does not report itself.
+                // A panic without a report.
                 panic::resume_unwind(Box::new("seven does not want to go"));
             }
         }
@@ -286,7 +284,7 @@ fn a_panicking_destructor_loses_nothing() {
 }
 
 #[test]
-fn a_value_is_popped_once_although_what_it_replaces_panics() {
+fn a_value_is_popped_once_although_the_replaced_one_panics() {
     #[derive(Debug)]
     struct Value(&'static str, bool);
     impl Drop for Value {
@@ -326,8 +324,7 @@ fn the_ends_may_change_threads() {
     is_sync::<Lookout>();
 }
 
-/// The scenes of `tests/scenarios` on real threads, often and with amounts that reach over chunks
-/// of 16 and of 272.
+/// The scenarios of `tests/scenarios` on real threads, many times and with amounts that span chunks of 16 and of 272.
 mod on_real_threads {
     use super::scenarios;
 
@@ -358,9 +355,9 @@ mod on_real_threads {
     }
 
     #[test]
-    fn both_ends_drop_what_is_left() {
+    fn both_ends_drop_the_remaining_values() {
         for read in [0, 1, 15, 16, 17, 287, 288, 289, 700] {
-            (0..50).for_each(|_| scenarios::both_ends_drop_what_is_left(700, read));
+            (0..50).for_each(|_| scenarios::both_ends_drop_the_remaining_values(700, read));
         }
     }
 
@@ -380,17 +377,17 @@ mod on_real_threads {
     }
 
     #[test]
-    fn who_follows_in_a_lookout_hears_the_bell() {
-        (0..20).for_each(|_| scenarios::who_follows_in_a_lookout_hears_the_bell(3, 2, 1_000));
+    fn the_next_thread_in_a_lookout_hears_the_bell() {
+        (0..20).for_each(|_| scenarios::the_next_thread_in_a_lookout_hears_the_bell(3, 2, 1_000));
     }
 
     #[test]
-    fn whoever_leaves_leaves_word() {
-        (0..500).for_each(|_| scenarios::whoever_leaves_leaves_word());
+    fn an_end_that_leaves_publishes_its_work() {
+        (0..500).for_each(|_| scenarios::an_end_that_leaves_publishes_its_work());
     }
 
     #[test]
-    fn mailboxes_drop_what_is_left() {
-        (0..500).for_each(|_| scenarios::mailboxes_drop_what_is_left(20));
+    fn mailboxes_drop_the_remaining_values() {
+        (0..500).for_each(|_| scenarios::mailboxes_drop_the_remaining_values(20));
     }
 }

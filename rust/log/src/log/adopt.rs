@@ -1,4 +1,4 @@
-//! Taking over what was prepared beside the log: a segment becomes its last one, whole, by its name.
+//! Adopts a prepared transaction: its segment becomes the log's last one by being renamed.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::prepared::Prepared;
 use crate::segment::Segment;
 
 impl Log {
-    /// Makes all rows of a prepared transaction a part of the log, on disk: also when a crash comes in between it has all
-    /// of them or none. How long that takes depends on how many frames they are, and not on how many bytes. A batch that
-    /// is not newer than the query's last one is not taken over.
+    /// Makes all rows of a prepared transaction part of the log, on disk. Even if a crash interrupts it, the log has
+    /// all of them or none. The time depends on the number of frames, not of bytes. A batch that is not newer than the
+    /// query's last one is not adopted.
     ///
     /// # Errors
     /// As [`append_published`](Self::append_published).
@@ -30,7 +30,7 @@ impl Log {
         let first = self.next();
         let next_seq = self.published(&query).map_or(0, |last| last.next_seq);
         self.forgotten += self.book.forget(self.config.max_producers);
-        // A segment without rows has the name that this one gets. What it says goes into the snapshot first.
+        // A segment without rows has the name that this one gets. Its contents go into the snapshot first.
         let replaces = first == self.sealed_end();
         if replaces {
             self.write_snapshot(first, self.book.clone())?;

@@ -1,4 +1,4 @@
-//! What is removed, and when.
+//! Retention: which segments are removed, and when.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use super::Log;
 use crate::error::LogError;
 use crate::segment::Segment;
 
-/// Rows from some offset on that retention leaves alone, whatever its other limits say. Cheap to clone; holds nothing
-/// back at first.
+/// An offset from which on retention keeps all rows, whatever its other limits are. Cheap to clone. By default, nothing
+/// is held back.
 #[derive(Debug, Clone)]
 pub struct Hold(Arc<AtomicU64>);
 
 impl Hold {
-    /// From here on, rows are held back. 0: all of them.
+    /// Holds back rows from this offset on. 0 holds back all of them.
     pub fn set(&self, offset: u64) {
         self.0.store(offset, Ordering::Relaxed);
     }
@@ -27,10 +27,10 @@ impl Default for Hold {
     }
 }
 
-/// What was removed.
+/// The segments that were removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trimmed {
-    /// Segments.
+    /// The number of segments.
     pub segments: usize,
     /// Their bytes.
     pub bytes: u64,
@@ -39,14 +39,14 @@ pub struct Trimmed {
 }
 
 impl Log {
-    /// Removes whole segments of rows below `before`. The one being written to stays.
+    /// Removes whole segments of rows below `before`. The active segment stays.
     pub fn trim(&mut self, before: u64) -> Result<Trimmed, LogError> {
         self.trim_while(|segment, _| segment.end <= before)
     }
 
-    /// Removes what retention does not want to keep at the time `now` (microseconds since 1970): what is beyond the bytes
-    /// or the time; and, if it goes by groups, too, segments that every group has read, but for the last of them. What
-    /// is on [`Hold`] stays.
+    /// Removes segments that exceed the limits at the time `now` (microseconds since 1970): the limit of bytes, the
+    /// limit of time and, with retention by groups, segments that every group has read, except the last of them. Rows
+    /// on [`Hold`] stay.
     pub fn retain(&mut self, now: i64) -> Result<Trimmed, LogError> {
         let config = self.config.clone();
         let oldest = config.retention_time.map(|time| {
@@ -70,7 +70,7 @@ impl Log {
             let at = state
                 .segments
                 .partition_point(|segment| segment.first <= offset);
-            // The segment that is being read, and one more: users do go back a little.
+            // Keep the segment that is being read and the one before it, because readers may go back a little.
             at.checked_sub(2).map_or(0, |at| state.segments[at].first)
         });
         let held = config.hold.0.load(Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Log {
         })
     }
 
-    /// Removes segments from the front for as long as `is_over` says so of one, given the bytes of all.
+    /// Removes segments from the front while `is_over` returns true for them, given the bytes of all segments.
     fn trim_while(
         &mut self,
         mut is_over: impl FnMut(&Facts, u64) -> bool,
@@ -107,7 +107,8 @@ impl Log {
             }
             if facts.end > self.saved {
                 drop(state);
-                // What its frames say must be written down before they go; without room for that they stay.
+                // The contents of its frames must be in a snapshot before they are removed. Without room for that, they
+                // stay.
                 if self.save_sealed().is_err() || facts.end > self.saved {
                     break;
                 }
@@ -130,7 +131,7 @@ impl Log {
     }
 }
 
-/// What retention looks at.
+/// The facts about a segment on which retention is based.
 struct Facts {
     end: u64,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Frames on their way into the active segment.
+//! Writes frames into the active segment.
 
 use std::io;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use crate::batch::Batch;
 use crate::error::LogError;
 use crate::frame::{self, Labels, Origin, Role};
 
-/// More than this is not kept for the next frame.
+/// A larger buffer is not kept for the next frame.
 const SCRATCH_KEPT: usize = 16 << 20;
 
-/// Frames that are written and not yet a part of the log.
+/// Frames that are written but not yet part of the log.
 pub(super) struct Writing {
     durable: u64,
     range: Range<u64>,
-    /// Where the next one goes.
+    /// The position of the next frame.
     position: u64,
     frames: Vec<PutFrame>,
 }
@@ -30,7 +30,7 @@ struct PutFrame {
 }
 
 impl Log {
-    /// Begins to write frames, one behind the other: all of them, or the log is as it was.
+    /// Begins to write frames. Either all of them become part of the log, or the log does not change.
     pub(super) fn begin(&self) -> Writing {
         let state = self.shared.state();
         Writing {
@@ -41,7 +41,7 @@ impl Log {
         }
     }
 
-    /// Writes a frame behind those before; nobody sees it yet.
+    /// Writes a frame after the previous ones; readers do not see it yet.
     pub(super) fn put(
         &mut self,
         writing: &mut Writing,
@@ -84,7 +84,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes frames a part of the log; gives their offsets.
+    /// Makes the frames part of the log; returns their offsets.
     pub(super) fn keep(&mut self, writing: Writing) -> Range<u64> {
         self.position = writing.position;
         for frame in &writing.frames {
@@ -110,13 +110,13 @@ impl Log {
         writing.range
     }
 
-    /// Takes frames away that were put and are not kept.
+    /// Removes frames that were written but not kept.
     pub(super) fn take_back(&self) -> Result<(), LogError> {
         let taken = self.active.set_len(self.position);
         taken.map_err(|error| self.shared.fail("write", error))
     }
 
-    /// Takes away what a failed write has left.
+    /// Removes the remains of a failed write.
     fn undo(&self, error: io::Error) -> LogError {
         if let Err(failed) = self.take_back() {
             return failed;

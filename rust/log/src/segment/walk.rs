@@ -1,4 +1,4 @@
-//! From frame to frame of a segment, over what is damaged.
+//! Walks from frame to frame of a segment, and past damage.
 
 use std::fs::File;
 use std::io;
@@ -8,12 +8,12 @@ use rustix::buffer::spare_capacity;
 
 use crate::frame::{FIXED, Header, MAGIC, MAX_HEADER, NoHeader};
 
-/// What stands at a place of a segment.
+/// The item at a position of a segment.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A frame whose header is right.
+    /// A frame whose header is correct.
     Frame { position: u64, header: Header },
-    /// Bytes that are none, up to the next frame or the end: offsets from `first` on are missing.
+    /// Damaged bytes, up to the next frame or the end: offsets from `first` on are missing.
     Damage {
         position: u64,
         first: u64,
@@ -23,25 +23,25 @@ pub(crate) enum Step {
     },
 }
 
-/// Goes from header to header.
+/// Walks from header to header.
 pub(crate) struct Walk<'a> {
     file: &'a File,
     position: u64,
-    /// The offset that should come next.
+    /// The expected next offset.
     offset: u64,
-    /// The bytes that count.
+    /// The number of valid bytes.
     bytes: u64,
     window: Window,
 }
 
-/// Read at once by a walk: headers of small frames come together.
+/// Bytes read at once by a walk, which cover several headers of small frames.
 const WALK_WINDOW: usize = 8 * 1024;
 
-/// Read at once when looking for the next frame behind damage.
+/// Bytes read at once in search of the next frame after damage.
 const SEARCH_WINDOW: usize = 1 << 20;
 
 impl<'a> Walk<'a> {
-    /// From the frame at `position`, which begins with `offset`, to the end of `bytes`.
+    /// Walks from the frame at `position`, which begins with `offset`, to the end of `bytes`.
     pub fn new(file: &'a File, position: u64, offset: u64, bytes: u64) -> Walk<'a> {
         Walk {
             file,
@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The offset that should come next.
+    /// The expected next offset.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -69,12 +69,12 @@ impl<'a> Walk<'a> {
         Ok(frame.slice(..header.length.min(frame.len())))
     }
 
-    /// The next header, or what is there instead; None at the end.
+    /// The next header, or the damage in its place; None at the end.
     pub fn next_frame(&mut self) -> io::Result<Option<Step>> {
         self.next_reading(WALK_WINDOW)
     }
 
-    /// The same, reading so many bytes at once.
+    /// The same, reading `ahead` bytes at once.
     pub fn next_reading(&mut self, ahead: usize) -> io::Result<Option<Step>> {
         if self.position >= self.bytes {
             return Ok(None);
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         let (header, what) = match self.header_at(position, ahead)? {
             Ok(header) if header.first_offset == self.offset => (Some(header), ""),
             Ok(header) if header.first_offset > self.offset => {
-                // The frame is right; those before it are missing. It comes with the next step.
+                // This frame is correct, but frames before it are missing. The next step returns it.
                 let damage = Step::Damage {
                     position,
                     first: self.offset,
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// The header at a place, if it is right and its frame ends within the file.
+    /// The header at a position, if it is correct and its frame ends within the file.
     fn header_at(&mut self, position: u64, ahead: usize) -> io::Result<Result<Header, NoHeader>> {
         let mut get = |length| {
             let window = &mut self.window;
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The next place at which a later frame stands.
+    /// Searches for the next position of a later frame.
     fn search(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut position = from.next_multiple_of(8);
         while position < self.bytes {
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A stretch of a file in memory.
+/// A section of a file in memory.
 #[derive(Default)]
 struct Window {
     start: u64,
@@ -176,8 +176,8 @@ struct Window {
 }
 
 impl Window {
-    /// The bytes from `position` on: `length`, or more, or as many as there are up to `end`. If they have to be read,
-    /// then `ahead` at once.
+    /// The bytes from `position` on: at least `length`, or all up to `end` if there are fewer. If they have to be read,
+    /// reads `ahead` bytes at once.
     fn get(
         &mut self,
         file: &File,
@@ -203,7 +203,7 @@ impl Window {
     }
 }
 
-/// Up to `length` bytes from `position` on: fewer where the file ends.
+/// Reads up to `length` bytes from `position` on; fewer if the file ends earlier.
 fn read_at(file: &File, position: u64, length: usize) -> io::Result<Bytes> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

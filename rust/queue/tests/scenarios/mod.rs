@@ -1,8 +1,8 @@
-//! What must hold whatever the threads do: each function plays one short scene and checks its rule.
+//! The rules that must hold whatever the threads do: each function runs one short scenario and checks its rule.
 //!
-//! `model.rs` plays them on real threads, many times; `loom.rs` plays them in every order there is.
-//! Readers sleep by parking, so a lost wake-up is a reader that sleeps forever: loom reports a
-//! deadlock, and on real threads the patience of [`park`] ends.
+//! `model.rs` runs them on real threads, many times; `loom.rs` runs them under every interleaving. Readers sleep by
+//! parking, so after a lost wake-up a reader sleeps forever: loom reports a deadlock, and on real threads [`park`]
+//! times out.
 
 #[cfg(zeroxide_loom)]
 use loom::{
@@ -37,7 +37,7 @@ fn park() {
 fn park() {
     let before = std::time::Instant::now();
     thread::park_timeout(PATIENCE);
-    assert!(before.elapsed() < PATIENCE, "nobody woke the reader");
+    assert!(before.elapsed() < PATIENCE, "the reader was not woken");
 }
 
 #[cfg(zeroxide_loom)]
@@ -48,12 +48,12 @@ fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, bool>) -> MutexGuard<'a, 
 #[cfg(not(zeroxide_loom))]
 fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, bool>) -> MutexGuard<'a, bool> {
     let (guard, waited) = condition.wait_timeout(guard, PATIENCE).unwrap();
-    assert!(!waited.timed_out(), "nobody sounded the bell");
+    assert!(!waited.timed_out(), "the bell was not sounded");
     guard
 }
 
-/// Counts the values made from it that have not been dropped. Not a loom type: the count is no part
-/// of the scene, and loom would try every order of it.
+/// Counts its values that have not been dropped. Not a loom type, because the count is not part of the scenario, and
+/// loom would try every order of it.
 #[derive(Clone, Default)]
 struct Alive(std::sync::Arc<()>);
 
@@ -75,7 +75,7 @@ impl Alive {
     }
 }
 
-/// Reads until the producer has closed, and sleeps whenever there is nothing.
+/// Reads until the producer has closed, and sleeps whenever there is nothing to read.
 fn read_to_the_end(mut consumer: spsc::Consumer<usize>) -> Vec<usize> {
     let mut values = Vec::new();
     loop {
@@ -94,7 +94,7 @@ fn read_to_the_end(mut consumer: spsc::Consumer<usize>) -> Vec<usize> {
     }
 }
 
-/// Everything pushed arrives, in order, flushed in batches, the last of them by the close.
+/// All pushed values arrive, in order, flushed in batches, the last of them by the close.
 pub fn everything_arrives_in_order(total: usize, batch: usize) {
     let (mut producer, consumer) = spsc::channel();
     let reader = thread::spawn(|| read_to_the_end(consumer));
@@ -113,12 +113,12 @@ pub fn everything_arrives_in_order(total: usize, batch: usize) {
     assert!(producer.is_consumer_gone());
 }
 
-/// A chunk comes back through the spare place while the reader has not slept: only that hand-over says that it has
-/// finished with the slots. (Under loom a small chunk has two.)
+/// A chunk comes back through the spare slot while the reader has not slept, so only that hand-over shows that it has
+/// finished with the slots. (Under loom, a small chunk has two.)
 pub fn a_recycled_chunk_is_filled_after_it_was_read(chunk: usize) {
     let (mut producer, mut consumer) = spsc::channel();
-    // Here and below the reader looks once more than there is to read: only then it notes how far it is, and the next
-    // chunk is a small one again.
+    // Here and below, the reader looks once more than there is to read. Only then does it record its position, and the
+    // next chunk is a small one again.
     producer.push(0);
     let _ = producer.flush();
     assert_eq!(consumer.pop(), Some(0));
@@ -129,7 +129,7 @@ pub fn a_recycled_chunk_is_filled_after_it_was_read(chunk: usize) {
     let read = Arc::new(AtomicUsize::new(0));
     let read_there = read.clone();
     let reader = thread::spawn(move || {
-        // The last of these lies in the second chunk: the first is given back.
+        // The last of these is in the second chunk, so the first one is returned.
         for number in 1..=chunk {
             assert_eq!(consumer.pop(), Some(number));
         }
@@ -138,7 +138,7 @@ pub fn a_recycled_chunk_is_filled_after_it_was_read(chunk: usize) {
         consumer
     });
     let _ = read.load(Relaxed);
-    // The rest of the second chunk, and the whole of the next, which may be the first one again.
+    // The rest of the second chunk, and the whole next one, which may be the first one again.
     (chunk + 1..3 * chunk).for_each(|number| producer.push(number));
     let mut consumer = reader.join().unwrap();
     let _ = producer.close();
@@ -148,7 +148,7 @@ pub fn a_recycled_chunk_is_filled_after_it_was_read(chunk: usize) {
     assert!(consumer.is_finished());
 }
 
-/// Each sleep is answered by at most one request to wake the reader, and by one if it was needed.
+/// For each sleep there is at most one request to wake the reader, and exactly one if it was needed.
 pub fn one_wake_per_sleep(total: usize) {
     let (mut producer, mut consumer) = spsc::channel();
     let reader = thread::spawn(move || {
@@ -181,8 +181,7 @@ pub fn one_wake_per_sleep(total: usize) {
     assert!(consumer.is_finished());
 }
 
-/// What is rolled back is never seen, over however many chunks it reaches, and its place is used
-/// again.
+/// A value that is rolled back is never seen, however many chunks it spans, and its slot is reused.
 pub fn rollback_is_invisible(kept: usize, taken_back: usize) {
     let (mut producer, consumer) = spsc::channel();
     let reader = thread::spawn(|| read_to_the_end(consumer));
@@ -205,9 +204,8 @@ pub fn rollback_is_invisible(kept: usize, taken_back: usize) {
     assert!(reader.join().unwrap().into_iter().eq(0..2 * kept));
 }
 
-/// Whoever goes first, and whatever is pushed, published or read by then: each value is dropped
-/// once.
-pub fn both_ends_drop_what_is_left(total: usize, read: usize) {
+/// Whichever end is dropped first, and whatever was pushed, published or read by then, each value is dropped once.
+pub fn both_ends_drop_the_remaining_values(total: usize, read: usize) {
     let alive = Alive::default();
     let (mut producer, mut consumer) = spsc::channel::<Tracked>();
     let reader = thread::spawn(move || {
@@ -229,16 +227,15 @@ pub fn both_ends_drop_what_is_left(total: usize, read: usize) {
     assert_eq!(alive.count(), 0);
 }
 
-/// A number in a cell, so that loom reports a reader who looks at it before it has been handed
-/// over. (The slots of the other queue are such cells already.)
+/// A number in a cell, so that loom reports a reader that accesses it before it was handed over. (The slots of the
+/// other queue are such cells already.)
 fn watched(number: usize) -> Cell<usize> {
     let cell = Cell::new(0);
     cell.set(number);
     cell
 }
 
-/// Runs `write` on two threads, as writer 0 and writer 1; returns what the reader and the writers
-/// return.
+/// Runs `write` on two threads, as writer 0 and writer 1; returns the results of the reader and of the writers.
 fn two_writers<R: Send + 'static, W: Send + 'static>(
     reader: thread::JoinHandle<R>,
     write: impl Fn(usize, &thread::Thread) -> W + Clone + Send + 'static,
@@ -250,7 +247,7 @@ fn two_writers<R: Send + 'static, W: Send + 'static>(
     (reader.join().unwrap(), [one, other])
 }
 
-/// A push onto the empty queue says so, which is enough to wake a reader that sleeps on emptiness.
+/// A push onto the empty queue returns true, which is sufficient to wake a reader that sleeps when the queue is empty.
 /// The values of each writer stay in order.
 pub fn writers_share_a_queue(each: usize) {
     let queue = Arc::new(mpsc::Queue::<(usize, Cell<usize>)>::new());
@@ -278,8 +275,8 @@ pub fn writers_share_a_queue(each: usize) {
     });
 }
 
-/// A mailbox: the queue for the commands, the bell for the sleep. The reader is woken when it must
-/// be, and by no more than one writer per sleep.
+/// A mailbox: the queue for the commands, the bell for the sleep. The reader is woken when necessary, and by at most
+/// one writer per sleep.
 pub fn writers_share_a_doorbell(each: usize) {
     let mailbox = Arc::new((mpsc::Queue::new(), Doorbell::new()));
     let ours = mailbox.clone();
@@ -321,8 +318,7 @@ pub fn writers_share_a_doorbell(each: usize) {
     );
 }
 
-/// A reader that finds its bell rung also sees what was published before, with no help from other
-/// orderings.
+/// A reader that finds its bell rung also sees the data published before, without other orderings.
 pub fn a_rung_bell_brings_the_news() {
     let shared = Arc::new((AtomicUsize::new(0), Doorbell::new()));
     let ours = shared.clone();
@@ -330,7 +326,7 @@ pub fn a_rung_bell_brings_the_news() {
         let (news, bell) = &*ours;
         bell.arm();
         let rung = !bell.disarm();
-        // Looked at in any case: loom tries more orders for what always happens.
+        // Loaded in any case, because loom tries more orders for unconditional accesses.
         let seen = news.load(Relaxed) == 1;
         assert!(seen || !rung);
         rung
@@ -341,7 +337,7 @@ pub fn a_rung_bell_brings_the_news() {
     assert_eq!(reader.join().unwrap(), rung);
 }
 
-/// What a bell is to those in a lookout: it sounds until it is silenced, and a sleeper hears it.
+/// The bell of a thread in a lookout: it sounds until it is silenced, and a sleeping thread notices it.
 #[derive(Default)]
 struct Bell {
     sounds: Mutex<bool>,
@@ -366,9 +362,9 @@ impl Bell {
     }
 }
 
-/// Waiters have the lookout one after the other, each until there is news that it has not had: none sleeps through what
-/// came while it was there, whoever silences the bell, and however late it sounds.
-pub fn who_follows_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, each: usize) {
+/// Threads enter the lookout one after the other, each until there is news that it has not seen. None of them sleeps
+/// through news that came while it was there, whichever thread silences the bell, and however late it sounds.
+pub fn the_next_thread_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, each: usize) {
     let shared = Arc::new((AtomicUsize::new(0), Lookout::new(), Bell::default()));
     let all = writers * each;
     let wait_for_all = move |shared: Arc<(AtomicUsize, Lookout, Bell)>| {
@@ -376,7 +372,7 @@ pub fn who_follows_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, e
         let mut had = news.load(Relaxed);
         while had < all {
             let Some(place) = lookout.enter() else {
-                // Sleeps elsewhere.
+                // This thread sleeps in another way.
                 return;
             };
             if news.load(Relaxed) == had {
@@ -414,8 +410,8 @@ pub fn who_follows_in_a_lookout_hears_the_bell(waiters: usize, writers: usize, e
     }
 }
 
-/// An end that sees the other one gone also sees what the other did before it went.
-pub fn whoever_leaves_leaves_word() {
+/// An end that sees that the other one is gone also sees everything the other did before.
+pub fn an_end_that_leaves_publishes_its_work() {
     let (producer, consumer) = spsc::channel::<usize>();
     let (echo_producer, echo_consumer) = spsc::channel::<usize>();
     let word = Arc::new(AtomicUsize::new(0));
@@ -434,8 +430,8 @@ pub fn whoever_leaves_leaves_word() {
     assert!(producer.is_consumer_gone() && echo_consumer.is_producer_gone());
 }
 
-/// Values nobody takes are dropped with the queue, and values nobody asks for with their batch.
-pub fn mailboxes_drop_what_is_left(total: usize) {
+/// Values that are not taken are dropped with the queue, and values that are not requested with their batch.
+pub fn mailboxes_drop_the_remaining_values(total: usize) {
     let alive = Alive::default();
     let queue = Arc::new(mpsc::Queue::<Tracked>::new());
     let ours = queue.clone();
