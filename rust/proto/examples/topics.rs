@@ -1,10 +1,10 @@
-//! What topics cost: bytes per topic and nanoseconds per operation, for 1 to 1 000 000 topics of 20 bytes.
+//! The cost of topics: bytes per topic and nanoseconds per operation, for 1 to 1 000 000 topics of 20 bytes.
 //!
 //! `cargo run --release -p zeroxide-proto --example topics`
 //!
-//! Every line is a process of its own, so that memory freed by one measurement is not reused by the next; bytes are
-//! growth of resident memory. Few topics are measured in many tables, which then compete for the caches as the
-//! sockets of a program would.
+//! Each line is a separate process, so that memory freed by one measurement is not reused by the next. Bytes are the
+//! growth of resident memory. Small numbers of topics are measured in many tables, which then compete for the caches as
+//! the sockets of a program would.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -54,7 +54,7 @@ fn measure(table: &str, text: &str, count: usize) {
     );
 }
 
-/// What is measured of either table.
+/// The measured operations of either table.
 trait Table: Default {
     fn add(&mut self, topic: &[u8]);
     fn matches(&self, text: &[u8]) -> bool;
@@ -141,7 +141,7 @@ fn time(topics: &[[u8; 20]], mut matches: impl FnMut(&[u8]) -> bool) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The nth topic, all different: 20 random bytes, a running number behind a name, or levels of few values each.
+/// The nth topic, all different: 20 random bytes, a sequence number after a name, or levels with few values each.
 fn topic(text: &str, n: u64) -> [u8; 20] {
     let mut topic = [0; 20];
     match text {

@@ -1,13 +1,13 @@
-//! Commands: their names, their data, and the properties two peers exchange in the handshake.
+//! Commands: their names, their data, and the properties that two peers exchange in the handshake.
 
 use crate::error::{CloseReason, ProtocolError};
 use bytes::Bytes;
 
-/// The longest handshake command, and the longest command of a peer that cannot subscribe.
+/// The maximum length of a handshake command, and of any command of a peer that cannot subscribe.
 pub(crate) const MAX_COMMAND: u64 = 64 * 1024;
-/// The most properties one peer may send; each becomes a heap block.
+/// The maximum number of properties of a peer, because each takes a heap block.
 const MAX_PROPERTIES: usize = 256;
-/// The longest context of a PING that is sent back; of a longer one it is the beginning, as libzmq has it.
+/// The maximum context of a PING that is sent back. A longer one is cut, as libzmq does.
 const MAX_CONTEXT: usize = 16;
 
 /// READY with its length byte, as it starts a frame.
@@ -27,7 +27,7 @@ pub(crate) const JOIN: &[u8] = b"\x04JOIN";
 /// LEAVE with its length byte.
 pub(crate) const LEAVE: &[u8] = b"\x05LEAVE";
 
-/// A command's name, including its length byte, and its data.
+/// Splits a command into its name, including its length byte, and its data.
 pub(crate) fn split(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
     match body.first() {
         Some(&len) if len > 0 && body.len() > usize::from(len) => {
@@ -37,12 +37,12 @@ pub(crate) fn split(body: &[u8]) -> Result<(&[u8], &[u8]), ProtocolError> {
     }
 }
 
-/// A name from [`split`] in a form fit for an error text.
+/// Formats a name from [`split`] for an error text.
 pub(crate) fn printable(name: &[u8]) -> String {
     name[1..].escape_ascii().to_string()
 }
 
-/// What to say of a command, named as by [`split`], that has no place here.
+/// The error for a command, named as by [`split`], that is not allowed here.
 pub(crate) fn unexpected(expected: &'static str, name: &[u8]) -> ProtocolError {
     ProtocolError::UnexpectedCommand {
         expected,
@@ -74,7 +74,7 @@ pub(crate) fn parse_error(data: &[u8]) -> Result<&[u8], ProtocolError> {
     }
 }
 
-/// What the peer's ERROR means: a status of its authenticator, or a text.
+/// The meaning of the peer's ERROR: a status of its authenticator, or a text.
 pub(crate) fn refusal(data: &[u8]) -> Result<CloseReason, ProtocolError> {
     Ok(match parse_error(data)? {
         b"300" => CloseReason::AuthFailed(300),
@@ -104,7 +104,7 @@ pub(crate) fn put_property(body: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// The properties in the data of a READY (or INITIATE), in the order they came.
+/// The properties in the data of a READY (or INITIATE), in the order received.
 pub(crate) fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, ProtocolError> {
     let mut properties: Vec<(String, Bytes)> = Vec::new();
     while let Some((&name_len, rest)) = data.split_first() {
@@ -144,7 +144,7 @@ pub(crate) fn parse_properties(mut data: &[u8]) -> Result<Vec<(String, Bytes)>, 
     Ok(properties)
 }
 
-/// The value of a property; names differ neither by case nor by order.
+/// The value of a property; names are compared without regard to case.
 pub(crate) fn find_property<'a>(
     properties: &'a [(String, Bytes)],
     name: &str,
@@ -184,7 +184,7 @@ mod tests {
             parse_ping(&[0; 18]).map(|(_, context)| context.len()),
             Ok(16)
         );
-        // Of a longer context the beginning counts.
+        // A longer context is cut.
         let long: Vec<u8> = (0..200).collect();
         assert_eq!(parse_ping(&long), Ok((1, &long[2..18])));
         for data in [&b""[..], b"\0"] {

@@ -1,10 +1,10 @@
-//! Bodies that are copied when they are sent: [`Copies`] puts them one behind the other into blocks.
+//! Bodies that are copied when they are sent. [`Copies`] puts consecutive bodies into shared blocks.
 //!
-//! A heap block for each body would be taken by the thread that sends and given back by the one that writes to the wire:
-//! both would want the allocator's lock, and a backlog would leave it with a great many small holes. So bodies share a
-//! block, and blocks that nobody uses any more are filled again, because fresh ones cost page faults.
+//! A heap block for each body would be allocated by the sending thread and freed by the thread that writes to the
+//! network. Both would need the allocator's lock, and a backlog would leave many small holes. So bodies share a block,
+//! and unused blocks are reused, because fresh ones cost page faults.
 //!
-//! A body that outlives the others of its block keeps all of it, so blocks are small.
+//! A body that outlives the others of its block keeps the whole block alive, so blocks are small.
 
 use std::collections::VecDeque;
 
@@ -12,24 +12,23 @@ use bytes::BytesMut;
 
 use crate::frame::{Frame, INLINE_MAX};
 
-/// Longer bodies have a block of their own.
+/// The maximum length of a body that shares a block.
 const SHARED_MAX: usize = 1024;
 const BLOCK: usize = 4 * 1024;
-/// How many blocks are kept for filling them again, as many bytes as a thousand messages of 1 KiB that wait, and another
-/// thousand.
+/// The maximum number of blocks kept for reuse: enough for a thousand waiting messages of 1 KiB, and as much again.
 const SPENT_MAX: usize = 512;
 
 /// Makes frames with copies of bodies.
 #[derive(Debug)]
 pub struct Copies {
-    /// Where the next body goes: what is left of the block, and how much that was.
+    /// The rest of the current block, and the block's original size.
     block: BytesMut,
     /// Handles on earlier blocks, oldest first.
     spent: VecDeque<BytesMut>,
 }
 
 impl Copies {
-    /// Begins with one block.
+    /// Allocates the first block.
     pub fn new() -> Copies {
         Copies {
             block: BytesMut::with_capacity(BLOCK),
@@ -37,7 +36,8 @@ impl Copies {
         }
     }
 
-    /// Whether a body of this length shares a block; others lie in the frame itself, or have a block of their own.
+    /// Whether a body of this length shares a block. Smaller ones are stored in the frame itself, and larger ones have
+    /// a block of their own.
     #[inline]
     pub fn takes(len: usize) -> bool {
         len > INLINE_MAX && len <= SHARED_MAX
@@ -56,12 +56,12 @@ impl Copies {
         Frame::shared(self.block.split().freeze())
     }
 
-    /// Goes on to another block, one that was filled before if possible.
+    /// Moves to another block, and reuses one if possible.
     #[cold]
     fn next_block(&mut self) {
         let mut full = std::mem::take(&mut self.block);
         self.block = if is_free(&mut full) {
-            // Nothing waits: this one will do, and fewer of them.
+            // No body is waiting, so this block is sufficient, and fewer need be kept.
             self.spent.pop_front();
             full
         } else if self.spent.front_mut().is_some_and(is_free) {
@@ -73,13 +73,13 @@ impl Copies {
         };
     }
 
-    /// Keeps a handle on a block in use, if there are not too many yet: then the oldest ones are free the soonest.
+    /// Keeps a handle on a block in use, unless there are too many. The oldest ones become free first.
     fn keep(&mut self, full: BytesMut) {
         if self.spent.len() == SPENT_MAX {
             if !is_free(&mut self.spent[SPENT_MAX / 2]) {
                 return;
             }
-            // Somebody keeps the oldest, while others come and go.
+            // The oldest block is still in use while newer ones were freed.
             self.spent.pop_front();
         }
         self.spent.push_back(full);
@@ -92,7 +92,7 @@ impl Default for Copies {
     }
 }
 
-/// Whether all bodies that a block held are gone; then it has room for others.
+/// Whether all bodies of a block are gone, so that it can be reused.
 fn is_free(block: &mut BytesMut) -> bool {
     block.try_reclaim(BLOCK)
 }
@@ -103,7 +103,7 @@ mod tests {
 
     const BODY: [u8; 1024] = [7; 1024];
 
-    /// Where bodies lie that are sent while `waiting` of them wait.
+    /// Returns the addresses of bodies that are sent while `waiting` of them wait.
     fn places(copies: &mut Copies, waiting: usize, count: usize) -> Vec<usize> {
         let mut queue = VecDeque::new();
         let mut send = |_| {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_lie_one_behind_the_other() {
+    fn bodies_are_stored_one_after_the_other() {
         let mut copies = Copies::new();
         let (first, second) = (copies.frame(&[1; 100]), copies.frame(&[2; 200]));
         assert_eq!((&first[..], &second[..]), (&[1; 100][..], &[2; 200][..]));
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_written_over() {
+    fn freed_memory_is_reused() {
         let mut copies = Copies::new();
         assert_eq!(distinct(places(&mut copies, 0, 1000)), BLOCK / BODY.len());
-        // A thousand wait: the places of another thousand at most are used, again and again.
+        // With a thousand waiting, the addresses of at most another thousand are used, again and again.
         let lagging = places(&mut copies, 1000, 100_000);
         assert!(distinct(lagging[10_000..].to_vec()) <= 2100);
-        // They are gone, and so are the blocks.
+        // The bodies are gone, and so are the blocks.
         places(&mut copies, 0, 10_000);
         assert_eq!(copies.spent.len(), 0);
     }

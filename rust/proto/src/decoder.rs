@@ -1,42 +1,28 @@
-//! Bytes in, frames out: [`Decoder`] cuts what was received lazily, one frame per call, and within limits.
+//! Decodes bytes into frames: [`Decoder`] cuts received bytes lazily, one frame per call, and enforces limits.
 
 use crate::command::MAX_COMMAND;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, INLINE_MAX, Kind};
-use crate::legacy;
+use crate::framing::v2::MORE;
+use crate::framing::{Framing, Header, v1, v2};
 use crate::mechanisms::Cipher;
 use crate::read_buffer::ReadBuffer;
 
-const MORE: u8 = 0x01;
-const LONG: u8 = 0x02;
-const COMMAND: u8 = 0x04;
-
-/// How frames are told apart on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// ZMTP 1.0: the length comes first and counts the flags.
-    V1,
-    /// ZMTP 2.0 and later: flags, then the length.
-    V2,
-    /// No frames at all: what was read is a frame.
-    Raw,
-}
-
-/// What a peer may send at the moment.
+/// The limits for what a peer may send at the moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// Bytes in a data frame, and in the frames of a message together.
+    /// Maximum bytes in a data frame, and in all frames of a message together.
     pub(crate) message: u64,
-    /// Frames in a message.
+    /// Maximum frames in a message.
     pub(crate) frames: usize,
-    /// Bytes in a command.
+    /// Maximum bytes in a command.
     pub(crate) command: u64,
-    /// Only commands, because the handshake is not over.
+    /// Whether only commands are allowed, because the handshake is not complete.
     pub(crate) commands_only: bool,
 }
 
 impl Limits {
-    /// Refuses a command of `size` bytes that is too long.
+    /// Refuses a command of `size` bytes if it is too long.
     pub(crate) fn check_command(&self, size: u64) -> Result<(), ProtocolError> {
         if size <= self.command {
             return Ok(());
@@ -48,26 +34,15 @@ impl Limits {
     }
 }
 
-/// The start of a frame.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Bytes of the header itself.
-    pub(crate) len: usize,
-    /// Bytes of the body.
-    pub(crate) size: u64,
-    pub(crate) more: bool,
-    pub(crate) command: bool,
-}
-
-/// What tells frames apart, and what is known about the message under way.
+/// The framing, and the state of the current message.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     framing: Framing,
     limits: Limits,
     input: ReadBuffer,
-    /// Frames of at most this many bytes need no second look; `None` outside of plain traffic.
+    /// The maximum size of frames that need no further checks; `None` outside of plain traffic.
     small: Option<u8>,
-    /// The message under way, and its bytes with headers.
+    /// The current message: its frames, and its bytes with headers.
     meter: Meter,
     wire_bytes: usize,
 }
@@ -92,7 +67,7 @@ impl Decoder {
         self.limits = limits;
     }
 
-    /// From now on [`decode_small`](Decoder::decode_small) is allowed: its frames need no second look.
+    /// Allows [`decode_small`](Decoder::decode_small) from now on, because small frames need no further checks.
     pub(crate) fn allow_small(&mut self) {
         let plain = self.framing == Framing::V2 && self.limits.frames > 0;
         let most = self.limits.message.min(INLINE_MAX as u64) as u8;
@@ -104,12 +79,12 @@ impl Decoder {
         &mut self.input
     }
 
-    /// Bytes of memory for what is not decoded yet.
+    /// Bytes of memory for data that is not decoded yet.
     pub(crate) fn held(&self) -> usize {
         self.input.held()
     }
 
-    /// Whether an idle connection holds on to memory worth releasing.
+    /// Whether the buffers of an idle connection are worth releasing.
     pub(crate) fn holds_spare(&self) -> bool {
         self.input.holds_spare()
     }
@@ -119,14 +94,14 @@ impl Decoder {
         self.meter.in_message()
     }
 
-    /// Whether what was received ends within a message, as far as frames tell.
+    /// Whether the received bytes end within a message, as far as framing shows.
     #[inline]
     pub(crate) fn is_partial(&self) -> bool {
         self.meter.in_message() || !self.input.bytes().is_empty()
     }
 
-    /// Puts the next frame into `frame` if it is the usual one: small, and not at the very end of a read. Otherwise it is
-    /// up to [`decode`](Decoder::decode).
+    /// Decodes the next frame into `frame` if it is an ordinary one: small, and not at the very end of a read. For
+    /// others, returns false, and the caller uses [`decode`](Decoder::decode).
     #[inline(always)]
     pub(crate) fn decode_small(&mut self, frame: &mut Frame) -> bool {
         self.try_small(frame).is_some()
@@ -136,7 +111,7 @@ impl Decoder {
     fn try_small(&mut self, frame: &mut Frame) -> Option<()> {
         let small = self.small?;
         let data = self.input.bytes();
-        // One byte beyond the longest, so that the read is not used up by this frame.
+        // One byte more than the longest, so that this frame does not use up the read.
         let (&[flags, size], body) = data.split_first_chunk()?;
         let (bytes, _) = body.split_first_chunk::<{ INLINE_MAX + 1 }>()?;
         if flags > MORE || size > small {
@@ -158,12 +133,12 @@ impl Decoder {
         Some(())
     }
 
-    /// The next frame, or `None` when it is not complete.
+    /// The next frame, or `None` if it is incomplete.
     pub(crate) fn decode(&mut self) -> Result<Option<Frame>, CloseReason> {
         if self.framing == Framing::Raw {
             return Ok(self.decode_raw());
         }
-        let Some((header, end)) = self.next_header(parse_header)? else {
+        let Some((header, end)) = self.next_header(v2::parse_header)? else {
             return Ok(None);
         };
         let mut frame = if end - header.len <= INLINE_MAX {
@@ -186,12 +161,12 @@ impl Decoder {
         Ok(Some(frame))
     }
 
-    /// The next frame out of its wrapping, or `None` when it is not complete.
+    /// The next frame without its wrapping, or `None` if it is incomplete.
     pub(crate) fn decode_wrapped(
         &mut self,
         cipher: &mut dyn Cipher,
     ) -> Result<Option<Frame>, CloseReason> {
-        let Some((header, end)) = self.next_header(parse_wrapping)? else {
+        let Some((header, end)) = self.next_header(v2::parse_wrapping)? else {
             return Ok(None);
         };
         let opened = cipher.open(self.input.bytes_mut(header.len, end)?)?;
@@ -205,7 +180,8 @@ impl Decoder {
         Ok(Some(frame))
     }
 
-    /// The header of the next frame and where it ends, once it is complete. `parse` reads those of today.
+    /// The header of the next frame and where the frame ends, if the header is complete. `parse` handles current
+    /// framing.
     #[inline]
     fn next_header(
         &mut self,
@@ -213,7 +189,7 @@ impl Decoder {
     ) -> Result<Option<(Header, usize)>, CloseReason> {
         let data = self.input.bytes();
         let header = match self.framing {
-            Framing::V1 => legacy::parse_header(data)?,
+            Framing::V1 => v1::parse_header(data)?,
             Framing::V2 | Framing::Raw => parse(data)?,
         };
         let Some(header) = header else {
@@ -234,7 +210,7 @@ impl Decoder {
         Ok(Some((header, end)))
     }
 
-    /// Refuses a frame by its header, before room is made for its body.
+    /// Refuses a frame by its header, before memory is allocated for its body.
     #[inline]
     fn check(&self, header: &Header) -> Result<(), CloseReason> {
         let limits = &self.limits;
@@ -260,7 +236,7 @@ impl Decoder {
         }
     }
 
-    /// Everything there is, as one frame.
+    /// All bytes, as one frame.
     fn decode_raw(&mut self) -> Option<Frame> {
         match self.input.bytes().len() {
             0 => None,
@@ -269,69 +245,8 @@ impl Decoder {
     }
 }
 
-/// The header at the front of `data` in the framing of ZMTP 2.0 and later; `None` when it is incomplete.
-#[inline]
-fn parse_header(data: &[u8]) -> Result<Option<Header>, ProtocolError> {
-    let Some(&flags) = data.first() else {
-        return Ok(None);
-    };
-    // A command never has more frames.
-    if flags & (MORE | COMMAND) == MORE | COMMAND {
-        return Err(ProtocolError::FrameFlags(flags));
-    }
-    parse_any_header(flags, data)
-}
-
-/// As [`parse_header`], for a frame that wraps another. What it is says the inside; what the flags outside say of it,
-/// peers do not agree on, and nobody has vouched for it.
-fn parse_wrapping(data: &[u8]) -> Result<Option<Header>, ProtocolError> {
-    let Some(&flags) = data.first() else {
-        return Ok(None);
-    };
-    let header = parse_any_header(flags, data)?;
-    Ok(header.map(|header| Header {
-        more: false,
-        command: false,
-        ..header
-    }))
-}
-
-#[inline]
-fn parse_any_header(flags: u8, data: &[u8]) -> Result<Option<Header>, ProtocolError> {
-    // The other bits are reserved.
-    if flags & !(MORE | LONG | COMMAND) != 0 {
-        return Err(ProtocolError::FrameFlags(flags));
-    }
-    let (len, size) = if flags & LONG == 0 {
-        let Some(&size) = data.get(1) else {
-            return Ok(None);
-        };
-        (2, u64::from(size))
-    } else {
-        let Some(size) = data[1..].first_chunk() else {
-            return Ok(None);
-        };
-        (9, long_length(*size)?)
-    };
-    Ok(Some(Header {
-        len,
-        size,
-        more: flags & MORE != 0,
-        command: flags & COMMAND != 0,
-    }))
-}
-
-/// A long length; the highest bit must be clear.
-pub(crate) fn long_length(bytes: [u8; 8]) -> Result<u64, ProtocolError> {
-    let length = u64::from_be_bytes(bytes);
-    if length >> 63 != 0 {
-        return Err(ProtocolError::FrameLength(length));
-    }
-    Ok(length)
-}
-
 impl Limits {
-    /// For the time before the peer is known: handshake commands only.
+    /// The limits before the peer is known: handshake commands only.
     pub(crate) fn handshake() -> Limits {
         Limits {
             message: 0,
@@ -342,7 +257,7 @@ impl Limits {
     }
 }
 
-/// Counts what belongs to one message, so that a message is limited as a whole.
+/// Counts the frames of a message, so that the limits apply to the whole message.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     frames: usize,
@@ -393,15 +308,6 @@ impl Meter {
 mod tests {
     use super::*;
 
-    fn header(len: usize, size: u64, more: bool, command: bool) -> Option<Header> {
-        Some(Header {
-            len,
-            size,
-            more,
-            command,
-        })
-    }
-
     fn limits() -> Limits {
         Limits {
             message: 10,
@@ -416,7 +322,7 @@ mod tests {
         if small {
             decoder.allow_small();
         }
-        // What follows lets the last frame be one of the usual.
+        // With further bytes after it, the last frame is an ordinary one.
         decoder.input().input().unwrap().extend_from_slice(bytes);
         decoder
             .input()
@@ -442,41 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_those_of_rfc_37() {
-        let cases: &[(&[u8], _)] = &[
-            (b"\0\0", header(2, 0, false, false)),
-            (b"\x01\xff", header(2, 255, true, false)),
-            (b"\x04\x1a\x05READY", header(2, 26, false, true)),
-            (b"\x02\0\0\0\0\0\0\x01\0", header(9, 256, false, false)),
-            (b"\x03\0\0\0\0\0\0\0\0", header(9, 0, true, false)),
-            (
-                b"\x06\x7f\xff\xff\xff\xff\xff\xff\xff",
-                header(9, u64::MAX >> 1, false, true),
-            ),
-        ];
-        for (bytes, expected) in cases {
-            assert_eq!(parse_header(bytes).as_ref(), Ok(expected));
-            let len = if bytes[0] & LONG == 0 { 2 } else { 9 };
-            for end in 0..len {
-                assert_eq!(parse_header(&bytes[..end]), Ok(None));
-            }
-        }
-    }
-
-    #[test]
-    fn impossible_headers_are_refused_by_their_first_wrong_byte() {
-        for flags in [0x08, 0x10, 0x80, 0x05, 0x07] {
-            assert_eq!(
-                parse_header(&[flags]),
-                Err(ProtocolError::FrameFlags(flags))
-            );
-        }
-        let long = b"\x02\x80\0\0\0\0\0\0\0";
-        assert_eq!(parse_header(long), Err(ProtocolError::FrameLength(1 << 63)));
-    }
-
-    #[test]
-    fn the_short_way_decodes_what_the_long_way_does() {
+    fn the_short_path_decodes_the_same_frames_as_the_long_one() {
         let too_big = |size| CloseReason::MessageTooBig { size, limit: 10 };
         let cases: &[(&[u8], usize, Option<CloseReason>)] = &[
             (b"\0\x0501234\0\x0b", 1, Some(too_big(11))),

@@ -1,11 +1,11 @@
-//! Frames in, batches out: [`Encoder`] packs small frames into one reused buffer and keeps large bodies apart.
+//! Encodes frames into batches: [`Encoder`] packs small frames into one reused buffer and keeps large bodies separate.
 //!
-//! A large body is not copied: the buffer is cut where it belongs, and what is sent is a list of slices, the
-//! buffer up to the cut, the body, the buffer up to the next cut, and so on.
+//! A large body is not copied. The buffer is cut at its position, and the output is a list of slices: the buffer up to
+//! the cut, the body, the buffer up to the next cut, and so on.
 
-use crate::decoder::Framing;
 use crate::frame::{Frame, INLINE_MAX};
-use crate::legacy;
+use crate::framing::v2::{COMMAND, HEADER_MAX, MORE};
+use crate::framing::{Framing, v1, v2};
 use crate::mechanisms::{Cipher, Content};
 use crate::run;
 use bytes::{Buf, Bytes};
@@ -13,25 +13,18 @@ use std::collections::{TryReserveError, VecDeque};
 use std::io::IoSlice;
 use zeroize::Zeroize;
 
-/// Bodies from this size on are sent from where they are. Below it, copying costs less than another piece.
+/// Bodies of at least this size are sent from their own memory. Below it, copying costs less than another slice.
 pub(crate) const GATHER_MIN: usize = 8 * 1024;
 
-/// Wrapped frames from this size on get a block of their own: the buffer would have to grow, and what is in it
-/// to move.
+/// Wrapped frames of at least this size get a block of their own, because the buffer would have to grow, and its
+/// contents to move.
 const WRAPPED_APART: usize = 256 * 1024;
 
-/// The longest header of a frame.
-const HEADER_MAX: usize = 9;
-
-/// The largest buffer that may stay when a connection falls silent.
+/// The maximum size of the buffer that an idle connection keeps.
 const QUIET_MAX: usize = 1024;
 
-/// The most pieces one system call takes on Linux.
+/// The maximum number of slices of one system call on Linux.
 const SLICES_MAX: usize = 1024;
-
-pub(crate) const MORE: u8 = 0x01;
-pub(crate) const LONG: u8 = 0x02;
-const COMMAND: u8 = 0x04;
 
 /// The bytes that wait to be sent.
 #[derive(Debug)]
@@ -40,16 +33,16 @@ pub(crate) struct Encoder {
     /// Headers and small bodies; sent up to `sent`.
     buffer: Vec<u8>,
     sent: usize,
-    /// Large bodies, each with the place in `buffer` it goes to. The first may be sent in part.
+    /// Large bodies, each with its position in `buffer`. The first may be partly sent.
     bodies: VecDeque<(usize, Bytes)>,
     /// Bytes in `buffer` and `bodies` not sent yet.
     backlog: usize,
     /// All bytes ever sent.
     sent_total: u64,
-    /// For each whole message not sent yet, what `sent_total` will be at its end.
+    /// For each complete message that is not sent yet, the value of `sent_total` at its end.
     ends: VecDeque<u64>,
     messages_sent: u64,
-    /// The last data frame announced another one.
+    /// Whether the last data frame announced another one.
     in_message: bool,
 }
 
@@ -78,18 +71,18 @@ impl Encoder {
         self.backlog
     }
 
-    /// Whether a message has been begun but not finished; no command may go out now.
+    /// Whether a message has begun but not ended, so that no command may be sent now.
     #[inline]
     pub(crate) fn in_message(&self) -> bool {
         self.in_message
     }
 
-    /// Whole messages sent to their last byte.
+    /// Complete messages that were sent to their last byte.
     pub(crate) fn messages_sent(&self) -> u64 {
         self.messages_sent
     }
 
-    /// Adds bytes as they are: greetings.
+    /// Adds bytes unchanged: greetings.
     pub(crate) fn put_raw(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         self.backlog += bytes.len();
@@ -103,7 +96,7 @@ impl Encoder {
         self.note_frame(more);
     }
 
-    /// As [`put_data`](Self::put_data), if the frame is the usual one: small.
+    /// Like [`put_data`](Self::put_data), for an ordinary, small frame.
     #[inline]
     pub(crate) fn put_small(&mut self, frame: &Frame) -> bool {
         if self.framing != Framing::V2 {
@@ -132,7 +125,7 @@ impl Encoder {
         }
     }
 
-    /// Adds a frame of a message in a wrapping, through which nobody sees whether the message goes on.
+    /// Adds a wrapped frame of a message. The wrapping hides whether the message continues.
     pub(crate) fn put_wrapped_data(
         &mut self,
         cipher: &mut dyn Cipher,
@@ -151,7 +144,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Adds anything in a wrapping that is not the application's.
+    /// Adds a wrapped frame that does not belong to a message of the application.
     pub(crate) fn put_wrapped(
         &mut self,
         cipher: &mut dyn Cipher,
@@ -175,7 +168,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Adds the bytes of a run. False where its framing is not this connection's.
+    /// Adds the bytes of a run. Returns false if its framing is not this connection's.
     pub(crate) fn put_run(&mut self, run: &Frame) -> bool {
         if self.framing != Framing::V2 {
             return false;
@@ -220,14 +213,13 @@ impl Encoder {
     #[inline]
     fn put_header(&mut self, flags: u8, size: usize) {
         match self.framing {
-            Framing::V2 => put_header(&mut self.buffer, flags, size),
-            Framing::V1 => legacy::put_header(&mut self.buffer, flags & MORE != 0, size),
+            Framing::V2 => v2::put_header(&mut self.buffer, flags, size),
+            Framing::V1 => v1::put_header(&mut self.buffer, flags & MORE != 0, size),
             Framing::Raw => {}
         }
     }
 
-    /// Adds slices that are to be sent next, up to `max` bytes and [`SLICES_MAX`] pieces, and returns how many
-    /// bytes they are.
+    /// Adds the next slices to send, up to `max` bytes and [`SLICES_MAX`] slices, and returns their total size.
     pub(crate) fn poll_transmit<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, max: usize) -> usize {
         let mut bytes = 0;
         let mut from = self.sent;
@@ -249,7 +241,7 @@ impl Encoder {
         bytes
     }
 
-    /// Forgets the first `count` bytes, which have been sent.
+    /// Removes the first `count` bytes, which have been sent.
     pub(crate) fn transmitted(&mut self, count: usize) {
         debug_assert!(count <= self.backlog, "sent more than there was");
         let count = count.min(self.backlog);
@@ -271,7 +263,7 @@ impl Encoder {
         self.compact();
     }
 
-    /// Overwrites what was sent, once nothing waits any more.
+    /// Overwrites sent bytes, once none are waiting.
     pub(crate) fn wipe_sent(&mut self) {
         if self.backlog == 0 {
             self.buffer.zeroize();
@@ -300,8 +292,8 @@ impl Encoder {
         }
     }
 
-    /// Moves the unsent bytes to the front once more are sent than unsent, so that a peer that never takes
-    /// everything does not make the buffer grow, and no byte is moved more often than it is worth.
+    /// Moves the unsent bytes to the front when more bytes are sent than unsent. Otherwise a peer that never takes
+    /// everything would make the buffer grow. No byte is moved too often.
     fn compact(&mut self) {
         let unsent = self.buffer.len() - self.sent;
         if self.sent < 4096 || self.sent < unsent {
@@ -315,12 +307,12 @@ impl Encoder {
         self.sent = 0;
     }
 
-    /// Whether an idle connection holds on to memory worth releasing.
+    /// Whether the buffers of an idle connection are worth releasing.
     pub(crate) fn holds_spare(&self) -> bool {
         self.buffer.capacity() > QUIET_MAX
     }
 
-    /// Releases memory, if nothing waits in it.
+    /// Releases memory, if no bytes are waiting.
     pub(crate) fn trim(&mut self) {
         if self.backlog == 0 {
             self.buffer = Vec::new();
@@ -329,7 +321,7 @@ impl Encoder {
         }
     }
 
-    /// Drops what is not sent.
+    /// Drops the unsent bytes.
     pub(crate) fn clear(&mut self) {
         self.backlog = 0;
         self.buffer = Vec::new();
@@ -337,18 +329,6 @@ impl Encoder {
         self.bodies.clear();
         self.ends.clear();
     }
-}
-
-/// Adds the header of a frame in the framing of ZMTP 2 and later.
-#[inline]
-pub(crate) fn put_header(buffer: &mut Vec<u8>, flags: u8, size: usize) {
-    if size <= 255 {
-        return buffer.extend_from_slice(&[flags, size as u8]);
-    }
-    let mut header = [0; 9];
-    header[0] = flags | LONG;
-    header[1..].copy_from_slice(&(size as u64).to_be_bytes());
-    buffer.extend_from_slice(&header);
 }
 
 #[cfg(test)]
@@ -385,7 +365,7 @@ mod tests {
         for more in [false, true] {
             let (mut short, mut long) = (Encoder::new(Framing::V2), Encoder::new(Framing::V2));
             for len in [0, 1, INLINE_MAX, INLINE_MAX + 1, 3] {
-                // What a frame holds beyond its body stays inside.
+                // The part of a frame after its body is not sent.
                 let mut frame =
                     Frame::from_array(&[7; INLINE_MAX], len.min(INLINE_MAX) as u8, more);
                 if len > INLINE_MAX {
@@ -422,7 +402,7 @@ mod tests {
             put(&mut encoder, &vec![7; len], false);
             assert_eq!(sent(&encoder), [header, &vec![7; len]].concat());
         }
-        // A command counts with its name.
+        // The length of a command includes its name.
         for (len, header) in [(245, &b"\x04\xff"[..]), (246, b"\x06\0\0\0\0\0\0\x01\0")] {
             let mut encoder = Encoder::new(Framing::V2);
             encoder.put_command(b"\x09SUBSCRIBE", Frame::from(vec![7; len]));
@@ -447,14 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_does_not_grow_behind_a_slow_peer() {
+    fn the_buffer_does_not_grow_for_a_slow_peer() {
         let mut encoder = Encoder::new(Framing::V2);
         let mut expected = 0;
         for round in 0..2_000u32 {
             put(&mut encoder, &round.to_be_bytes(), false);
             put(&mut encoder, &[7; 94], false);
             if encoder.backlog() > 10_000 {
-                // Never everything: the backlog stays.
+                // Never all of it, so a backlog remains.
                 let first = sent(&encoder);
                 encoder.transmitted(102);
                 assert_eq!(first[2..6], u32::to_be_bytes(expected));
@@ -476,7 +456,7 @@ mod tests {
             put(&mut plain, &body, false);
             expected.extend(sent(&plain));
             put(&mut encoder, &body, false);
-            // The backlog shrinks to almost nothing, but never to nothing.
+            // The backlog almost disappears, but never completely.
             let count = encoder.backlog().saturating_sub(round % 7 * 100 + 1);
             let mut slices = Vec::new();
             let count = encoder.poll_transmit(&mut slices, count);
@@ -489,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_forgotten_wherever_it_ends() {
+    fn sent_bytes_are_removed_wherever_they_end() {
         let mut bytes = Vec::new();
         for step in [1, 2, 7, 11, GATHER_MIN, 3 * GATHER_MIN] {
             let mut encoder = Encoder::new(Framing::V2);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An endpoint in its two parts. What the address means is its transport's business.
+/// An endpoint in its two parts. The transport interprets the address.
 ///
 /// ```
 /// use zeroxide_proto::endpoint::Endpoint;
@@ -16,13 +16,13 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Which transport: `tcp`, `ipc`, `inproc`...
+    /// The transport: `tcp`, `ipc`, `inproc`...
     pub scheme: String,
-    /// Where, in the transport's own words; never empty.
+    /// The address, in the transport's own format; never empty.
     pub address: String,
 }
 
-/// Why a text is no endpoint.
+/// The reason why a text is not an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
@@ -32,7 +32,7 @@ pub enum EndpointError {
         /// The whole text.
         text: String,
     },
-    /// There is nothing before `://`.
+    /// The text before `://` is empty.
     #[error(
         "endpoint {text:?} has no scheme before \"://\": expected tcp, ipc, inproc or another transport"
     )]
@@ -40,23 +40,23 @@ pub enum EndpointError {
         /// The whole text.
         text: String,
     },
-    /// The scheme holds a character that none may have: often a blank, or a quote that came along.
+    /// The scheme has a character that is not allowed, often a blank or a stray quote.
     #[error(
         "endpoint {text:?} has {found:?} in its scheme: expected letters, digits, '+', '-' and '.' only, a letter first"
     )]
     BadScheme {
         /// The whole text.
         text: String,
-        /// The first character that is out of place.
+        /// The first invalid character.
         found: char,
     },
-    /// There is nothing behind `://`.
-    #[error("endpoint {text:?} has no address behind \"://\"")]
+    /// The text after `://` is empty.
+    #[error("endpoint {text:?} has no address after \"://\"")]
     NoAddress {
         /// The whole text.
         text: String,
     },
-    /// The address holds a NUL, which no transport can hand to the system.
+    /// The address has a NUL character, which the system's calls do not accept.
     #[error("endpoint {text:?} has a NUL character in its address")]
     NulInAddress {
         /// The whole text.
@@ -65,7 +65,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Takes `scheme://address` apart. Strict: nothing is trimmed, guessed or ignored.
+    /// Parses `scheme://address`. Nothing is trimmed, guessed or ignored.
     pub fn parse(text: &str) -> Result<Endpoint, EndpointError> {
         let owned = || text.to_owned();
         let Some((scheme, address)) = text.split_once("://") else {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_the_text() {
+    fn errors_contain_the_text() {
         for (text, says) in [
             ("", "\"\" is not an endpoint"),
             ("localhost:5555", "\"localhost:5555\" is not an endpoint"),

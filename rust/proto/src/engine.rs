@@ -6,9 +6,10 @@ mod stall;
 mod traffic;
 mod watch;
 
-use crate::decoder::{Decoder, Framing, Limits};
+use crate::decoder::{Decoder, Limits};
 use crate::encoder::Encoder;
 use crate::frame::Frame;
+use crate::framing::Framing;
 use crate::greeting::{self, Greeting};
 use crate::mechanisms::{Credentials, MechanismConfig, Random, Verdict, system_random};
 use crate::socket_type::SocketType;
@@ -25,54 +26,54 @@ use watch::Watch;
 
 pub use crate::error::{CloseReason, ProtocolError};
 
-/// How long nothing must move until a connection gives its buffers back.
+/// The time without traffic after which a connection releases its buffers.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
 
-/// Everything an engine must know before the first byte.
+/// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Our socket type.
     pub socket_type: SocketType,
-    /// Our routing id; told to the peer if our type does that. At most 255 bytes.
+    /// Our routing id, sent to the peer if our type does that. At most 255 bytes.
     pub routing_id: Bytes,
     /// The security mechanism and its settings.
     pub mechanism: MechanismConfig,
-    /// Whether we are the side of the mechanism that checks the other one; NULL has no sides.
+    /// Whether we are the side of the mechanism that authenticates the other one; NULL has no such side.
     pub as_server: bool,
-    /// Whether to ask the driver about each peer before it is let in: see [`Event::Authenticate`]. Peers before
-    /// ZMTP 3 are refused then, there is nothing to ask.
+    /// Whether to ask the driver about each peer before it is admitted: see [`Event::Authenticate`]. Peers before ZMTP
+    /// 3 are then refused, because they have no credentials.
     pub authenticate: bool,
-    /// How long the handshake may take; `None` or zero waits forever.
+    /// The maximum duration of the handshake; `None` or zero waits forever.
     pub handshake_ivl: Option<Duration>,
-    /// How often to send a PING; `None` or zero sends none.
+    /// The interval of PINGs; `None` or zero sends none.
     pub heartbeat_ivl: Option<Duration>,
-    /// How long the peer should wait for a sign of life after our PING; zero leaves it to the peer.
+    /// The time that the peer should wait for traffic after our PING; zero leaves it to the peer.
     pub heartbeat_ttl: Duration,
-    /// How long to wait for a sign of life after a PING; `None` waits as long as the interval, zero forever.
+    /// The time to wait for traffic after a PING; `None` waits as long as the interval, zero forever.
     pub heartbeat_timeout: Option<Duration>,
-    /// After how much silence to look for the peer, and how often then: see [`Engine::take_doubt`]. `None` or zero does
-    /// not.
+    /// The silence after which the driver should check the peer, and the interval of further checks: see
+    /// [`Engine::take_doubt`]. `None` or zero disables this.
     pub watch_ivl: Option<Duration>,
     /// See `watch_ivl`.
     pub watch_again_ivl: Duration,
-    /// How long the peer may be silent in the middle of a message, give or take as much again; `None` or zero
+    /// The maximum silence of the peer in the middle of a message, up to twice as long in practice; `None` or zero
     /// waits forever.
     pub stall_ivl: Option<Duration>,
-    /// The most bytes in a frame, and in all frames of a message together.
+    /// The maximum number of bytes in a frame, and in all frames of a message together.
     pub max_msg_size: Option<u64>,
-    /// The most frames in a message.
+    /// The maximum number of frames in a message.
     pub max_frames: usize,
-    /// The most bytes to read at a time.
+    /// The maximum number of bytes to read at a time.
     pub in_batch: usize,
-    /// From how many unsent bytes on no more frames are taken.
+    /// The number of unsent bytes from which on no more frames are accepted.
     pub out_batch: usize,
-    /// Where keys and nonces come from: the operating system, except in tests.
+    /// The source of keys and nonces: the operating system, except in tests.
     pub random: Random,
-    /// Further properties to tell the peer, such as `X-...`.
+    /// Further properties to send to the peer, such as `X-...`.
     pub properties: Vec<(String, Bytes)>,
-    /// The resource to ask the peer for; empty names none.
+    /// The resource to request from the peer; empty for none.
     pub resource: Bytes,
-    /// No ZMTP at all: every read is a frame, every frame is sent as it is.
+    /// No ZMTP: every read is a frame, and every frame is sent unchanged.
     pub raw: bool,
 }
 
@@ -104,52 +105,50 @@ impl EngineConfig {
     }
 }
 
-/// What the handshake revealed about the peer.
+/// The peer, as known from the handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerInfo {
-    /// Its socket type; a peer of ZMTP 1.0 does not say, a raw one has none.
+    /// Its socket type; `None` for a peer of ZMTP 1.0, which does not send it, and for a raw peer.
     pub socket_type: Option<SocketType>,
-    /// Its routing id; empty when it has none.
+    /// Its routing id; empty if it has none.
     pub routing_id: Bytes,
-    /// The version spoken with it, major and minor; zero for a raw peer.
+    /// The version used with it, major and minor; zero for a raw peer.
     pub version: (u8, u8),
     /// The security mechanism; empty for a raw peer.
     pub mechanism: &'static str,
-    /// Who it is, if somebody vouched for it.
+    /// Its user id, if an authenticator or the mechanism provided one.
     pub user_id: Option<String>,
-    /// The public key that it has proved to be its own, with CURVE.
+    /// With CURVE, its authenticated public key.
     pub key: Option<Bytes>,
     /// The properties it sent, in order.
     pub properties: Vec<(String, Bytes)>,
 }
 
-/// What an engine reports.
+/// An event of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// May this peer come in? Asked at most once, and only if [`EngineConfig::authenticate`] is set: by either
-    /// side of NULL, by the server of other mechanisms. The handshake waits for
-    /// [`Engine::handle_verdict`].
+    /// Asks whether to admit this peer. Asked at most once, and only if [`EngineConfig::authenticate`] is set: by
+    /// either side of NULL, by the server of other mechanisms. The handshake waits for [`Engine::handle_verdict`].
     Authenticate(Credentials),
-    /// The handshake is over; messages may pass.
+    /// The handshake is complete, and messages can be exchanged.
     Ready(Arc<PeerInfo>),
-    /// A frame of a message, or a subscription or its end. The frames of a message come in order with nothing
-    /// in between.
+    /// A frame of a message, or a subscription or its end. The frames of a message are consecutive.
     Frame(Frame),
-    /// The connection is to be closed. Always the last event.
+    /// The connection must be closed. Always the last event.
     Closed(CloseReason),
 }
 
-/// One side of one ZMTP connection: bytes and a clock in, bytes and events out.
+/// One side of one ZMTP connection. Bytes and a clock are inputs, bytes and events are outputs.
 ///
 /// The methods come in three families. *Inputs* are [`handle_input`](Engine::handle_input),
 /// [`handle_eof`](Engine::handle_eof), [`handle_timeout`](Engine::handle_timeout),
 /// [`handle_verdict`](Engine::handle_verdict) and [`send`](Engine::send).
 /// *Outputs* are [`poll_event`](Engine::poll_event), [`poll_transmit`](Engine::poll_transmit) (answered with
-/// [`transmitted`](Engine::transmitted)) and [`poll_timeout`](Engine::poll_timeout); after any input they are
-/// to be drained in this order. The rest are questions.
+/// [`transmitted`](Engine::transmitted)) and [`poll_timeout`](Engine::poll_timeout); after any input they must be
+/// drained in this order. The other methods are queries.
 ///
 /// Decoding happens in `poll_event`, one frame per call. A driver whose pipe is full stops polling; the bytes
-/// stay where they are, and [`wants_input`](Engine::wants_input) says not to read more. That is how
+/// stay where they are, and [`wants_input`](Engine::wants_input) returns false, so that no more is read. In this way,
 /// back-pressure reaches the peer.
 ///
 /// # Examples
@@ -190,31 +189,31 @@ pub struct Engine {
     decoder: Decoder,
     encoder: Encoder,
     state: State,
-    /// Events that do not come straight out of the decoder; at most three.
+    /// Events that do not come directly from the decoder; at most three.
     events: VecDeque<Event>,
     peer: Option<Arc<PeerInfo>>,
     traffic: Traffic,
     heartbeat: Heartbeat,
     watch: Watch,
-    /// The peer has been silent, and whether a PING leaves for that.
+    /// Set when the peer has been silent; true if a PING is sent because of that.
     doubt: Option<bool>,
     stall: Stall,
     handshake_deadline: Option<Instant>,
-    /// When to look whether the connection is idle and holds memory it does not need, and whether bytes have
-    /// moved since the last look.
+    /// When to check whether the connection is idle and has unnecessary memory, and whether bytes have moved since the
+    /// last check.
     trim_at: Option<Instant>,
     moved: usize,
-    /// How many bytes have moved before that look.
+    /// How many bytes have moved before that check.
     volume: usize,
-    /// The last time anybody told us.
+    /// The last time passed in.
     now: Instant,
-    /// The peer will send no more.
+    /// Whether the peer will send no more.
     eof: bool,
-    /// Everything received has been decoded, down to an incomplete frame.
+    /// Whether everything received has been decoded, down to an incomplete frame.
     dry: bool,
 }
 
-/// How far a connection is.
+/// The state of a connection.
 ///
 /// ```text
 /// Greeting --> Mechanism --> Traffic --> Closed      ZMTP 3
@@ -230,7 +229,7 @@ enum State {
 }
 
 impl Engine {
-    /// A new connection. Its greeting is ready to be sent.
+    /// Creates a connection. Its greeting is ready to be sent.
     pub fn new(config: EngineConfig, now: Instant) -> Engine {
         let framing = if config.raw {
             Framing::Raw
@@ -284,44 +283,46 @@ impl Engine {
         }
     }
 
-    /// The buffer to append received bytes to; it has room for a read.
+    /// The buffer to which received bytes are appended; it has room for a read.
     ///
     /// Call [`handle_input`](Engine::handle_input) when something has been appended.
     ///
     /// # Panics
-    /// If there is no memory for that. Drivers that must survive it call [`try_input`](Engine::try_input).
+    /// If there is no memory for that. Drivers that must survive this call [`try_input`](Engine::try_input).
     pub fn input(&mut self) -> &mut Vec<u8> {
         self.try_input().expect("memory for a read")
     }
 
-    /// As [`input`](Engine::input), where memory may be short.
+    /// Like [`input`](Engine::input), but reports a lack of memory.
     ///
     /// # Errors
-    /// There is no memory for a read. What was received stays.
+    /// There is no memory for a read. Received bytes are kept.
     pub fn try_input(&mut self) -> Result<&mut Vec<u8>, TryReserveError> {
         self.decoder.input().input()
     }
 
-    /// The driver does not read for a while, although it could: so silence is no fault of the peer's. Over with the next
-    /// call of [`poll_event`](Engine::poll_event) that returns nothing.
+    /// Records that the driver intentionally does not read for a while, so that silence does not count against the
+    /// peer. Ends with the next call of [`poll_event`](Engine::poll_event) that returns nothing. Releases the buffer for the next
+    /// read if it is empty.
     pub fn hold_back(&mut self) {
+        self.decoder.input().trim();
         if self.is_ready() {
             self.dry = false;
         }
     }
 
-    /// Whether it has ended because there was no memory for what was to be sent; [`Event::Closed`] says so, too.
+    /// Whether the connection ended because there was no memory for data to send; [`Event::Closed`] reports it, too.
     pub fn is_out_of_memory(&self) -> bool {
         let last = self.events.back();
         matches!(last, Some(Event::Closed(CloseReason::OutOfMemory)))
     }
 
-    /// Bytes of memory for what was received and is not decoded yet.
+    /// Bytes of memory for received data that is not decoded yet.
     pub fn held(&self) -> usize {
         self.decoder.held()
     }
 
-    /// Bytes have been appended to [`input`](Engine::input).
+    /// Processes bytes that were appended to [`input`](Engine::input).
     pub fn handle_input(&mut self, now: Instant) {
         self.now = now;
         let read = self.decoder.input().note_read();
@@ -338,7 +339,7 @@ impl Engine {
         }
     }
 
-    /// The peer will send no more. [`Event::Closed`] follows the frames that have been received.
+    /// Records that the peer will send no more. [`Event::Closed`] follows the frames that have been received.
     pub fn handle_eof(&mut self, now: Instant) {
         self.now = now;
         self.eof = true;
@@ -349,7 +350,7 @@ impl Engine {
         }
     }
 
-    /// The time that [`poll_timeout`](Engine::poll_timeout) named has come. Harmless at any other time.
+    /// Handles the deadline of [`poll_timeout`](Engine::poll_timeout). Harmless at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         match self.state {
@@ -374,32 +375,31 @@ impl Engine {
         }
     }
 
-    /// What was received and waited for the application is gone: gives back memory that is only kept for more of that.
+    /// Releases spare memory after the application has taken all received messages.
     pub fn shed_spare(&mut self) {
         self.decoder.input().shed();
     }
 
-    /// The answer to [`Event::Authenticate`]. Nothing happens if there was no question, or the connection has
-    /// ended since.
+    /// Answers [`Event::Authenticate`]. Does nothing if there was no question, or if the connection has ended since.
     pub fn handle_verdict(&mut self, verdict: Verdict, now: Instant) {
         self.now = now;
         self.judge(verdict);
     }
 
-    /// Ends the connection for a reason of the driver's own, without a word to the peer.
+    /// Ends the connection for a reason of the driver's, without notifying the peer.
     pub fn abort(&mut self, reason: CloseReason, now: Instant) {
         self.now = now;
         self.close(reason);
     }
 
-    /// Whether the peer has been silent for so long (see [`EngineConfig::watch_ivl`]) that the driver should look whether its
-    /// machine is still there; true inside when a PING leaves for that. Once for each time that
-    /// [`handle_timeout`](Engine::handle_timeout) found it so.
+    /// Whether the peer has been silent for so long (see [`EngineConfig::watch_ivl`]) that the driver should check
+    /// whether its machine still responds. The inner value is true if a PING is sent because of that. Returned once for
+    /// each time that [`handle_timeout`](Engine::handle_timeout) found it.
     pub fn take_doubt(&mut self) -> Option<bool> {
         self.doubt.take()
     }
 
-    /// The next event, or `None` when more bytes are needed.
+    /// The next event, or `None` if more bytes are needed.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         let mut frame = Frame::new();
@@ -409,8 +409,8 @@ impl Engine {
         self.poll_any_event()
     }
 
-    /// As [`poll_event`](Engine::poll_event), straight to where the frame shall be, if that is the next event and the frame
-    /// is a small one. False if not: then `poll_event` knows.
+    /// Like [`poll_event`](Engine::poll_event), but decodes directly into `frame`, if the next event is a small frame.
+    /// Otherwise returns false, and the caller uses `poll_event`.
     #[inline]
     pub fn poll_small(&mut self, frame: &mut Frame) -> bool {
         self.events.is_empty() && self.decoder.decode_small(frame)
@@ -426,20 +426,20 @@ impl Engine {
         }
     }
 
-    /// Whether the driver should read: everything received so far has been decoded.
+    /// Whether the driver should read, because everything received so far has been decoded.
     #[inline]
     pub fn wants_input(&self) -> bool {
         self.dry && !self.eof && !self.is_closed()
     }
 
-    /// Whether [`send`](Engine::send) may be called: the handshake is over and the backlog is short.
+    /// Whether [`send`](Engine::send) may be called: the handshake is complete and the backlog is short.
     #[inline]
     pub fn can_send(&self) -> bool {
         self.is_ready() && self.encoder.backlog() < self.config.out_batch
     }
 
-    /// Queues a frame. The frames of a message come in order, with nothing in between, `more` set on all but
-    /// the last. Frames for a connection that is not [ready](Engine::is_ready) go nowhere.
+    /// Queues a frame. The frames of a message are consecutive, with `more` set on all but the last. Frames for a
+    /// connection that is not [ready](Engine::is_ready) are dropped.
     #[inline]
     pub fn send(&mut self, frame: Frame) {
         if self.is_ready() {
@@ -447,28 +447,28 @@ impl Engine {
         }
     }
 
-    /// As [`send`](Engine::send), from where the frame lies, if its body is copied anyway. False if not: then it has to be
-    /// given away.
+    /// Like [`send`](Engine::send), by reference, if the frame's body is copied anyway. Otherwise returns false, and
+    /// the caller must pass the frame by value.
     #[inline]
     pub fn send_copy(&mut self, frame: &Frame) -> bool {
         self.is_ready() && self.send_traffic_copy(frame)
     }
 
-    /// Adds slices to be sent next, up to `max` bytes and no more than one system call takes, and returns how
-    /// many bytes they are.
+    /// Adds the next slices to send, up to `max` bytes and no more than one system call takes, and returns their total
+    /// size.
     ///
-    /// After [`Event::Closed`] this may still offer a last word to the peer, why it is refused; it is worth
-    /// one attempt to send.
+    /// After [`Event::Closed`] there may still be a last command for the peer, with the reason for the refusal. It
+    /// deserves one attempt to send.
     pub fn poll_transmit<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, max: usize) -> usize {
         self.encoder.poll_transmit(slices, max)
     }
 
-    /// The first `count` bytes that [`poll_transmit`](Engine::poll_transmit) offered have been sent.
+    /// Records that the first `count` bytes offered by [`poll_transmit`](Engine::poll_transmit) have been sent.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         self.now = now;
         self.encoder.transmitted(count);
         if matches!(self.state, State::Mechanism(_)) {
-            // What was said may have been a password.
+            // The sent bytes may have included a password.
             self.encoder.wipe_sent();
         }
         self.note_moved(count);
@@ -483,12 +483,12 @@ impl Engine {
         self.encoder.backlog() > 0
     }
 
-    /// Whole messages of the application sent to their last byte; subscriptions and commands do not count.
+    /// Complete messages of the application that were sent to their last byte; subscriptions and commands do not count.
     pub fn messages_transmitted(&self) -> u64 {
         self.encoder.messages_sent()
     }
 
-    /// When [`handle_timeout`](Engine::handle_timeout) wants to be called next.
+    /// The time of the next call of [`handle_timeout`](Engine::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
@@ -505,12 +505,17 @@ impl Engine {
         }
     }
 
-    /// The peer, once the handshake is over.
+    /// The peer, once the handshake is complete.
     pub fn peer(&self) -> Option<&Arc<PeerInfo>> {
         self.peer.as_ref()
     }
 
-    /// Whether the handshake is over and the connection is not closed.
+    /// As [`peer`](Engine::peer), for a driver that keeps the result: the engine drops its own handle.
+    pub fn take_peer(&mut self) -> Option<Arc<PeerInfo>> {
+        self.peer.take()
+    }
+
+    /// Whether the handshake is complete and the connection is not closed.
     #[inline]
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Traffic)
@@ -524,7 +529,7 @@ impl Engine {
         }
     }
 
-    /// Gives back the buffers of a connection over which nothing has moved for a while.
+    /// Releases the buffers of an idle connection.
     fn trim(&mut self) {
         if self.trim_at.is_none_or(|at| at > self.now) {
             return;
@@ -533,7 +538,7 @@ impl Engine {
         self.volume = self.volume.saturating_add(moved);
         if moved > 0 {
             self.trim_at = self.now.checked_add(TRIM_AFTER);
-            // The backlog may have been the application's, where nobody sees it end.
+            // The application may have caused the backlog, whose end the engine does not see.
             self.shed_spare();
         } else {
             self.trim_at = None;
@@ -542,8 +547,8 @@ impl Engine {
         }
     }
 
-    /// How many bytes have moved since this was last asked of a connection over which nothing moves any more. Zero while
-    /// something does, unless the connection `ends`.
+    /// How many bytes have moved since the last call, once the connection is idle. Zero while it is not idle, unless
+    /// the connection `ends`.
     pub fn take_volume(&mut self, ends: bool) -> usize {
         if self.trim_at.is_some() && !ends {
             return 0;
@@ -552,7 +557,7 @@ impl Engine {
         before.saturating_add(std::mem::take(&mut self.moved))
     }
 
-    /// Whether what was received ends within a message.
+    /// Whether the received bytes end within a message.
     #[inline]
     pub fn is_partial(&self) -> bool {
         self.decoder.is_partial() || self.traffic.is_opened()
@@ -570,7 +575,7 @@ impl Engine {
         }
     }
 
-    /// Ends the connection, leaving in the encoder what the peer should still hear.
+    /// Ends the connection, but keeps the encoder's last command for the peer.
     fn close_politely(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.decoder.input().clear();

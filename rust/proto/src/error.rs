@@ -1,26 +1,26 @@
-//! Why a connection ends: [`CloseReason`], and what a peer can do wrong: [`ProtocolError`].
+//! The reasons why a connection ends: [`CloseReason`], and faults of a peer: [`ProtocolError`].
 
 use std::collections::TryReserveError;
 
 use crate::socket_type::SocketType;
 
-/// Why an engine is done. Always the last thing it reports.
+/// The reason why an engine has ended. Always its last report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The peer closed its side; everything it sent before has been reported.
     #[error("the peer closed the connection")]
     PeerClosed,
-    /// The peer closed its side before it had greeted: a proxy does so whose backend is away.
+    /// The peer closed its side before its greeting was complete, like a proxy whose backend is away.
     #[error("the peer closed the connection before its greeting was over")]
     NotGreeted,
     /// The peer did not complete the handshake in time.
     #[error("expected the handshake to be over within the handshake interval, it is not")]
     HandshakeTimeout,
-    /// The peer owed a sign of life, either as answer to a PING or because of the TTL it announced.
+    /// The peer sent nothing within the time allowed by a PING or by its own TTL.
     #[error("expected a sign of life within the heartbeat timeout, none came")]
     HeartbeatTimeout,
-    /// The peer began a message and did not go on.
+    /// The peer began a message and did not continue it.
     #[error("expected the rest of a message, the peer is silent")]
     Stalled,
     /// The peer broke the protocol.
@@ -35,15 +35,15 @@ pub enum CloseReason {
     /// Our authenticator refused the peer with this status code.
     #[error("the authenticator refused the peer with status {0}")]
     Denied(u16),
-    /// The credentials of this mechanism mean nothing until somebody has checked them.
+    /// The credentials of this mechanism mean nothing without an authenticator that checks them.
     #[error("expected an authenticator to check {0} credentials, but there is none")]
     NobodyToAsk(&'static str),
-    /// Our authenticator gave an answer that is of no use.
+    /// Our authenticator gave an invalid answer.
     #[error("expected a verdict from the authenticator, but its answer is invalid: {problem}")]
     Authenticator {
         /// The value of a monitor's HANDSHAKE_FAILED_PROTOCOL event, as `zmq.h` numbers them.
         code: u32,
-        /// What is wrong with it.
+        /// The fault of the answer.
         problem: &'static str,
     },
     /// Our own settings do not suffice for the mechanism.
@@ -51,21 +51,21 @@ pub enum CloseReason {
     Misconfigured {
         /// The mechanism.
         mechanism: &'static str,
-        /// What is missing or of no use.
+        /// The missing or invalid setting.
         problem: &'static str,
     },
-    /// Whoever drove the engine panicked. The engine never says this itself.
+    /// The driver of the engine panicked. The engine itself never reports this.
     #[error("internal error in this connection")]
     Internal,
-    /// There is no memory, or none is left for this peer, for what it sends or for what it is to be sent.
+    /// There is no memory, or none left for this peer, for messages from or to it.
     #[error("expected memory for the messages of this connection, there is none")]
     OutOfMemory,
     /// A frame, or the frames of a message together, exceed the limit.
     #[error("expected a message of at most {limit} bytes, the peer sends {size}")]
     MessageTooBig {
-        /// Bytes the message has at least, going by the frame header that broke the limit.
+        /// The minimum size of the message, according to the frame header that exceeded the limit.
         size: u64,
-        /// The limit it broke.
+        /// The limit.
         limit: u64,
     },
 }
@@ -76,14 +76,14 @@ impl From<TryReserveError> for CloseReason {
     }
 }
 
-/// What a peer did wrong.
+/// A fault of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The peer speaks a version that knows no security, and ours is switched on.
+    /// The peer speaks a version without security, but ours is enabled.
     #[error("expected ZMTP 3 because of mechanism {mechanism}, the peer speaks ZMTP {version}")]
     VersionTooOld {
-        /// The mechanism we insist on.
+        /// Our mechanism.
         mechanism: &'static str,
         /// The major version of the peer.
         version: u8,
@@ -93,7 +93,7 @@ pub enum ProtocolError {
     MechanismMismatch {
         /// Our mechanism.
         ours: &'static str,
-        /// What the peer's greeting says.
+        /// The mechanism in the peer's greeting.
         theirs: String,
     },
     /// The two socket types may not talk to each other.
@@ -101,7 +101,7 @@ pub enum ProtocolError {
     SocketType {
         /// Our type.
         ours: SocketType,
-        /// What the peer says it is.
+        /// The type that the peer announced.
         theirs: String,
     },
     /// The first byte of a frame has bits set that no version defines.
@@ -116,7 +116,7 @@ pub enum ProtocolError {
     /// A message with more frames than allowed.
     #[error("expected a message of at most {0} frames, the peer sends more")]
     TooManyFrames(usize),
-    /// A command longer than any command can be.
+    /// A command longer than allowed.
     #[error("expected a command of at most {limit} bytes, the peer sends {size}")]
     CommandTooBig {
         /// Length in the frame header.
@@ -124,40 +124,40 @@ pub enum ProtocolError {
         /// Longest command we read.
         limit: u64,
     },
-    /// A command frame without a whole name.
+    /// A command frame whose name is incomplete.
     #[error("expected a command with a name, got a frame that does not hold one")]
     CommandName,
-    /// A known command whose data does not have its form.
+    /// A known command with malformed data.
     #[error("malformed {command}: {problem}")]
     Malformed {
         /// The command.
         command: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         problem: &'static str,
     },
-    /// A command that has no place here.
+    /// A command that is not allowed here.
     #[error("expected {expected}, got {got}")]
     UnexpectedCommand {
-        /// What may come at this point.
+        /// The commands that are allowed here.
         expected: &'static str,
-        /// What came.
+        /// The received command.
         got: String,
     },
-    /// The properties in a handshake command are wrong.
+    /// The properties in a handshake command are malformed.
     #[error("malformed metadata: {0}")]
     Metadata(&'static str),
-    /// Commands come with numbers, each one more than the last. This one was repeated, or others are missing.
+    /// Commands have consecutive numbers. This one was repeated, or others are missing.
     #[error("expected the command numbered {expected}, got number {got}")]
     Sequence {
-        /// The number that is due.
+        /// The expected number.
         expected: u64,
-        /// The number that came.
+        /// The received number.
         got: u64,
     },
-    /// The peer's proof does not fit the keys of this connection.
+    /// The peer's proof does not match the keys of this connection.
     #[error("expected proof of the peer's keys, got {0}")]
     KeyExchange(&'static str),
-    /// Something about an encrypted command does not fit the keys.
+    /// An encrypted command does not match the keys.
     #[error("expected {0} sealed with the right keys, it does not open")]
     Cryptographic(&'static str),
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_say_what_was_expected_and_what_came() {
+    fn errors_contain_the_expected_and_the_received_value() {
         let shown = [
             (
                 CloseReason::MessageTooBig {

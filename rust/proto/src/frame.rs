@@ -1,8 +1,8 @@
-//! [`Frame`]: one part of a message, small bodies inline, large ones refcounted.
+//! [`Frame`]: one part of a message, with small bodies inline and large ones reference-counted.
 //!
-//! Most messages are small, and a heap block for each would cost more than the copy it saves. So a body of up
-//! to [`INLINE_MAX`] bytes lives inside the frame itself; a larger one is a [`Bytes`], usually a slice of the
-//! buffer it was received into, and cloning it for a second subscriber only counts a reference.
+//! Most messages are small, and a heap block for each would cost more than the copy it saves. So a body of up to
+//! [`INLINE_MAX`] bytes is stored in the frame itself. A larger one is a [`Bytes`], usually a slice of the receive
+//! buffer, and cloning it for a second subscriber only counts a reference.
 
 use bytes::Bytes;
 use std::collections::TryReserveError;
@@ -14,7 +14,7 @@ use std::ops::Deref;
 /// Chosen so that a frame fills 72 bytes: this, and a byte each for length, kind and the `more` flag.
 pub const INLINE_MAX: usize = 69;
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -31,8 +31,7 @@ pub enum Kind {
     Join = 4,
     /// A dish leaves a group; the body is the group alone.
     Leave = 5,
-    /// Whole messages as they go over the wire, one behind the other: see [`Run`](crate::run::Run). Only on the way to an
-    /// engine.
+    /// Consecutive complete messages in their wire form: see [`Run`](crate::run::Run). Only passed to an engine.
     Run = 6,
 }
 
@@ -50,10 +49,10 @@ enum Body {
     Shared(Shared),
 }
 
-// Kind and flag sit inside both variants: beside the enum they would cost eight bytes of alignment. The order
-// is fixed so that the body starts aligned and frames move in whole words; which variant it is hides in the
-// unused values of `more`. `Copy`, so that a clone is one copy of the whole: field by field, what reads it next would
-// wait for the pieces to meet again.
+// Kind and flag are inside both variants, because outside of the enum they would cost eight bytes of alignment. The
+// order is fixed so that the body is aligned and frames move in whole words; the variant is encoded in the unused
+// values of `more`. `Copy`, so that a clone is one copy of the whole. If it were copied field by field, the next read
+// would have to wait for the separate stores.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Inline {
@@ -66,16 +65,16 @@ struct Inline {
 #[derive(Clone)]
 struct Shared {
     bytes: Bytes,
-    /// Of a run.
+    /// The load of a run.
     load: Load,
     kind: Kind,
     more: bool,
 }
 
-/// What a frame carries: whole messages and the bytes of their bodies.
+/// The load of a frame: its complete messages and the bytes of their bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Whole messages.
+    /// Complete messages.
     pub messages: u32,
     /// Bytes of their bodies.
     pub bytes: u32,
@@ -104,7 +103,7 @@ impl Frame {
         frame
     }
 
-    /// As [`copy_from`](Frame::copy_from), of a body that may be of any size.
+    /// Like [`copy_from`](Frame::copy_from), for a body of any size.
     ///
     /// # Errors
     /// There is no memory for the copy.
@@ -135,7 +134,8 @@ impl Frame {
         frame
     }
 
-    /// The body and what follows it, if it lives inside the frame. For who copies it: see [`from_array`](Self::from_array).
+    /// The body and the bytes after it, if it is stored in the frame, for callers that copy it: see
+    /// [`from_array`](Self::from_array).
     #[inline(always)]
     pub(crate) fn as_array(&self) -> Option<&[u8; INLINE_MAX]> {
         match &self.body {
@@ -144,7 +144,7 @@ impl Frame {
         }
     }
 
-    /// A data frame of the first `len` bytes of `bytes`; the others are never seen.
+    /// A data frame of the first `len` bytes of `bytes`; the other bytes are never visible.
     ///
     /// Copying a fixed number of bytes is much cheaper than copying the right number.
     #[inline(always)]
@@ -162,8 +162,8 @@ impl Frame {
 
     /// Puts a copy of `body` into a new frame.
     ///
-    /// Never inlined, so that the frame is written where it is to lie: in the middle of others' code it would be taken to
-    /// pieces, which have to meet again before it moves on.
+    /// Never inlined, so that the frame is written directly to its destination. Inlined code would write its fields
+    /// separately, and the next move would have to wait for those stores.
     #[inline(never)]
     pub(crate) fn fill(&mut self, body: &[u8]) {
         match &mut self.body {
@@ -175,7 +175,8 @@ impl Frame {
         }
     }
 
-    /// A data frame around `bytes`, however few they are: whoever owns them is told when the frame is gone.
+    /// A data frame that always shares `bytes`, however few they are, so that their owner is notified when the frame is
+    /// dropped.
     #[inline]
     pub fn shared(bytes: Bytes) -> Frame {
         Frame {
@@ -200,7 +201,7 @@ impl Frame {
         }
     }
 
-    /// What a frame of [`Kind::Run`] carries; nothing for all others.
+    /// The load of a frame of [`Kind::Run`]; nothing for all others.
     pub fn load(&self) -> Load {
         match &self.body {
             Body::Inline(_) => Load::default(),
@@ -208,7 +209,7 @@ impl Frame {
         }
     }
 
-    /// What the frame is for.
+    /// The purpose of the frame.
     #[inline]
     pub fn kind(&self) -> Kind {
         match &self.body {
@@ -217,7 +218,7 @@ impl Frame {
         }
     }
 
-    /// Changes what the frame is for.
+    /// Changes the purpose of the frame.
     #[inline]
     pub fn set_kind(&mut self, kind: Kind) {
         match &mut self.body {
@@ -235,7 +236,7 @@ impl Frame {
         }
     }
 
-    /// Says whether another frame of the same message follows.
+    /// Sets whether another frame of the same message follows.
     #[inline]
     pub fn set_more(&mut self, more: bool) {
         match &mut self.body {
@@ -268,13 +269,13 @@ impl Frame {
         }
     }
 
-    /// Whether the body lives inside the frame, without a heap block.
+    /// Whether the body is stored in the frame, without a heap block.
     #[inline]
     pub fn is_inline(&self) -> bool {
         matches!(self.body, Body::Inline(_))
     }
 
-    /// The body as [`Bytes`]: the same block when it is shared, a copy when it is inline.
+    /// The body as [`Bytes`]: the same block if it is shared, a copy if it is inline.
     pub fn into_bytes(self) -> Bytes {
         match self.body {
             Body::Inline(inline) => Bytes::copy_from_slice(inline.as_slice()),
@@ -282,7 +283,7 @@ impl Frame {
         }
     }
 
-    /// Like [`into_bytes`](Frame::into_bytes), leaving the frame as it is.
+    /// Like [`into_bytes`](Frame::into_bytes), without consuming the frame.
     pub fn to_bytes(&self) -> Bytes {
         match &self.body {
             Body::Inline(inline) => Bytes::copy_from_slice(inline.as_slice()),
@@ -320,7 +321,7 @@ impl AsRef<[u8]> for Frame {
     }
 }
 
-/// Body, `more` flag and kind; not where the body is stored.
+/// Compares body, `more` flag and kind, and not where the body is stored.
 impl PartialEq for Frame {
     fn eq(&self, other: &Frame) -> bool {
         self.kind() == other.kind()
@@ -333,7 +334,7 @@ impl Eq for Frame {}
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A log line must not grow with what a peer sends.
+        // A log line must not grow with the messages of a peer.
         const SHOWN: usize = 32;
         let shown = &self[..self.len().min(SHOWN)];
         write!(f, "Frame({:?}, \"{}\"", self.kind(), shown.escape_ascii())?;

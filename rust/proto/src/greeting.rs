@@ -1,12 +1,12 @@
 //! The 64 bytes that open a ZMTP 3 connection, and how they reveal an older peer.
 //!
-//! The greeting goes out in steps, because each step depends on what the peer turns out to be, and because
-//! both sides do it so: nobody may wait for the other's 64 bytes before sending.
+//! The greeting is sent in steps, because each step depends on the version of the peer, and because both sides send it
+//! in steps, so neither may wait for the other's 64 bytes before sending.
 //!
-//! 1. Ten bytes of signature. To a ZMTP 1.0 peer they read as the header of a long frame that holds a routing
-//!    id, which is why the padding carries the length of ours.
+//! 1. Ten bytes of signature. To a ZMTP 1.0 peer they are the header of a long frame with a routing id, which is why
+//!    the padding contains the length of ours.
 //! 2. After the peer's signature: the major version.
-//! 3. After the peer's major version: the rest; for an old peer that is just our socket type.
+//! 3. After the peer's major version: the rest; for an old peer that is only our socket type.
 //!
 //! ```text
 //!  0     1                 9    10    11    12               32        33            64
@@ -23,33 +23,33 @@ const FULL: usize = 64;
 /// Bytes in the greeting of a ZMTP 2.0 peer, and of the 1.0 peers that already sent a signature.
 const OLD: usize = 12;
 
-/// The one as-server byte and the filler: both zero, roles come from the options on each side.
+/// The as-server byte and the filler: both zero, because options on each side determine the roles.
 const TAIL: [u8; 32] = [0; 32];
 
-/// Who we greet.
+/// The kind of peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// ZMTP 1.0 without a signature; its bytes so far are the start of its first frame.
+    /// ZMTP 1.0 without a signature; the bytes received so far are the start of its first frame.
     Unversioned,
-    /// ZMTP 1.0 behind a signature.
+    /// ZMTP 1.0 with a signature.
     V1 { socket_id: u8 },
     /// ZMTP 2.0.
     V2 { socket_id: u8 },
-    /// ZMTP 3.0 or later; later minor versions are spoken as the latest we know.
+    /// ZMTP 3.0 or later; with later minor versions, we speak the latest one we know.
     V3 {
         minor: u8,
         mechanism: [u8; 20],
-        /// The padding of its signature is a length, as for a ZMTP 1.0 peer to read.
+        /// Whether the padding of its signature is a length, for ZMTP 1.0 peers.
         counted: bool,
     },
 }
 
-/// What one look at the peer's bytes yields.
+/// The result of reading the peer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// More bytes are needed.
     Incomplete,
-    /// The greeting is over; this many bytes of the input belonged to it.
+    /// The greeting is complete; this many bytes of the input belonged to it.
     Complete { peer: Peer, used: usize },
 }
 
@@ -86,7 +86,7 @@ impl Greeting {
         }
     }
 
-    /// Looks at everything the peer has sent so far and adds to `output` what may follow now.
+    /// Reads everything the peer has sent so far, and adds to `output` what may be sent now.
     pub(crate) fn advance(&mut self, input: &[u8], output: &mut Encoder) -> Progress {
         let Some(first) = input.first() else {
             return Progress::Incomplete;
@@ -101,7 +101,7 @@ impl Greeting {
         let Some(last) = input.get(SIGNATURE - 1) else {
             return Progress::Incomplete;
         };
-        // In ZMTP 1.0 this byte holds the flags of a routing id, whose bit for "more" is never set.
+        // In ZMTP 1.0, this byte has the flags of a routing id, whose bit for "more" is never set.
         if last & 0x01 == 0 {
             return unversioned;
         }
@@ -154,7 +154,7 @@ impl Greeting {
     }
 }
 
-/// The mechanism a greeting names, without the padding.
+/// The mechanism named by a greeting, without the padding.
 pub(crate) fn mechanism_name(field: &[u8; 20]) -> &[u8] {
     let end = field
         .iter()
@@ -166,7 +166,7 @@ pub(crate) fn mechanism_name(field: &[u8; 20]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Framing;
+    use crate::framing::Framing;
 
     fn bytes(output: &Encoder) -> Vec<u8> {
         let mut slices = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
         slices.iter().flat_map(|slice| slice.to_vec()).collect()
     }
 
-    // ZMTP 3.1 as RFC 37 lays it out, from a peer with an empty routing id.
+    // ZMTP 3.1 as specified in RFC 37, from a peer with an empty routing id.
     const V31_NULL: &[u8; 64] =
         b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
         \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";

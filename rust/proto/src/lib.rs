@@ -1,16 +1,16 @@
-//! ZMTP without I/O: bytes and a clock in, bytes and events out.
+//! ZMTP without I/O. Bytes and a clock are inputs, bytes and events are outputs.
 //!
-//! An [`Engine`] is one side of one connection, as a value. It never reads a clock or a descriptor: whoever
-//! drives it brings the received bytes and the time, and takes the events, the bytes to send and the next
-//! deadline. Even random bytes come from a function that it is given ([`EngineConfig::random`]). So the same
-//! code runs under an I/O thread, in the caller's thread, and in tests that cut bytes anywhere and let hours
-//! pass in microseconds. The example on [`Engine`] shows the loop.
+//! An [`Engine`] is one side of one connection, as a value. It never reads a clock or a descriptor: its driver passes
+//! in the received bytes and the time, and takes the events, the bytes to send and the next deadline. Even random bytes
+//! come from a function that it is given ([`EngineConfig::random`]). So the same code runs in an I/O thread, in the
+//! caller's thread, and in tests that cut bytes anywhere and let hours pass in microseconds. The example on [`Engine`]
+//! shows the loop.
 //!
-//! What the engine is made of, from the wire inwards: the receive buffer and the decoder, the greeting, the
-//! security mechanisms (one file each in [`mechanisms`]), and the traffic after them. Around it: [`Frame`] and
-//! [`Message`], [`SocketType`], the matchers for subscriptions in [`subscription`], endpoints in [`endpoint`].
+//! The parts of the engine, from the wire inwards, are the receive buffer and the decoder, the greeting, the security
+//! mechanisms (one file each in [`mechanisms`]), and the traffic after them. It uses [`Frame`] and [`Message`],
+//! [`SocketType`], the matchers for subscriptions in [`subscription`], and endpoints in [`endpoint`].
 //!
-//! A peer may send anything. It is refused with a reason ([`CloseReason`]); it cannot make the engine panic,
+//! A peer may send anything. Invalid input is refused with a reason ([`CloseReason`]). It cannot make the engine panic,
 //! recurse, or keep memory out of proportion to the bytes it really sent.
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ pub mod endpoint;
 pub mod engine;
 pub mod error;
 pub mod frame;
+mod framing;
 mod greeting;
 mod legacy;
 pub mod mechanisms;

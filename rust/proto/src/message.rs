@@ -1,23 +1,23 @@
-//! [`Message`]: one or more frames that travel together.
+//! [`Message`]: one or more frames that are delivered together.
 
 use crate::frame::Frame;
 use std::collections::{VecDeque, vec_deque};
 use std::fmt;
 use std::iter;
 
-/// What a part takes beside its bytes, in a queue or in a message: a bound on memory that counted bytes only would not
-/// bound empty parts.
+/// The memory of a part in addition to its bytes, in a queue or in a message. A limit that counted bytes only would not
+/// limit empty parts.
 pub const PART: usize = size_of::<Frame>();
 
 /// One or more frames that are delivered together or not at all.
 ///
-/// A message always has at least one frame. One of a single frame needs no heap block; further frames sit
-/// behind one pointer, so that the common message stays small where it is moved. The `more` flag of every
-/// frame is kept in step with its place: set on all but the last.
+/// A message always has at least one frame. A single frame needs no heap block; further frames are stored in a separate
+/// allocation, so that ordinary messages are cheap to move. The `more` flag of every frame is kept correct: set on all
+/// but the last.
 #[derive(Clone, Default)]
 pub struct Message {
     head: Frame,
-    // A deque: envelopes are taken off and put on at the front, and a peer decides how many frames there are.
+    // A deque, because envelopes are added and removed at the front, and a peer decides how many frames there are.
     #[expect(
         clippy::box_collection,
         reason = "one word instead of four in every message of a single frame"
@@ -57,7 +57,7 @@ impl Message {
         message
     }
 
-    /// As [`from_frames`](Message::from_frames), where they lie: there may be any number of them, and none is moved.
+    /// Like [`from_frames`](Message::from_frames), without moving the frames, of which there may be any number.
     pub fn from_vec(frames: Vec<Frame>) -> Message {
         let mut rest = VecDeque::from(frames);
         let Some(mut head) = rest.pop_front() else {
@@ -89,7 +89,7 @@ impl Message {
         self.rest.get_or_insert_default().push_front(second);
     }
 
-    /// Takes the first frame off. `None` when only one is left: a message always has one.
+    /// Removes the first frame. `None` if only one is left, because a message always has one.
     pub fn pop_front(&mut self) -> Option<Frame> {
         let rest = self.rest.as_mut()?;
         let second = rest.pop_front()?;
@@ -109,7 +109,7 @@ impl Message {
         1 + self.rest.as_ref().map_or(0, |rest| rest.len())
     }
 
-    /// Bytes in all bodies together.
+    /// Bytes in all bodies.
     #[inline]
     pub fn size(&self) -> usize {
         match &self.rest {
@@ -118,7 +118,7 @@ impl Message {
         }
     }
 
-    /// What it takes in memory, as a bound counts it: the bytes, and [`PART`] for each part.
+    /// Its memory, as counted by limits: the bytes, and [`PART`] for each part.
     pub fn weight(&self) -> u64 {
         (self.size() + PART * self.len()) as u64
     }
@@ -144,15 +144,15 @@ impl Message {
         }
     }
 
-    /// The first frame, giving up the others.
+    /// The first frame, without the others.
     #[inline]
     pub fn into_head(mut self) -> Frame {
         self.head.set_more(false);
         self.head
     }
 
-    /// Has the frames taken in order, out of their places: a small body is copied once, straight to where it goes. `more` is
-    /// set on all but the last, whatever happened to the flags. What stays behind is one frame, empty if it was taken.
+    /// Passes the frames in order by reference, so that a small body is copied only once, to its destination. `more` is
+    /// set on all but the last, whatever the flags were. One frame remains, which is empty if it was taken.
     #[inline]
     pub fn take_frames(&mut self, mut take: impl FnMut(&mut Frame)) {
         settle_more(&mut self.head, self.rest.is_some());
@@ -192,7 +192,7 @@ impl Message {
     }
 }
 
-// The frames behind the first have functions of their own: what is done for most messages stays short.
+// The frames after the first have separate functions, so that the code for most messages stays short.
 
 #[inline(never)]
 fn size_of_rest(rest: &VecDeque<Frame>) -> usize {
@@ -209,7 +209,7 @@ fn take_rest(mut rest: VecDeque<Frame>, mut take: impl FnMut(&mut Frame)) {
     }
 }
 
-/// Sets the flag unless it is right. A byte that was written just now makes who copies the frame wait for it.
+/// Sets the flag unless it is correct. Writing it would delay the next copy of the frame.
 #[inline]
 fn settle_more(frame: &mut Frame, more: bool) {
     if frame.more() != more {
@@ -227,7 +227,7 @@ impl Eq for Message {}
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A peer decides how many frames there are; a log line must not follow.
+        // A peer decides how many frames there are, and a log line must stay short.
         const SHOWN: usize = 8;
         let mut list = f.debug_list();
         list.entries(self.iter().take(SHOWN));
@@ -307,7 +307,7 @@ impl<'a> IntoIterator for &'a Message {
     }
 }
 
-/// The frames of a [`Message`] in order; `more` is set on all but the last, whatever happened to the flags.
+/// The frames of a [`Message`] in order; `more` is set on all but the last, whatever the flags were.
 pub struct IntoIter {
     head: Option<Frame>,
     rest: vec_deque::IntoIter<Frame>,

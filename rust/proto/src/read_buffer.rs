@@ -1,14 +1,13 @@
-//! The receive buffer: [`ReadBuffer`] makes room for reads and hands out large bodies without copying them.
+//! The receive buffer: [`ReadBuffer`] makes room for reads and returns large bodies without copying them.
 //!
-//! The driver appends to a plain `Vec`. While everything in it is small, it is copied out and the `Vec` is used
-//! again. The first large body turns a well-filled `Vec` into [`Bytes`]; from then on that read is only sliced,
-//! and what is left at its end, part of a frame, moves to the front of the next block. A handle on the sliced
-//! block stays behind: once the application has let go of every slice, the block is read into again, because
-//! fresh blocks cost page faults.
+//! The driver appends to a plain `Vec`. While it has only small bodies, they are copied out and the `Vec` is reused.
+//! The first large body turns a well-filled `Vec` into [`Bytes`]. From then on, that read is only sliced, and the
+//! incomplete frame at its end moves to the front of the next block. A handle on the sliced block is kept. Once the
+//! application has dropped every slice, the block is reused, because fresh blocks cost page faults.
 //!
-//! A block is never sized by what a peer announces. It holds what has come and room for one more read; only
-//! for a frame that is longer than that does the room grow, doubling with the bytes that really arrive, or at
-//! once as far as this peer has already completed a message of that size ([`TRUST_MAX`] at most).
+//! The size of a block never depends on what a peer announces. A block has room for the received bytes and one more
+//! read. Only for a longer frame does the room grow, by doubling with the bytes that really arrive, or at once up to
+//! the size of a message that this peer has completed before ([`TRUST_MAX`] at most).
 
 mod spent;
 
@@ -18,32 +17,32 @@ use bytes::{Buf, Bytes};
 use std::collections::TryReserveError;
 use zeroize::Zeroize;
 
-/// Room for the first read: a handshake fits in. It grows while reads fill it, up to the batch size.
+/// Room for the first read, which is sufficient for a handshake. It grows while reads fill it, up to the batch size.
 const FIRST_READ: usize = 512;
 const GROWTH: usize = 4;
-/// As much room is worth a read, however much more the next block would have.
+/// The minimum room for a read, even if the next block would have more.
 const WORTH_A_READ: usize = 8 * 1024;
-/// The most room made ahead because the peer's last message was that large.
+/// The maximum room made ahead because the peer's last message had that size.
 const TRUST_MAX: usize = 4 * 1024 * 1024;
 
 /// Received bytes that are not decoded yet.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer {
-    /// What the driver appends to; undecoded from `start`.
+    /// The block to which the driver appends; not decoded from `start` on.
     block: Vec<u8>,
     start: usize,
-    /// A read whose bodies are handed out as slices. Comes before `block`, which is empty meanwhile.
+    /// A read whose bodies are returned as slices. It precedes `block`, which is empty meanwhile.
     frozen: Bytes,
     /// Earlier blocks.
     spent: Spent,
-    /// How long `block` was when the driver was given it.
+    /// The length of `block` when the driver got it.
     lent: usize,
-    /// Whole length of the incomplete frame at the front, or zero.
+    /// The total length of the incomplete frame at the front, or zero.
     partial: usize,
-    /// Wire bytes of the last whole message: streams of equal messages are read in multiples of it, so that
-    /// no body is split between two blocks.
+    /// Wire bytes of the last complete message. Streams of equal messages are read in multiples of it, so that no body
+    /// is split between two blocks.
     message: usize,
-    /// Room for the next read, and the most it may become.
+    /// Room for the next read, and its upper limit.
     read_size: usize,
     batch: usize,
 }
@@ -64,8 +63,8 @@ impl ReadBuffer {
         }
     }
 
-    /// Where the driver appends; there is room for a read. An error when there is no memory for that: what was received
-    /// stays.
+    /// The buffer to which the driver appends, with room for a read. An error if there is no memory for that; received
+    /// bytes are kept.
     pub(crate) fn input(&mut self) -> Result<&mut Vec<u8>, TryReserveError> {
         if !self.frozen.is_empty() {
             self.thaw()?;
@@ -77,13 +76,13 @@ impl ReadBuffer {
         let room = self.room(have);
         let capacity = self.block.capacity();
         if have == 0 {
-            // Too small, or it once held a huge frame.
+            // Too small, or it once had a huge frame.
             if capacity < room || capacity > 4 * room {
                 self.block = self.empty_block(room)?;
             }
         } else {
-            // Growing copies what is there. So use up the space before, unless one of the two is next to nothing: equal
-            // messages may leave the same piece of one behind after each read, for ever.
+            // Growing copies the contents. So use the remaining space first, unless either part is tiny, because equal
+            // messages may otherwise leave the same incomplete piece after each read forever.
             let missing = self.partial.saturating_sub(have);
             let enough = if missing > 0 { missing } else { room }.min(WORTH_A_READ);
             if capacity - have < enough || (capacity < room - room / GROWTH && have <= room / 2) {
@@ -94,7 +93,7 @@ impl ReadBuffer {
         Ok(&mut self.block)
     }
 
-    /// To be called when the driver has appended. Returns how many bytes.
+    /// Records what the driver has appended. Returns the number of bytes.
     pub(crate) fn note_read(&mut self) -> usize {
         if self.block.len() == self.block.capacity() {
             self.read_size = self.batch.min(self.read_size * GROWTH);
@@ -104,17 +103,17 @@ impl ReadBuffer {
         read
     }
 
-    /// To be called with the wire bytes of each whole message.
+    /// Records the wire bytes of each complete message.
     #[inline]
     pub(crate) fn note_message(&mut self, bytes: usize) {
         self.message = bytes;
     }
 
-    /// Overwrites what was decoded, as far as nobody has it.
+    /// Overwrites decoded bytes, unless they are shared.
     pub(crate) fn wipe_taken(&mut self) {
         self.block[..self.start].zeroize();
         if self.start == self.block.len() {
-            // All of it; what was drained before lies behind the end.
+            // All of it, including bytes after the end that were removed before.
             self.block.zeroize();
             self.start = 0;
         }
@@ -130,7 +129,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Some of these bytes, to be altered before they are taken.
+    /// Some of these bytes, for changes before they are taken.
     #[inline]
     pub(crate) fn bytes_mut(
         &mut self,
@@ -143,7 +142,7 @@ impl ReadBuffer {
         Ok(&mut self.block[self.start + start..self.start + end])
     }
 
-    /// Forgets some of the bytes at the front, but not all of them.
+    /// Removes some of the bytes at the front, but not all of them.
     #[inline]
     pub(crate) fn skip_some(&mut self, count: usize) {
         if self.frozen.is_empty() {
@@ -153,12 +152,12 @@ impl ReadBuffer {
         }
     }
 
-    /// Forgets bytes at the front.
+    /// Removes bytes at the front.
     pub(crate) fn skip(&mut self, count: usize) {
         self.skip_some(count);
         self.partial = 0;
         if self.frozen.is_empty() {
-            // An empty slice would still hold its block.
+            // An empty slice would keep its block alive.
             self.frozen = Bytes::new();
             if self.start == self.block.len() {
                 self.block.clear();
@@ -167,11 +166,11 @@ impl ReadBuffer {
         }
     }
 
-    /// Forgets the frame at the front, which ends at `end`, and returns its body, which starts at `start`.
+    /// Removes the frame at the front, which ends at `end`, and returns its body, which starts at `start`.
     pub(crate) fn take(&mut self, start: usize, end: usize) -> Frame {
         if self.frozen.is_empty() {
-            // A body that outlives the others of its read keeps the whole block alive. So share only blocks
-            // that are reasonably full; the copy that costs elsewhere is small beside the system call.
+            // A body that outlives the others of its read keeps the whole block alive, so share only reasonably full
+            // blocks. The cost of copying the others is small compared with the system call.
             if self.block.len() < self.block.capacity() / 4
                 && let Ok(frame) = Frame::try_copy_from(&self.bytes()[start..end])
             {
@@ -186,9 +185,9 @@ impl ReadBuffer {
         Frame::from_bytes(body)
     }
 
-    /// Like [`take`](ReadBuffer::take), when what follows is to be altered: then it must be in the block, and
-    /// would have to move there from one that is shared. So the block is only shared for the sake of a body
-    /// that is longer than what would move.
+    /// Like [`take`](ReadBuffer::take), if the following bytes will be changed. They must then be in the block, and
+    /// would have to move from a shared one. So the block is only shared for a body that is longer than the bytes to
+    /// move.
     pub(crate) fn take_before_more(&mut self, start: usize, end: usize) -> Frame {
         let (size, rest) = (end - start, self.bytes().len() - end);
         if size > INLINE_MAX && size >= rest {
@@ -201,7 +200,7 @@ impl ReadBuffer {
         frame
     }
 
-    /// The frame at the front is not complete; it will have `len` bytes, or zero if that is not known yet.
+    /// Records that the frame at the front is incomplete. It will have `len` bytes, or zero if that is unknown.
     #[cold]
     pub(crate) fn wait_for(&mut self, len: usize) -> Result<(), TryReserveError> {
         self.partial = len;
@@ -211,17 +210,17 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// Bytes of memory for what is not decoded yet.
+    /// Bytes of memory for data that is not decoded yet.
     pub(crate) fn held(&self) -> usize {
         self.block.capacity() + self.frozen.len()
     }
 
-    /// Whether it holds on to memory that an idle connection does not need.
+    /// Whether it has memory that an idle connection does not need.
     pub(crate) fn holds_spare(&self) -> bool {
         self.block.capacity() > FIRST_READ || !self.spent.is_empty()
     }
 
-    /// Releases memory that holds nothing undecoded.
+    /// Releases memory that has no undecoded bytes.
     pub(crate) fn trim(&mut self) {
         self.spent = Spent::default();
         if self.block.is_empty() {
@@ -230,7 +229,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Releases what only a backlog needs.
+    /// Releases memory that only a backlog needs.
     pub(crate) fn shed(&mut self) {
         self.spent.shed();
     }
@@ -240,7 +239,7 @@ impl ReadBuffer {
         *self = ReadBuffer::new(self.batch);
     }
 
-    /// Turns the block into one that is sliced, and keeps a handle on it.
+    /// Turns the block into a sliced one, and keeps a handle on it.
     fn freeze(&mut self) {
         let size = self.block.capacity();
         self.frozen = Bytes::from(std::mem::take(&mut self.block));
@@ -249,7 +248,7 @@ impl ReadBuffer {
         self.spent.push(&self.frozen, size);
     }
 
-    /// Moves what is left of a sliced block to the front of a new one.
+    /// Moves the rest of a sliced block to the front of a new one.
     fn thaw(&mut self) -> Result<(), TryReserveError> {
         let room = self.room(self.frozen.len());
         let mut block = self.empty_block(self.frozen.len() + room)?;
@@ -259,7 +258,7 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// A block of at least this capacity, an old one if possible.
+    /// A block of at least this capacity, a used one if possible.
     fn empty_block(&mut self, capacity: usize) -> Result<Vec<u8>, TryReserveError> {
         if let Some(old) = self.spent.take(capacity) {
             return Ok(old);
@@ -269,16 +268,16 @@ impl ReadBuffer {
         Ok(block)
     }
 
-    /// Room to make behind `have` undecoded bytes.
+    /// The room to make after `have` undecoded bytes.
     fn room(&self, have: usize) -> usize {
         let missing = self.partial.saturating_sub(have);
         if missing > self.read_size / 2 {
-            // Read to the end of this frame and not beyond, so that the next one starts a block.
+            // Read up to the end of this frame and not beyond it, so that the next one starts a block.
             let trusted = self.message.min(TRUST_MAX);
             return missing.min(self.read_size.max(have).max(trusted));
         }
         let whole_messages = if self.message <= self.read_size / 8 {
-            // The piece of a small message that gets copied is not worth a smaller read.
+            // A small piece that must be copied does not justify a smaller read.
             self.read_size
         } else if self.message <= self.read_size {
             (self.read_size - missing) / self.message * self.message
@@ -338,7 +337,7 @@ mod tests {
             body(&buffer.take_before_more(10, 4010)),
             block.wrapping_add(1020)
         );
-        // What is altered now is a copy: the body stays as it is.
+        // Changes apply to a copy, and the body stays unchanged.
         buffer.bytes_mut(0, 10).unwrap().fill(9);
         assert_ne!(buffer.bytes().as_ptr(), block.wrapping_add(5020));
     }
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_back_from_an_application_that_lags_behind() {
+    fn blocks_come_back_from_a_slow_application() {
         let mut buffer = grown();
         let mut bodies = VecDeque::new();
         let mut next = |bodies: &mut VecDeque<Frame>| {

@@ -1,16 +1,16 @@
-//! [`Run`]: messages encoded once for all the connections that get them.
+//! [`Run`]: messages encoded once for all the connections that receive them.
 //!
-//! What goes to a hundred subscribers has the same bytes on each connection, as long as nobody encrypts it. A run is made of
-//! these bytes; each connection sends them from where they are.
+//! A message to a hundred subscribers has the same bytes on each unencrypted connection. A run consists of these bytes,
+//! and all connections send them from the same memory.
 
 use bytes::{Buf, Bytes};
 
-use crate::encoder::{LONG, MORE, put_header};
 use crate::frame::{Frame, Kind, Load};
+use crate::framing::v2::{self, MORE};
 use crate::message::Message;
 
-/// Whole messages one behind the other, in the framing of ZMTP 2 and later. For short ones: they are copied, and less than
-/// 4 GiB of them may come together.
+/// Consecutive complete messages, in the framing of ZMTP 2 and later. For short messages: they are copied, and their
+/// total must stay below 4 GiB.
 #[derive(Debug, Default)]
 pub struct Run {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ impl Run {
     /// Adds a message.
     pub fn push(&mut self, message: &Message) {
         for frame in message.iter() {
-            put_header(
+            v2::put_header(
                 &mut self.bytes,
                 if frame.more() { MORE } else { 0 },
                 frame.len(),
@@ -38,49 +38,26 @@ impl Run {
         self.bytes.len()
     }
 
-    /// Whether there is no message in it.
+    /// Whether it has no messages.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.load.messages == 0
     }
 
-    /// Everything so far as a frame of [`Kind::Run`], which is cheap to clone. The run is empty then.
+    /// Takes everything so far as a frame of [`Kind::Run`], which is cheap to clone. The run is then empty.
     pub fn take(&mut self) -> Frame {
         let run = std::mem::take(self);
         Frame::run(Bytes::from(run.bytes), run.load)
     }
 }
 
-/// A header in a run: where the body begins and ends, and whether the message goes on.
-struct Header {
-    at: usize,
-    end: usize,
-    more: bool,
-}
-
-fn header(bytes: &[u8]) -> Option<Header> {
-    let (flags, at, size) = match *bytes {
-        [flags, size, ..] if flags & LONG == 0 => (flags, 2, usize::from(size)),
-        [flags, ..] => {
-            let size = u64::from_be_bytes(*bytes.get(1..)?.first_chunk()?);
-            (flags, 9, usize::try_from(size).ok()?)
-        }
-        [] => return None,
-    };
-    Some(Header {
-        at,
-        end: at + size,
-        more: flags & MORE != 0,
-    })
-}
-
-/// Where each message of a run ends, counted from its beginning.
+/// The end of each message of a run, counted from its beginning.
 pub(crate) fn ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
         loop {
-            let header = header(bytes.get(end..)?)?;
-            end += header.end;
+            let header = v2::parse_header(bytes.get(end..)?).ok()??;
+            end += header.len + header.size as usize;
             if !header.more {
                 return Some(end);
             }
@@ -88,15 +65,16 @@ pub(crate) fn ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The frames of a run, for connections that send them in another way.
+/// The frames of a run, for connections with another framing.
 pub(crate) fn frames(run: Frame) -> impl Iterator<Item = Frame> {
     debug_assert_eq!(run.kind(), Kind::Run);
     let mut rest = run.into_bytes();
     std::iter::from_fn(move || {
-        let header = header(&rest)?;
-        let mut frame = Frame::from_bytes(rest.slice(header.at..header.end));
+        let header = v2::parse_header(&rest).ok()??;
+        let end = header.len + header.size as usize;
+        let mut frame = Frame::from_bytes(rest.slice(header.len..end));
         frame.set_more(header.more);
-        rest.advance(header.end);
+        rest.advance(end);
         Some(frame)
     })
 }

@@ -1,8 +1,8 @@
-//! [`SocketType`]: ids, wire names, and who may talk to whom.
+//! [`SocketType`]: ids, wire names, and compatibility.
 
 use std::fmt;
 
-/// What a socket is for; decides which peers it may talk to.
+/// The type of a socket, which determines its compatible peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SocketType {
@@ -59,7 +59,7 @@ impl SocketType {
         self as u8
     }
 
-    /// The name that travels in the Socket-Type property.
+    /// The name in the Socket-Type property.
     pub const fn name(self) -> &'static str {
         match self {
             SocketType::Pair => "PAIR",
@@ -77,7 +77,7 @@ impl SocketType {
         }
     }
 
-    /// The type a peer names in its Socket-Type property.
+    /// The type that a peer names in its Socket-Type property.
     pub fn from_name(name: &[u8]) -> Option<SocketType> {
         SocketType::ALL
             .iter()
@@ -85,7 +85,7 @@ impl SocketType {
             .find(|socket| socket.name().as_bytes() == name)
     }
 
-    /// Whether the two types may talk to each other. Symmetric. STREAM speaks no ZMTP and fits nobody.
+    /// Whether the two types may communicate. Symmetric. STREAM speaks no ZMTP and is compatible with no type.
     pub const fn compatible(self, peer: SocketType) -> bool {
         use SocketType::*;
         matches!(
@@ -102,7 +102,7 @@ impl SocketType {
         )
     }
 
-    /// Whether the type tells its peer a routing id.
+    /// Whether the type sends a routing id to its peer.
     pub const fn sends_identity(self) -> bool {
         matches!(
             self,

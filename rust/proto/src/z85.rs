@@ -1,12 +1,12 @@
 //! Z85, the text form of keys: 4 bytes as 5 printable characters that need no escaping in source code.
 //!
-//! ZeroMQ RFC 32. Errors name places, never the text: it may be a secret key.
+//! ZeroMQ RFC 32. Errors contain positions and never the text, which may be a secret key.
 
 /// RFC 32, "Formal Specification": the digits 0 to 84 in order.
 const DIGITS: &[u8; 85] =
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
-/// The value of every character, [`NONE`] for those that are no digit.
+/// The value of every character; [`NONE`] for those that are not digits.
 const VALUES: [u8; 256] = {
     let mut values = [NONE; 256];
     let mut value = 0;
@@ -19,37 +19,37 @@ const VALUES: [u8; 256] = {
 
 const NONE: u8 = u8::MAX;
 
-/// Why something cannot be turned into Z85 or back.
+/// The reason why something cannot be converted to Z85 or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Z85Error {
-    /// Bytes that do not come in fours.
+    /// The number of bytes is not a multiple of 4.
     #[error("cannot encode {len} bytes as Z85: expected a multiple of 4")]
     ByteCount {
-        /// How many there are.
+        /// The number of bytes.
         len: usize,
     },
-    /// Characters that do not come in fives.
+    /// The number of characters is not a multiple of 5.
     #[error("cannot decode {len} characters of Z85: expected a multiple of 5 (a key has 40)")]
     CharacterCount {
-        /// How many there are.
+        /// The number of characters.
         len: usize,
     },
-    /// A character that is no digit of Z85.
+    /// A character that is not a digit of Z85.
     #[error("the character at {at} is no digit of Z85")]
     NotADigit {
-        /// Its place, from 0.
+        /// Its position, from 0.
         at: usize,
     },
     /// Five digits whose value does not fit 4 bytes.
     #[error("the five characters from {at} stand for more than 4 bytes can hold")]
     TooLarge {
-        /// Where they begin, from 0.
+        /// Their position, from 0.
         at: usize,
     },
 }
 
-/// The text of some bytes, of which there must be a multiple of 4.
+/// Encodes bytes, whose number must be a multiple of 4.
 ///
 /// ```
 /// use zeroxide_proto::z85;
@@ -74,7 +74,7 @@ pub fn encode(bytes: &[u8]) -> Result<String, Z85Error> {
     Ok(text)
 }
 
-/// The bytes that a text stands for, which must be whole groups of 5 digits.
+/// Decodes a text, which must be complete groups of 5 digits.
 pub fn decode(text: &[u8]) -> Result<Vec<u8>, Z85Error> {
     let (groups, rest) = text.as_chunks::<5>();
     if !rest.is_empty() {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_z85_is_refused() {
+    fn text_that_is_not_z85_is_refused() {
         assert_eq!(encode(&[0; 7]), Err(Z85Error::ByteCount { len: 7 }));
         for (text, error) in [
             (&b"0000"[..], Z85Error::CharacterCount { len: 4 }),

@@ -1,4 +1,5 @@
-//! CURVE between two engines: who gets in, what is on the wire, and what a third party between them can do.
+//! CURVE between two engines: which clients are admitted, the bytes on the wire, and the limits of an attacker in
+//! between.
 
 mod wire;
 
@@ -32,7 +33,7 @@ fn reason(events: &[Event]) -> &CloseReason {
 }
 
 #[test]
-fn messages_arrive_and_nobody_else_can_read_them() {
+fn messages_arrive_and_cannot_be_read_without_the_keys() {
     let mut pair = Pair::ready(
         client(SocketType::Dealer),
         server(SocketType::Router),
@@ -73,7 +74,7 @@ fn large_messages_keep_their_place_among_small_ones() {
 }
 
 #[test]
-fn the_authenticator_hears_the_clients_key() {
+fn the_authenticator_gets_the_clients_key() {
     let mut asking = server(SocketType::Pull);
     asking.authenticate = true;
     for status in [200, 400] {
@@ -107,7 +108,7 @@ fn the_authenticator_hears_the_clients_key() {
 }
 
 #[test]
-fn without_an_authenticator_whoever_knows_the_servers_key_comes_in() {
+fn without_an_authenticator_a_client_with_the_servers_key_is_admitted() {
     let mut pair = push_pull();
     assert_eq!(pair.b.engine.peer().unwrap().user_id, None);
     pair.send_a(message(&[b"hello".to_vec()]));
@@ -116,7 +117,7 @@ fn without_an_authenticator_whoever_knows_the_servers_key_comes_in() {
 }
 
 #[test]
-fn whoever_does_not_know_the_servers_key_stays_out() {
+fn a_client_without_the_servers_key_is_refused() {
     let mut stranger = client(SocketType::Push);
     let wrong = KeyPair::from_secret([1; 32]);
     stranger.mechanism.parameters[1] = (SERVER_KEY, Bytes::copy_from_slice(&wrong.public));
@@ -132,7 +133,7 @@ fn whoever_does_not_know_the_servers_key_stays_out() {
 }
 
 #[test]
-fn nobody_can_be_the_server_without_its_secret_key() {
+fn a_server_without_its_secret_key_is_refused() {
     let mut impostor = server(SocketType::Pull);
     impostor.mechanism.parameters[0] = (SECRET_KEY, Bytes::from(vec![9; 32]));
     let mut pair = Pair::new(client(SocketType::Push), impostor, Cut::Whole);
@@ -202,7 +203,7 @@ fn nothing_less_than_curve_is_spoken() {
 }
 
 #[test]
-fn what_comes_in_clear_after_the_handshake_is_refused() {
+fn unencrypted_frames_after_the_handshake_are_refused() {
     for (bytes, code) in [
         (&b"\0\x05hello"[..], 0x1000_0011),
         (b"\x04\x07\x04PING\0\0", 0x1000_0001),
@@ -237,7 +238,7 @@ fn whatever_a_third_party_does_to_a_message_ends_the_connection() {
         let (second, third) = rest.split_at(ends[1]);
         [first.to_vec(), second.to_vec(), third.to_vec()]
     };
-    // What is repeated, lost or swapped; and how many messages got through before.
+    // Which command is repeated, lost or swapped, and how many messages arrived before.
     for (order, through) in [
         (&[0, 0, 1, 2][..], 1),
         (&[0, 2], 1),
@@ -260,7 +261,7 @@ fn whatever_a_third_party_does_to_a_message_ends_the_connection() {
             "{closed}"
         );
     }
-    // Every bit of the header of the second message and of what comes next; the rest has a test of its own.
+    // Every bit of the header of the second message and of the following bytes; the rest has a test of its own.
     for bit in 0..8 * 12 {
         let (mut pair, mut bytes) = start();
         bytes[ends[0] + bit / 8] ^= 1 << (bit % 8);
@@ -274,7 +275,7 @@ fn whatever_a_third_party_does_to_a_message_ends_the_connection() {
         }
         assert_eq!(frames(&events), [Frame::from("first")]);
         let closed = reason(&events[1..]);
-        // A longer length, or a length of more bytes, makes us wait for what never comes.
+        // A longer length, or a length of more bytes, makes us wait for bytes that never arrive.
         assert!(
             matches!(closed, CloseReason::Protocol(_)) || bit / 8 == 1 || bit == 1,
             "{bit}: {closed}"
@@ -327,7 +328,7 @@ fn subscriptions_and_heartbeats_travel_inside() {
 }
 
 #[test]
-fn limits_are_for_what_is_inside() {
+fn limits_apply_to_the_content() {
     let mut small = server(SocketType::Pull);
     small.max_msg_size = Some(100);
     let mut pair = Pair::ready(client(SocketType::Push), small, Cut::Whole);
@@ -388,7 +389,7 @@ fn commands_inside_are_not_measured_as_messages() {
 }
 
 #[test]
-fn keys_that_do_not_fit_are_found_before_anything_is_said() {
+fn keys_that_do_not_match_are_found_before_anything_is_sent() {
     let bytes = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
     let own = (SECRET_KEY, bytes(&client_keys().secret[..]));
     let theirs = (SERVER_KEY, bytes(&server_keys().public));
@@ -464,7 +465,7 @@ proptest! {
     }
 
     #[test]
-    fn what_arrives_of_a_damaged_stream_is_its_beginning(
+    fn a_damaged_stream_delivers_only_its_beginning(
         sizes in prop::collection::vec(0usize..400, 1..10),
         at in any::<prop::sample::Index>(),
         flipped in 1u8..,

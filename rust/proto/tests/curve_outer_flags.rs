@@ -59,7 +59,7 @@ fn messages_have_the_parts_that_are_marked_inside() {
 }
 
 #[test]
-fn subscriptions_and_heartbeats_are_what_they_are_inside() {
+fn subscriptions_and_heartbeats_are_recognised_by_their_content() {
     let mut sub = client(SocketType::Sub);
     sub.heartbeat_ivl = Some(Duration::from_secs(1));
     for (mut pair, flags) in pairs(sub, server(SocketType::Pub)) {
@@ -92,7 +92,7 @@ fn limits_hold_whatever_is_outside() {
             assert!(matches!(events.last(), Some(Event::Closed(_))), "{flags}");
         }
     }
-    // A header alone says enough, once it is beyond what a command may have.
+    // The header alone is sufficient, once it exceeds the limit of a command.
     for flags in [MORE, COMMAND, MORE | COMMAND] {
         let mut pair = Pair::ready(client(SocketType::Push), small.clone(), Cut::Whole);
         let header = [&[0x02 | flags][..], &100_000u64.to_be_bytes()].concat();

@@ -1,4 +1,4 @@
-//! CURVE word for word, against what libsodium makes of the same keys and random bytes, and with every byte of
+//! CURVE byte by byte, compared with libsodium's results for the same keys and random bytes, and with every byte of
 //! every command altered.
 
 mod wire;
@@ -85,7 +85,7 @@ fn ciphers() -> (Box<dyn Cipher>, Box<dyn Cipher>) {
 }
 
 #[test]
-fn commands_are_what_libsodium_makes_them() {
+fn commands_are_equal_to_those_of_libsodium() {
     let (server, client) = met();
     assert_eq!(server.properties[0].1, "PULL");
     assert_eq!(client.properties[0].1, "PUSH");
@@ -144,8 +144,8 @@ fn altered(command: &str) -> impl Iterator<Item = Vec<u8>> {
     flipped.chain(cut)
 }
 
-/// A mechanism that refuses a command stays where it was. So the right one in the end shows that there was
-/// nothing wrong but what had been altered.
+/// A mechanism that refuses a command keeps its state. If the right command is accepted at the end, only the alteration
+/// was wrong.
 #[track_caller]
 fn refuses_all_but(mechanism: &mut dyn Mechanism, command: &str) {
     let longer = [&hex(command)[..], &[0]].concat();
@@ -232,7 +232,7 @@ fn messages_do_not_open_on_the_way_back_or_on_another_connection() {
     let (mut client, _) = ciphers();
     let mut message = Vec::new();
     client.seal(content(b"to the server"), &mut message);
-    // The server's first message has another number; the number is not what protects.
+    // The server's first message has another number, which is not secret.
     message[15] = 2;
     let reflected = client.open(&mut message.clone());
     assert_eq!(reflected, Err(ProtocolError::Cryptographic("MESSAGE")));
@@ -264,7 +264,7 @@ fn an_initiate_does_not_work_on_another_connection() {
 }
 
 #[test]
-fn what_is_not_a_message_is_named() {
+fn an_unexpected_body_is_named_in_the_error() {
     let (_, mut receiver) = ciphers();
     let mut open = |body: &[u8]| receiver.open(&mut body.to_vec()).unwrap_err();
     let in_clear = open(b"hello, in clear");

@@ -1,4 +1,4 @@
-//! Two engines, a clock that only moves when told, and a wire that cuts bytes anywhere.
+//! Two engines, a simulated clock, and a wire that cuts bytes anywhere.
 
 mod wire;
 
@@ -48,7 +48,7 @@ fn every_allowed_pair_shakes_hands_and_no_other() {
 }
 
 #[test]
-fn messages_arrive_whole_and_in_order_however_the_wire_cuts_them() {
+fn messages_arrive_complete_and_in_order_however_the_wire_cuts_them() {
     for cut in CUTS {
         let mut pair = Pair::ready(config(SocketType::Dealer), config(SocketType::Dealer), cut);
         let mut expected = Vec::new();
@@ -68,7 +68,7 @@ fn messages_arrive_whole_and_in_order_however_the_wire_cuts_them() {
 }
 
 #[test]
-fn a_run_arrives_as_its_messages_whoever_the_peer_is() {
+fn a_run_arrives_as_its_messages_at_every_kind_of_peer() {
     for cut in CUTS {
         for (ours, theirs) in [
             (config(SocketType::Pub), config(SocketType::Sub)),
@@ -103,7 +103,7 @@ fn a_run_arrives_as_its_messages_whoever_the_peer_is() {
 }
 
 #[test]
-fn no_message_goes_out_before_the_peer_is_ready() {
+fn no_message_is_sent_before_the_peer_is_ready() {
     let mut pair = Pair::new(
         config(SocketType::Push),
         config(SocketType::Pull),
@@ -240,7 +240,7 @@ fn a_full_pipe_stops_decoding_and_reading() {
 }
 
 #[test]
-fn eof_comes_after_what_was_received() {
+fn eof_comes_after_everything_received() {
     let mut pair = Pair::ready(
         config(SocketType::Push),
         config(SocketType::Pull),
@@ -342,9 +342,9 @@ fn a_stalled_application_is_not_a_silent_peer() {
 }
 
 #[test]
-fn who_falls_silent_within_a_message_is_given_up() {
+fn a_peer_that_falls_silent_within_a_message_is_given_up() {
     for (bytes, ends) in [
-        // A header of half a frame, a frame that is followed by another, and whole messages.
+        // A header with half a frame, a frame that announces another one, and complete messages.
         (&b"\x00\x05half"[..], true),
         (b"\x02\0\0", true),
         (b"\x01\x01x", true),

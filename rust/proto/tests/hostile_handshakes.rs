@@ -1,5 +1,5 @@
-//! Peers that know the mechanism and misuse it: commands altered at random, in every state of every mechanism,
-//! and whole connections of them. Nothing may panic; nothing but the right command may get anybody anywhere.
+//! Peers that know the mechanism and misuse it: randomly altered commands, in every state of every mechanism, and whole
+//! connections of them. Nothing may panic, and only the right commands may lead to admission.
 
 mod wire;
 
@@ -68,7 +68,7 @@ fn commands(name: &str) -> [Vec<Vec<u8>>; 2] {
     said
 }
 
-/// One side that has heard this many of the other's commands.
+/// One side after this many of the other's commands.
 fn advanced(name: &str, as_server: bool, heard: &[Vec<u8>]) -> Box<dyn Mechanism> {
     let mut mechanism = start(name, as_server);
     settle(&mut *mechanism);
@@ -88,7 +88,7 @@ fn settle(mechanism: &mut dyn Mechanism) {
     while mechanism.poll_command().is_some() {}
 }
 
-/// What can be done to bytes.
+/// Alterations of bytes.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip(prop::sample::Index, u8),
@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn damaged_commands_get_nobody_anywhere(
+    fn damaged_commands_never_lead_to_admission(
         name in prop::sample::select(&NAMES[..]),
         as_server in any::<bool>(),
         state in any::<prop::sample::Index>(),
@@ -172,7 +172,7 @@ proptest! {
             authenticate: as_server,
             ..config(SocketType::Pair)
         };
-        // What a good peer sends, to one that is there to answer it.
+        // The commands that a good peer sends, recorded with a partner that answers them.
         let mut pair = Pair::new(side(!as_server), side(as_server), Cut::Whole);
         let mut sent = Vec::new();
         for _ in 0..8 {

@@ -11,7 +11,7 @@ const GREETING: &[u8; 64] =
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const READY: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PAIR";
 
-/// What became of an engine that was fed these bytes.
+/// An engine that was fed these bytes, and its events.
 fn fed(config: EngineConfig, bytes: &[u8]) -> (Engine, Vec<Event>) {
     let now = Instant::now();
     let mut engine = Engine::new(config, now);
@@ -106,7 +106,7 @@ fn room_ahead_is_earned_by_messages_delivered() {
     }
     let input = engine.input();
     assert_eq!(input.capacity() - input.len(), message.len());
-    // Ten bytes more or less do not set it off for good.
+    // Ten bytes more or less do not end the optimisation permanently.
     assert!(feed(&mut engine, b"\0\x08irregular") <= 2);
     engine.input().clear();
 }
@@ -158,7 +158,7 @@ fn every_truncated_or_altered_greeting_is_harmless() {
             greeting[index] = value;
             let (engine, _) = fed(pair(), &[&greeting[..], READY].concat());
             let meant_for_us = match index {
-                // Padding, minor version, as-server and filler say nothing to us.
+                // Padding, minor version, as-server and filler are ignored.
                 1..=8 | 11 | 32..=63 => true,
                 // Without a signature it is ZMTP 1.0, where nearly everything is a message of some sort.
                 0 if value != 0xff => continue,
@@ -210,7 +210,7 @@ fn handshakes_consist_of_one_ready() {
 }
 
 #[test]
-fn the_peer_hears_why_its_type_is_wrong() {
+fn the_peer_is_informed_why_its_type_is_wrong() {
     let (engine, _) = fed(
         pair(),
         &[
@@ -288,7 +288,7 @@ fn commands_in_traffic_have_their_form() {
 fn a_ping_is_answered_with_its_context() {
     let (engine, _) = met(b"\x04\x0a\x04PING\0\0abc");
     assert!(output(&engine).ends_with(b"\x04\x08\x04PONGabc"));
-    // What is longer than the 16 bytes that RFC 37 allows is cut, as libzmq does.
+    // A context longer than the 16 bytes allowed by RFC 37 is cut, as libzmq does.
     let (engine, _) = met(b"\x04\x18\x04PING\0\x000123456789abcdef-");
     assert!(output(&engine).ends_with(b"\x04\x15\x04PONG0123456789abcdef"));
 }

@@ -153,7 +153,7 @@ fn zmtp_2_0_subscribes_by_message() {
 }
 
 #[test]
-fn zmtp_1_0_behind_a_signature_uses_the_old_framing() {
+fn zmtp_1_0_with_a_signature_uses_the_old_framing() {
     let mut script = Script::new(with_id(SocketType::Req, "me"));
     script.peer_sends(b"\xff\0\0\0\0\0\0\0\x01\x7f\0\x04\x01\0");
     script.ready((1, 0), Some(SocketType::Rep), "");
@@ -240,7 +240,7 @@ fn routing_ids_have_255_bytes_at_most() {
     assert!(matches!(script.closed(), CloseReason::Protocol(_)));
 }
 
-/// Whether a peer that says nothing more gets to hear something.
+/// Whether a peer that sends nothing more receives a PING.
 fn is_pinged(script: &mut Script) -> bool {
     let waiting = script.engine.poll_transmit(&mut Vec::new(), usize::MAX);
     script.engine.transmitted(waiting, script.now);

@@ -1,4 +1,4 @@
-//! The seam for security mechanisms, tried with one that hides messages behind an exclusive or.
+//! The interface for security mechanisms, tested with one that obscures messages with an exclusive or.
 //!
 //! Its handshake has three steps, so that it is not symmetric: the client sends HELLO, the server WELCOME, and
 //! both then know each other.
@@ -174,7 +174,7 @@ fn wrapped_subscriptions_and_heartbeats_work() {
 }
 
 #[test]
-fn limits_hold_for_what_is_inside() {
+fn limits_apply_to_the_content() {
     let mut server = with_key(SocketType::Pull, true, 9);
     server.max_msg_size = Some(100);
     let client = with_key(SocketType::Push, false, 9);
@@ -220,7 +220,7 @@ fn messages_wait_for_the_mechanism() {
     assert!(!pair.b.engine.is_ready());
 }
 
-/// A pair whose server has asked who the client is, and the question.
+/// A pair whose server has asked about the client, and the credentials.
 fn asked() -> (Pair, Credentials) {
     let client = with_key(SocketType::Push, false, 1);
     let mut server = with_key(SocketType::Pull, true, 1);
@@ -260,7 +260,7 @@ fn the_handshake_waits_for_the_verdict() {
     assert_eq!(peer.user_id.as_deref(), Some("bob"));
     assert_eq!(peer.properties[0], granted.metadata[0]);
     assert!(pair.a.engine.is_ready());
-    // A second verdict, and one that nobody asked for, change nothing.
+    // A second verdict, and an unrequested one, change nothing.
     pair.b.engine.handle_verdict(verdict(400), pair.now);
     pair.a.engine.handle_verdict(verdict(400), pair.now);
     pair.run();
@@ -268,7 +268,7 @@ fn the_handshake_waits_for_the_verdict() {
 }
 
 #[test]
-fn refusal_is_told_unless_it_is_temporary() {
+fn a_refusal_is_reported_unless_it_is_temporary() {
     for (status, told) in [(400, true), (500, true), (300, false)] {
         let (mut pair, _) = asked();
         pair.b.engine.handle_verdict(verdict(status), pair.now);
@@ -314,13 +314,13 @@ fn a_driver_may_give_up_on_a_peer() {
 }
 
 #[test]
-fn null_asks_on_either_side_before_it_says_anything() {
+fn null_asks_on_either_side_before_it_sends_anything() {
     let asking = |socket_type| EngineConfig {
         authenticate: true,
         ..config(socket_type)
     };
     let mut client = asking(SocketType::Dealer);
-    // What only we can know about a peer is not for the peer to say.
+    // A peer cannot set properties that only we can know.
     client.properties = [("User-Id", "root"), ("role", "admin"), ("X-Plain", "x")]
         .map(|(name, value)| (name.to_owned(), Bytes::from(value)))
         .to_vec();
@@ -350,7 +350,7 @@ fn null_asks_on_either_side_before_it_says_anything() {
 }
 
 #[test]
-fn whoever_asks_refuses_peers_that_cannot_answer() {
+fn a_side_that_authenticates_refuses_peers_that_cannot_answer() {
     let server = EngineConfig {
         authenticate: true,
         ..config(SocketType::Pull)

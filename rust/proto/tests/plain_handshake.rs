@@ -113,7 +113,7 @@ fn messages_pass_in_clear_once_the_verdict_is_good() {
 }
 
 #[test]
-fn refusals_are_spelled_for_who_reads_them() {
+fn refusals_are_spelled_for_their_readers() {
     for (signature, error) in [
         (SIGNATURE, &b"\x04\x09^RROR\x03400"[..]),
         (BARE_SIGNATURE, b"\x04\x0a\x05ERROR\x03400"),
@@ -134,7 +134,7 @@ fn refusals_are_spelled_for_who_reads_them() {
 }
 
 #[test]
-fn without_an_authenticator_nobody_comes_in() {
+fn without_an_authenticator_no_peer_is_admitted() {
     let config = EngineConfig {
         authenticate: false,
         ..server()

@@ -1,4 +1,4 @@
-//! What must hold for any messages, any bytes and any way of cutting them.
+//! Properties that must hold for any messages, any bytes and any way of cutting them.
 
 mod wire;
 
@@ -36,7 +36,7 @@ fn cut() -> impl Strategy<Value = Cut> {
     ]
 }
 
-/// Bytes that look like ZMTP for a while.
+/// Bytes that resemble ZMTP for a while.
 fn nearly_zmtp() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         // A frame with any flags and an honest length.
@@ -80,7 +80,7 @@ fn nearly_zmtp() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..20).prop_map(|pieces| pieces.concat())
 }
 
-/// What a peer might open with.
+/// Possible first bytes of a peer.
 fn opening() -> impl Strategy<Value = Vec<u8>> {
     let ready = |name: &str| {
         let len = name.len() as u8;
@@ -129,7 +129,7 @@ fn run(config: EngineConfig, bytes: &[u8], mut cut: Cut, polls: usize) -> (Vec<E
     (events, output)
 }
 
-/// Raw frames are what was read at a time, so only their bytes can be compared.
+/// Raw frames depend on how bytes are read, so only their concatenation can be compared.
 fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut bytes = Vec::new();
     let mut others = Vec::new();
@@ -170,7 +170,7 @@ proptest! {
         let mut writes = writes.iter().cycle();
         for parts in &messages {
             pair.send_a(message(parts));
-            // One write per message: the backlog grows behind a half-sent front.
+            // One write per message: the backlog grows after a half-sent front.
             transfer(&mut pair, *writes.next().unwrap(), now);
         }
         while pair.a.engine.has_transmit() {

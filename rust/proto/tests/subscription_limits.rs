@@ -1,4 +1,4 @@
-//! What a hostile or merely large subscriber costs: memory in proportion to its topics, a stack that does not grow.
+//! The cost of a hostile or merely large subscriber: memory in proportion to its topics, and constant stack.
 
 use std::thread;
 
@@ -7,12 +7,12 @@ use zeroxide_proto::subscription::{Added, Dropped, Removal, SubscriberTable, Sub
 const MEGABYTE: usize = 1 << 20;
 const FLOOD: usize = 300_000;
 
-/// Measures the process, so both parts are one test; and the first keeps its memory while the second grows. Each is
-/// done over and over: what a peer took must be there for the next.
+/// Both parts measure the whole process, so they are one test, and the first keeps its memory while the second grows.
+/// Each is repeated many times, because the memory of one peer must be available to the next.
 #[test]
 fn memory_follows_the_topics() {
     let Some(before) = resident() else {
-        return; // only Linux tells
+        return; // only Linux reports it
     };
     let mut table = SubscriberTable::new();
     table.add(b"before", 0);
@@ -72,7 +72,7 @@ fn depth_does_not_use_the_stack() {
     thread.unwrap().join().unwrap();
 }
 
-/// A peer that keeps changing its mind leaves nothing behind.
+/// A peer that keeps changing its subscriptions leaves no memory.
 #[test]
 fn coming_and_going_does_not_pile_up() {
     let mut table = SubscriberTable::new();
@@ -92,7 +92,7 @@ fn coming_and_going_does_not_pile_up() {
     assert_eq!(unwanted, [b"stays"]);
 }
 
-/// What a peer asks for is known in bytes, however it comes and goes.
+/// The bytes of a peer's topics are known, however they come and go.
 #[test]
 fn bytes_follow_the_topics_of_each_peer() {
     let mut table = SubscriberTable::new();

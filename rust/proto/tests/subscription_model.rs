@@ -31,7 +31,7 @@ enum Step {
     MatchBelow(prop::sample::Index, Vec<u8>),
 }
 
-/// Single steps, and runs of them: so many topics of one beginning that no node of a tree has room for all.
+/// Single steps, and series of them: more topics with one beginning than fit into a node of a tree.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let peer = || 0..4u8;
     let index = any::<prop::sample::Index>;

@@ -1,10 +1,11 @@
-//! From the first byte to the peer's last handshake command.
+//! The handshake, from the first byte to the peer's last handshake command.
 
 use super::{Engine, Event, PeerInfo, State, traffic};
 use crate::command;
-use crate::decoder::{Framing, Limits};
+use crate::decoder::Limits;
 use crate::error::{CloseReason, ProtocolError};
 use crate::frame::{Frame, Kind};
+use crate::framing::Framing;
 use crate::greeting::{Peer, Progress, mechanism_name};
 use crate::legacy;
 use crate::mechanisms::{
@@ -15,10 +16,10 @@ use bytes::Bytes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Properties that a peer cannot give itself: they say what we know about it.
+/// Properties that a peer cannot set itself, because they describe what we know about it.
 const OURS_TO_SAY: [&str; 2] = ["User-Id", "Peer-Address"];
 
-/// Whether a step of the handshake got somewhere, or needs more bytes.
+/// Whether a step of the handshake made progress, or needs more bytes.
 type Step = Result<bool, CloseReason>;
 
 /// A handshake after the greeting.
@@ -28,7 +29,7 @@ pub(super) struct Negotiation {
     admission: Admission,
 }
 
-/// How far the question is whether the peer may come in.
+/// The state of the question whether to admit the peer.
 enum Admission {
     Unasked,
     Asked,
@@ -36,7 +37,7 @@ enum Admission {
 }
 
 impl Engine {
-    /// Does what the received bytes allow. Handshakes are not decoded lazily: they owe the peer answers.
+    /// Processes the received bytes. Handshakes are not decoded lazily, because the peer waits for answers.
     pub(super) fn advance_handshake(&mut self) {
         loop {
             let step = match &self.state {
@@ -48,11 +49,11 @@ impl Engine {
             match step {
                 Ok(true) => {}
                 Ok(false) => {
-                    // While a verdict is awaited nothing is decoded, and so nothing more is to be read.
+                    // Nothing is decoded while a verdict is awaited, so nothing more should be read.
                     self.dry = !self.awaits_verdict() || self.decoder.input().bytes().is_empty();
                     return;
                 }
-                // The peer may hear our greeting to its end, and so why there is no use in coming back.
+                // Let the peer receive our whole greeting, so that it learns why reconnecting is useless.
                 Err(reason @ CloseReason::Protocol(ProtocolError::MechanismMismatch { .. })) => {
                     return self.close_politely(reason);
                 }
@@ -108,7 +109,7 @@ impl Engine {
             peer,
         };
         let mechanism = (ours.start)(&self.config.mechanism, local)?;
-        // The secrets among them have done their work.
+        // The secrets in it are no longer needed.
         self.config.mechanism = MechanismConfig {
             spec: ours,
             parameters: Vec::new(),
@@ -149,13 +150,13 @@ impl Engine {
             return Ok(false);
         };
         negotiation.mechanism.handle_command(&frame)?;
-        // It may have carried a password.
+        // The input may have contained a password.
         self.decoder.input().wipe_taken();
         self.settle()?;
         Ok(true)
     }
 
-    /// Does what the mechanism wants after something has happened.
+    /// Does what the mechanism needs after an event.
     fn settle(&mut self) -> Result<(), CloseReason> {
         let State::Mechanism(negotiation) = &mut self.state else {
             return Ok(());
@@ -219,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// Checks what a ZMTP 3 peer told about itself.
+    /// Checks the properties that a ZMTP 3 peer sent.
     fn meet(
         &mut self,
         peer: mechanisms::Peer,
@@ -269,7 +270,7 @@ impl Engine {
         let (version, _) = legacy::introduce(&peer, self.config.socket_type)?;
         let mechanism = self.config.mechanism.spec.name;
         if mechanism != null::NULL.name || self.config.authenticate {
-            // Whoever insists on security must not be talked out of it by a forged greeting.
+            // A forged greeting must not be able to switch off security.
             return Err(ProtocolError::VersionTooOld {
                 mechanism,
                 version: version.0,
@@ -327,7 +328,7 @@ impl Engine {
         };
         self.start_traffic(info, None);
         if unversioned && self.traffic.publishes() {
-            // Such a subscriber filters for itself and never asks.
+            // Such a subscriber filters for itself and never sends subscriptions.
             let everything = Frame::with_kind(Kind::Subscribe, b"");
             self.events.push_back(Event::Frame(everything));
         }
@@ -337,7 +338,7 @@ impl Engine {
     fn start_traffic(&mut self, info: PeerInfo, cipher: Option<Box<dyn Cipher>>) {
         let mut limits = traffic::limits(&self.config);
         if let Some(cipher) = &cipher {
-            // The limits are for what is inside, where they are checked again: messages, and commands as well.
+            // The limits apply to the content, where they are checked again: for messages, and for commands as well.
             limits.message = limits
                 .message
                 .max(limits.command)
@@ -359,7 +360,7 @@ impl Engine {
     }
 }
 
-/// What our side knows about a peer, then what the peer says about itself, as far as it is for the peer to say.
+/// Properties that our side knows about a peer, then those that the peer sent, except those it must not set.
 fn merged(mut known: Vec<(String, Bytes)>, said: Vec<(String, Bytes)>) -> Vec<(String, Bytes)> {
     for (name, value) in said {
         let ours = OURS_TO_SAY

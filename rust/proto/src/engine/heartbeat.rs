@@ -3,10 +3,10 @@
 use super::EngineConfig;
 use std::time::{Duration, Instant};
 
-/// What a timer asks for.
+/// The action that a timer requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Beat {
-    /// Nothing.
+    /// No action.
     Rest,
     /// Send a PING.
     Ping,
@@ -14,22 +14,22 @@ pub(super) enum Beat {
     Expired,
 }
 
-/// The timers that watch over the peer; see RFC 37 on connection heartbeating.
+/// The timers for a peer; see RFC 37 on connection heartbeating.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     interval: Option<Duration>,
     patience: Duration,
-    /// Fires every interval, traffic or not: send a PING.
+    /// Fires every interval, with or without traffic: send a PING.
     ping: Option<Instant>,
-    /// Armed by a PING of ours; any input disarms it. Fires: the peer is gone.
+    /// Armed by a PING of ours; any input disarms it. When it fires, the peer is gone.
     timeout: Option<Instant>,
-    /// Armed by a PING of the peer that names a time to live; any input disarms it. Fires: the peer is gone.
+    /// Armed by a PING of the peer with a time to live; any input disarms it. When it fires, the peer is gone.
     ttl: Option<(Instant, Duration)>,
 }
 
 impl Heartbeat {
     pub(super) fn new(config: &EngineConfig) -> Heartbeat {
-        // Zero means off in every implementation, for both; here it would be a busy loop besides.
+        // Zero means off in every implementation, for both; here it would also be a busy loop.
         let interval = config.heartbeat_ivl.filter(|interval| !interval.is_zero());
         Heartbeat {
             interval,
@@ -44,19 +44,19 @@ impl Heartbeat {
         }
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(super) fn start(&mut self, now: Instant) {
         self.ping = self.interval.and_then(|interval| now.checked_add(interval));
     }
 
-    /// The peer gave a sign of life.
+    /// Received anything from the peer.
     #[inline]
     pub(super) fn handle_input(&mut self) {
         self.timeout = None;
         self.ttl = None;
     }
 
-    /// The peer sent a PING with this time to live, in tenths of a second.
+    /// Received a PING with this time to live, in tenths of a second.
     pub(super) fn handle_ping(&mut self, ttl: u16, now: Instant) {
         if ttl > 0 {
             let ttl = Duration::from_millis(u64::from(ttl) * 100);
@@ -64,8 +64,8 @@ impl Heartbeat {
         }
     }
 
-    /// Time has passed. `listening` says whether we have looked at everything the peer sent: if not, the
-    /// silence is ours.
+    /// Handles the passing of time. `listening` tells whether we have processed everything the peer sent; if not, its
+    /// silence is our fault.
     pub(super) fn handle_timeout(&mut self, now: Instant, listening: bool) -> Beat {
         if let Some(deadline) = self.timeout
             && deadline <= now
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_goes_out_every_interval() {
+    fn a_ping_is_sent_every_interval() {
         let (mut heartbeat, start) = heartbeat(Some(SECOND), Some(SECOND * 10));
         for beat in 1..5 {
             let due = start + SECOND * beat;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_blamed_for_silence_while_we_do_not_listen() {
+    fn silence_does_not_count_while_we_do_not_read() {
         let (mut heartbeat, start) = heartbeat(None, None);
         heartbeat.handle_ping(10, start);
         assert_eq!(heartbeat.handle_timeout(start + SECOND, false), Beat::Rest);

@@ -1,19 +1,19 @@
-//! [`Stall`]: peers that begin a message and never end it.
+//! [`Stall`] detects peers that begin a message and never end it.
 
 use std::time::{Duration, Instant};
 
-/// Watches a connection that has received a message in part. Such a part holds memory, and whoever went away in the
-/// middle of it leaves it for ever.
+/// Watches a connection with a partly received message. Such a part takes memory, which a peer that vanished in the
+/// middle would keep forever.
 #[derive(Debug)]
 pub(super) struct Stall {
     patience: Option<Duration>,
-    /// When to look next, and whether anything has come since the last look.
+    /// When to check next, and whether anything was received since the last check.
     look: Option<Instant>,
     heard: bool,
 }
 
 impl Stall {
-    /// `None` and zero wait for ever.
+    /// `None` and zero wait forever.
     pub(super) fn new(patience: Option<Duration>) -> Stall {
         Stall {
             patience: patience.filter(|patience| !patience.is_zero()),
@@ -22,16 +22,16 @@ impl Stall {
         }
     }
 
-    /// The peer sent something.
+    /// Received anything from the peer.
     #[inline]
     pub(super) fn handle_input(&mut self) {
         self.heard = true;
     }
 
-    /// Everything received has been looked at, and ends within a message.
+    /// Everything received has been processed, and ends within a message.
     #[inline]
     pub(super) fn handle_part(&mut self, now: Instant) {
-        // Armed once and not again with each read: most parts are soon whole.
+        // Armed once and not again with each read, because most parts are soon complete.
         if self.look.is_none()
             && let Some(patience) = self.patience
         {
@@ -39,13 +39,13 @@ impl Stall {
         }
     }
 
-    /// Time has passed. `listening` says whether we have looked at everything the peer sent, `partial` whether that ends
-    /// within a message. True when the peer has been silent for too long.
+    /// Handles the passing of time. `listening` tells whether we have processed everything the peer sent, `partial`
+    /// whether that ends within a message. Returns true if the peer has been silent for too long.
     pub(super) fn handle_timeout(&mut self, now: Instant, listening: bool, partial: bool) -> bool {
         if self.look.is_none_or(|at| at > now) {
             return false;
         }
-        // What we have not looked at is no silence of the peer's.
+        // Unprocessed input does not count as silence of the peer.
         let heard = std::mem::replace(&mut self.heard, !listening);
         if partial && listening && !heard {
             return true;
@@ -75,7 +75,7 @@ mod tests {
         stall.handle_input();
         stall.handle_part(start);
         assert_eq!(stall.poll_timeout(), Some(start + SECOND));
-        // What comes in between is a sign of life and moves no timer.
+        // Input in between is a sign of life and moves no timer.
         stall.handle_input();
         stall.handle_part(start + SECOND / 2);
         assert_eq!(stall.poll_timeout(), Some(start + SECOND));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_have_not_looked_at_is_no_silence() {
+    fn unprocessed_input_is_not_silence() {
         let mut now = Instant::now();
         let mut stall = Stall::new(Some(SECOND));
         stall.handle_part(now);

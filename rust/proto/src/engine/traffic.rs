@@ -1,4 +1,4 @@
-//! After the handshake: messages, subscriptions and heartbeats, in and out.
+//! Traffic after the handshake: messages, subscriptions and heartbeats, in both directions.
 
 use super::heartbeat::Beat;
 use super::watch::Look;
@@ -12,30 +12,30 @@ use crate::message::PART;
 use crate::run;
 use crate::socket_type::SocketType;
 
-/// What traffic has to remember.
+/// The state of traffic.
 pub(super) struct Traffic {
-    /// We send to subscribers, so subscriptions are for us.
+    /// Whether we send to subscribers, and therefore handle subscriptions.
     publishes: bool,
     version: (u8, u8),
     cipher: Option<Box<dyn Cipher>>,
-    /// The message under way, as far as the decoder cannot see it.
+    /// The current message, as far as the decoder cannot see it.
     opened: Meter,
-    /// The message under way came in parts and is one of subscriptions.
+    /// Whether the current message came in parts and has subscriptions.
     upstream_more: bool,
     upstream_subscribes: bool,
-    /// A PING to send as soon as it may go out.
+    /// A PING to send as soon as possible.
     owed_ping: bool,
-    /// The context of the last PING not answered yet. One is enough: a peer that sends more without reading
-    /// the answers learns nothing from them, and must not make us store them.
+    /// The context of the last PING that is not answered. One is sufficient: a peer that sends more without reading the
+    /// answers gains nothing from them, and must not make us store them.
     owed_pong: Option<Frame>,
 }
 
-/// What a peer may send after the handshake.
+/// The limits after the handshake.
 pub(super) fn limits(config: &EngineConfig) -> Limits {
     let message = config.max_msg_size.unwrap_or(u64::MAX);
     Limits {
         message,
-        // Parts take memory beside their bytes: no more of that than the bytes may take.
+        // Parts take memory in addition to their bytes, which must not exceed the memory for the bytes.
         frames: config.max_frames.min(frames_for(message)),
         // A topic may be as long as a message.
         command: if subscribers_may_call(config.socket_type) {
@@ -49,7 +49,7 @@ pub(super) fn limits(config: &EngineConfig) -> Limits {
     }
 }
 
-/// How many parts a message may have of which so many bytes are allowed. No ordinary message has as many.
+/// The maximum number of parts of a message with a limit of `bytes` bytes. Ordinary messages have fewer.
 fn frames_for(bytes: u64) -> usize {
     const ALWAYS: usize = 1024;
     usize::try_from(bytes).map_or(usize::MAX, |bytes| (bytes / PART).max(ALWAYS))
@@ -82,7 +82,7 @@ impl Traffic {
         self.publishes
     }
 
-    /// Whether a message is under way that the decoder cannot see.
+    /// Whether there is an incomplete message that the decoder cannot see.
     #[inline]
     pub(super) fn is_opened(&self) -> bool {
         self.opened.in_message()
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// A frame on its way to the application, or `None` when it was for us.
+    /// Returns the frame if it is for the application, or `None` if it was for us.
     #[inline]
     fn accept(&mut self, frame: Frame) -> Result<Option<Frame>, CloseReason> {
         let traffic = &mut self.traffic;
@@ -140,7 +140,7 @@ impl Engine {
                 traffic.opened.check(size, &limits(&self.config))?;
                 traffic.opened.count(size, frame.more());
             } else {
-                // The decoder saw the wrapping only, which may be as long as a message.
+                // The decoder saw only the wrapping, which may be as long as a message.
                 limits(&self.config).check_command(frame.len() as u64)?;
             }
         }
@@ -153,7 +153,7 @@ impl Engine {
         Ok(Some(frame))
     }
 
-    /// A message to a publisher: before ZMTP 3.1 that is how subscriptions travel, and it is still allowed.
+    /// A message to a publisher. Before ZMTP 3.1, subscriptions are sent in this way, and it is still allowed.
     fn read_upstream(&mut self, mut frame: Frame) -> Frame {
         let traffic = &mut self.traffic;
         let first = !std::mem::replace(&mut traffic.upstream_more, frame.more());
@@ -168,7 +168,7 @@ impl Engine {
         if !traffic.upstream_subscribes {
             return frame;
         }
-        // The parts of such a message are subscriptions each, so nothing of it continues.
+        // Each part of such a message is a subscription, so no part continues another.
         frame.set_more(false);
         match kind {
             Kind::Data => frame,
@@ -207,7 +207,7 @@ impl Engine {
             }
             command::READY => return Err(unexpected("messages").into()),
             command::ERROR => return Err(command::refusal(data)?),
-            // A PONG did its work by arriving. What we do not know, a later version may.
+            // A PONG has its effect by arriving. Unknown commands may come from a later version.
             _ => {}
         }
         Ok(None)
@@ -228,7 +228,7 @@ impl Engine {
         if self.is_closed() {
             return;
         }
-        // Peers of an earlier version may not know the word.
+        // Peers of an earlier version may not know the command.
         let understands = self.traffic.version >= (3, 1);
         self.doubt = match self.watch.handle_timeout(self.now) {
             Look::Rest => return,
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// Sends heartbeats, unless a message is under way or the peer does not read.
+    /// Sends heartbeats, unless a message is incomplete or the peer does not read.
     pub(super) fn send_owed(&mut self) {
         if self.encoder.in_message() || self.encoder.backlog() >= self.config.out_batch {
             return;
@@ -320,7 +320,7 @@ impl Engine {
             Kind::Join if commands => self.send_command(command::JOIN, frame),
             Kind::Leave if commands => self.send_command(command::LEAVE, frame),
             Kind::Command if self.traffic.version.0 >= 3 => self.send_command(&[], frame),
-            // Peers that never heard of groups and commands.
+            // Old peers, without groups and commands.
             Kind::Join | Kind::Leave | Kind::Command | Kind::Data | Kind::Run => {}
         }
     }
@@ -360,7 +360,7 @@ fn control<'a>(command: bool, prefix: &'a [u8], body: &'a [u8]) -> Content<'a> {
     }
 }
 
-/// The topic that starts at `prefix` of a frame.
+/// The topic after `prefix` bytes of a frame.
 fn topic(frame: Frame, prefix: usize, kind: Kind) -> Frame {
     let mut topic = if frame.is_inline() {
         Frame::copy_from(&frame[prefix..])

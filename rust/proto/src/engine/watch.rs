@@ -1,19 +1,20 @@
-//! [`Watch`]: a peer that has not been heard for a while is looked for.
+//! [`Watch`] detects a peer that has been silent for a while.
 //!
-//! A PING asks for a sign of life. That none comes proves nothing: a peer that is stopped, or whose receiver is full, does
-//! not read it. So this ends no connection; the driver looks whether the peer's machine still takes what is sent.
+//! A PING asks for a sign of life. A missing answer proves nothing, because a peer that is stopped, or whose receiver
+//! is full, does not read it. So this ends no connection, and the driver checks whether the peer's machine still
+//! acknowledges bytes.
 
 use super::EngineConfig;
 use std::time::{Duration, Instant};
 
-/// What a look finds.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing: it is too early, or something was heard.
+    /// Nothing to do: it is too early, or something was received.
     Rest,
-    /// The peer has been silent: ask it.
+    /// The peer has been silent: send a PING.
     Ask,
-    /// It is silent still.
+    /// The peer is still silent.
     Doubt,
 }
 
@@ -22,7 +23,7 @@ pub(super) enum Look {
 pub(super) struct Watch {
     interval: Option<Duration>,
     again: Duration,
-    /// When to look. Moved when it has come, and not with each input.
+    /// The time of the next check. Moved when it has come, and not with each input.
     at: Option<Instant>,
     heard: Option<Instant>,
     asked: bool,
@@ -39,20 +40,20 @@ impl Watch {
         }
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(super) fn start(&mut self, now: Instant) {
         self.heard = Some(now);
         self.at = self.interval.and_then(|interval| now.checked_add(interval));
     }
 
-    /// The peer gave a sign of life.
+    /// Received anything from the peer.
     #[inline]
     pub(super) fn handle_input(&mut self, now: Instant) {
         self.heard = Some(now);
         self.asked = false;
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Look {
         let (Some(interval), Some(heard)) = (self.interval, self.heard) else {
             return Look::Rest;
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_peer_is_asked_once_and_doubted_until_it_is_heard() {
+    fn a_silent_peer_is_asked_once_and_doubted_until_it_sends() {
         let (mut watch, start) = watch(SECOND * 6);
         assert_eq!(watch.poll_timeout(), Some(start + SECOND * 6));
         assert_eq!(watch.handle_timeout(start + SECOND * 5), Look::Rest);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_talks_is_never_asked() {
+    fn a_peer_that_sends_is_never_asked() {
         let (mut watch, start) = watch(SECOND * 6);
         for number in 1..100 {
             let now = start + SECOND * number;

@@ -1,8 +1,7 @@
-//! CURVE: everything encrypted, both sides known by their keys. ZeroMQ RFC 25 and 26.
+//! CURVE: encryption, with both sides known by their keys. ZeroMQ RFC 25 and 26.
 //!
-//! Both sides have a long-term pair of keys, C and S, and make another pair, C' and S', for this connection
-//! only. `Box [X](A->B)` is X sealed so that only the owner of b can open it, and sees that the owner of a
-//! sealed it.
+//! Both sides have a long-term pair of keys, C and S, and create another pair, C' and S', for each connection.
+//! `Box [X](A->B)` is X encrypted so that only the owner of b can open it, and can verify that the owner of a sealed it.
 //!
 //! ```text
 //! client, knows S                                    server
@@ -13,11 +12,11 @@
 //! MESSAGE  Box [flags + body](C'->S')      <------>  MESSAGE  Box [flags + body](S'->C')
 //! ```
 //!
-//! The cookie holds C' and s', sealed with a key of the server's: all that the server knows of the connection
-//! until the client has shown that it can open the WELCOME. The vouch is Box [C' + S](C->S'): with it the
-//! client proves that c is its own.
+//! The cookie holds C' and s', encrypted with a key of the server's. It is all that the server stores about the
+//! connection until the client has shown that it can open the WELCOME. The vouch is Box [C' + S](C->S'), with which the
+//! client proves that it owns c.
 //!
-//! Without an authenticator a server lets in every client that knows S.
+//! Without an authenticator, a server admits every client that knows S.
 
 mod boxes;
 mod cipher;
@@ -25,6 +24,7 @@ mod client;
 mod keys;
 #[cfg(test)]
 mod known_answers;
+mod limbs;
 mod poly1305;
 mod salsa20;
 mod server;
@@ -45,8 +45,7 @@ pub static CURVE: MechanismSpec = MechanismSpec {
 
 /// A parameter of both sides: the own secret key, 32 bytes.
 pub const SECRET_KEY: &str = "secret key";
-/// A parameter of both sides that may be missing: the own public key, 32 bytes. If it is there it must be the
-/// one that belongs to the secret key.
+/// An optional parameter of both sides: the own public key, 32 bytes. If present, it must belong to the secret key.
 pub const PUBLIC_KEY: &str = "public key";
 /// A parameter of the client: the server's public key, 32 bytes.
 pub const SERVER_KEY: &str = "server key";
@@ -84,7 +83,7 @@ fn own_keys(config: &MechanismConfig) -> Result<KeyPair, CloseReason> {
     }
 }
 
-/// Whether `given` spells another key than `own`.
+/// Whether `given` is another key than `own`.
 fn is_other(given: &[u8], own: &[u8; KEY]) -> bool {
     given
         .try_into()
@@ -117,12 +116,12 @@ fn malformed(command: &'static str, problem: &'static str) -> CloseReason {
     ProtocolError::Malformed { command, problem }.into()
 }
 
-/// A box that does not open.
+/// The error for a box that cannot be opened.
 fn broken(command: &'static str) -> CloseReason {
     ProtocolError::Cryptographic(command).into()
 }
 
-/// A public key that agrees with every secret key upon the same.
+/// The error for a public key that gives the same result with every secret key.
 fn weak(command: &'static str) -> CloseReason {
-    malformed(command, "a key that is none")
+    malformed(command, "a weak key")
 }

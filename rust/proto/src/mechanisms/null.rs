@@ -25,7 +25,7 @@ fn start(_: &MechanismConfig, local: Local<'_>) -> Started {
 
 #[derive(Debug)]
 struct Null {
-    /// Our READY until it is sent, which is not before the peer may come in.
+    /// Our READY until it is sent, which is not before the peer is admitted.
     ready: Option<Vec<u8>>,
     admission: Admission,
     peer: Properties,
@@ -65,7 +65,7 @@ impl Mechanism for Null {
         self.ready.take_if(|_| self.admission == Admission::Granted)
     }
 
-    /// Nothing but that it is there, and right away: whoever comes from a bad address hears nothing of us.
+    /// No credentials, but at once, so that a peer from a refused address receives nothing from us.
     fn poll_credentials(&mut self) -> Option<Vec<Bytes>> {
         if self.admission != Admission::Unasked {
             return None;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_goes_out_once_and_without_waiting() {
+    fn ready_is_sent_once_and_without_waiting() {
         let mut null = null();
         let ready = null.poll_command().unwrap();
         assert_eq!(ready, b"\x05READY\x0bSocket-Type\0\0\0\x04PUSH");

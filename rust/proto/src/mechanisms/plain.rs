@@ -1,4 +1,4 @@
-//! PLAIN: user name and password, in clear. ZeroMQ RFC 24.
+//! PLAIN: user name and password, unencrypted. ZeroMQ RFC 24.
 //!
 //! ```text
 //! client                          server
@@ -8,8 +8,8 @@
 //!                       <-------  READY properties
 //! ```
 //!
-//! libzmq has always misspelled PLAIN's ERROR: the escape `"\x05ERROR"` is read by a C compiler as `^RROR`. Its
-//! clients do not know the right spelling, so they hear the wrong one; we understand both.
+//! libzmq has always misspelled PLAIN's ERROR, because a C compiler reads the escape `"\x05ERROR"` as `^RROR`. Its
+//! clients do not know the right spelling, so we send them the wrong one, and accept both.
 
 use super::{Local, Mechanism, MechanismConfig, MechanismSpec, Peer, Started};
 use crate::command;
@@ -30,7 +30,7 @@ pub const PASSWORD: &str = "password";
 const HELLO: &[u8] = b"\x05HELLO";
 const WELCOME: &[u8] = b"\x07WELCOME";
 const INITIATE: &[u8] = b"\x08INITIATE";
-/// ERROR as libzmq spells it. Not even its length byte is right.
+/// ERROR as spelled by libzmq. Not even its length byte is correct.
 const RROR: &[u8] = b"^RROR";
 
 fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
@@ -48,16 +48,16 @@ fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
 }
 
 struct Plain {
-    /// Ours, to be told.
+    /// Our properties to send.
     properties: Vec<u8>,
-    /// Somebody is there to ask.
+    /// Whether there is an authenticator.
     authenticate: bool,
-    /// The peer has libzmq's habits.
+    /// Whether the peer has libzmq's peculiarities.
     libzmq: bool,
     step: Step,
 }
 
-/// What comes next. The client's steps, then the server's, then the last one of both.
+/// The next step. The client's steps, then the server's, then the last one of both.
 enum Step {
     SendHello(Vec<u8>),
     AwaitWelcome,
@@ -156,7 +156,7 @@ impl Mechanism for Plain {
 }
 
 impl Step {
-    /// What may come now, in an error's words.
+    /// The commands that are allowed now, for an error text.
     fn expects(&self) -> &'static str {
         match self {
             Step::AwaitWelcome => "WELCOME",
@@ -202,7 +202,7 @@ fn parse_hello(data: &[u8]) -> Result<Vec<Bytes>, CloseReason> {
     if rest.is_empty() {
         Ok(credentials)
     } else {
-        Err(malformed("HELLO", "bytes behind the password"))
+        Err(malformed("HELLO", "bytes after the password"))
     }
 }
 

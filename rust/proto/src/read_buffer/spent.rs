@@ -1,24 +1,25 @@
-//! Blocks that were read and handed out: [`Spent`] finds those that the application has let go of.
+//! Blocks that were read and passed on: [`Spent`] finds those that the application has dropped.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// How many blocks that nobody uses are kept in the long run, and how many bytes they may have together: as much as an
-/// application that lags a thousand messages of 1 KiB behind has in its hands, and as much again.
+/// The number of unused blocks that are kept permanently, and their maximum total size: as much as an application holds
+/// that is a thousand messages of 1 KiB behind, and as much again.
 const FREE_MAX: usize = 32;
 const FREE_BYTES: usize = 2 * 1024 * 1024;
-/// On how many bytes there are handles. Those of a backlog cost nothing: its blocks are in use anyway.
+/// The maximum size of all blocks with a handle. Handles on a backlog's blocks cost nothing, because the blocks are in
+/// use anyway.
 const HELD_BYTES: usize = 64 * 1024 * 1024;
 
-/// Handles on blocks, oldest first. An application lets go of them in about that order.
+/// Handles on blocks, oldest first. An application drops them in about that order.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     blocks: VecDeque<Block>,
     bytes: usize,
 }
 
-/// One byte of a block, because an empty slice would not hold it, and how many it has.
+/// One byte of a block, because an empty slice would not keep the block, and the block's size.
 #[derive(Debug)]
 struct Block {
     handle: Bytes,
@@ -36,7 +37,7 @@ impl Spent {
         self.blocks.is_empty()
     }
 
-    /// A block of `size` bytes is in somebody's hands.
+    /// Adds a block of `size` bytes that is in use.
     pub(super) fn push(&mut self, block: &Bytes, size: usize) {
         if size > FREE_BYTES {
             return;
@@ -56,13 +57,13 @@ impl Spent {
             if !self.blocks[middle].is_free() {
                 return None;
             }
-            // Somebody keeps the oldest, while others come and go.
+            // The oldest block is still in use while newer ones were freed.
             while !self.blocks.front()?.is_free() {
                 self.forget_oldest();
             }
         }
         let oldest = self.forget_oldest()?;
-        // What a backlog has left goes bit by bit: it may come back.
+        // The remains of a backlog are released gradually, because the backlog may return.
         if self.has_too_many() {
             self.forget_oldest();
         }
@@ -74,7 +75,7 @@ impl Spent {
         Some(block)
     }
 
-    /// Keeps no more than is kept in the long run.
+    /// Releases all blocks beyond the permanent ones.
     pub(super) fn shed(&mut self) {
         let (mut free, mut free_bytes, mut bytes) = (0, 0, 0);
         self.blocks.retain(|block| {
@@ -112,7 +113,7 @@ mod tests {
 
     const SIZE: usize = 64 * 1024;
 
-    /// What an application holds, and the handles on that.
+    /// Bodies that an application holds, and the handles on their blocks.
     fn held(count: usize) -> (VecDeque<Bytes>, Spent) {
         let (mut bodies, mut spent) = (VecDeque::new(), Spent::default());
         for _ in 0..count {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_backlog_leaves_goes_bit_by_bit() {
+    fn blocks_of_a_backlog_are_released_gradually() {
         let (mut bodies, mut spent) = held(500);
         bodies.clear();
         for _ in 0..100 {
@@ -162,7 +163,7 @@ mod tests {
         drop(bodies);
         spent.shed();
         assert_eq!(spent.blocks.len(), FREE_MAX);
-        // Whichever ones are in use.
+        // Whichever blocks are in use.
         let (mut bodies, mut spent) = held(500);
         let kept = [bodies[0].clone(), bodies[FREE_MAX].clone()];
         bodies.clear();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_ever_is_not_waited_for() {
+    fn blocks_that_stay_in_use_are_not_waited_for() {
         let (mut bodies, mut spent) = held(100);
         bodies.truncate(30);
         let before: Vec<_> = spent

@@ -1,25 +1,25 @@
-//! What a node of the tree holds: texts in order, in one piece of memory.
+//! The contents of a tree node: sorted texts in one allocation.
 
 use std::ops::Range;
 
-/// What an entry takes beside its text: its head, its number, where the text ends.
+/// The bytes of an entry in addition to its text: its head, its number, and the end of its text.
 pub(super) const ENTRY: usize = 10;
 
-/// How many heads there are to a cache line.
+/// The number of heads in a cache line.
 const LINE: usize = 16;
 
-/// A sorted list of texts, none of which begins with another, and a number beside each.
+/// A sorted list of texts with a number each. No text begins with another one.
 ///
-/// Four sections lie behind each other: the first four bytes of each text as a number (its head), the numbers, where
-/// each text ends, and the texts. A search compares heads, sixteen to a cache line and several at once, and reads no text
-/// but those with the right one.
+/// It has four consecutive sections: the first four bytes of each text as a number (its head), the numbers, the ends of
+/// the texts, and the texts. A search compares heads, sixteen per cache line and several at once, and reads only texts
+/// with a matching head.
 #[derive(Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
     len: u16,
 }
 
-/// Where the sections behind the heads begin in a block of so many entries.
+/// The offsets of the sections after the heads in a block with this number of entries.
 struct Sections {
     numbers: usize,
     ends: usize,
@@ -78,7 +78,7 @@ impl Block {
         self.bytes[..4 * self.len()].as_chunks().0
     }
 
-    /// The number beside a text.
+    /// The number of a text.
     #[inline]
     pub(super) fn number(&self, at: usize) -> u32 {
         let (numbers, _) = self.bytes[4 * self.len()..8 * self.len()].as_chunks();
@@ -91,13 +91,13 @@ impl Block {
         numbers.iter().map(|number| u32::from_le_bytes(*number))
     }
 
-    /// Replaces the number beside a text.
+    /// Replaces the number of a text.
     pub(super) fn set_number(&mut self, at: usize, number: u32) {
         let start = 4 * (self.len() + at);
         self.bytes[start..start + 4].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// Where a text begins among the texts; the last ends where one behind it would begin.
+    /// The offset of a text among the texts. An index after the last one gives the end.
     #[inline]
     fn start(&self, at: usize) -> usize {
         let Sections { ends, texts, .. } = Sections::of(self.len());
@@ -121,7 +121,7 @@ impl Block {
 
     /// The first byte of a text that is not empty.
     pub(super) fn first_byte(&self, at: usize) -> u8 {
-        self.bytes[4 * at + 3] // the highest of its head
+        self.bytes[4 * at + 3] // the highest byte of its head
     }
 
     /// How many texts sort before this one.
@@ -129,7 +129,7 @@ impl Block {
     pub(super) fn before(&self, text: &[u8]) -> usize {
         let key = head(text);
         let heads = self.heads();
-        // Line by line first: none of these loads waits for another.
+        // Cache line by cache line first, because these loads do not depend on each other.
         let (lines, _) = heads.as_chunks::<LINE>();
         let below = |line: &&[[u8; 4]; LINE]| u32::from_le_bytes(line[LINE - 1]) < key;
         let mut at = LINE * lines.iter().take_while(below).count();
@@ -142,7 +142,7 @@ impl Block {
         while heads.get(end) == Some(&key.to_le_bytes()) {
             end += 1;
         }
-        // The heads do not tell these apart.
+        // Compare the texts if the heads are equal.
         while at < end {
             let middle = usize::midpoint(at, end);
             if self.text(middle) < text {
@@ -154,14 +154,15 @@ impl Block {
         at
     }
 
-    /// The only entry whose text `text` begins with, if any, and how long that is, where `before` is how many sort before it: what lies between
-    /// two texts of which one begins with the other would begin with it, too.
+    /// The only entry with whose text `text` begins, if there is one, and the length of that text. `before` is the
+    /// number of texts that sort before it. Any entry between a text and one that begins with it would begin with it,
+    /// too.
     #[inline]
     pub(super) fn prefix(&self, before: usize, text: &[u8]) -> Option<(usize, usize)> {
         if let Some(at) = before.checked_sub(1) {
             let prefix = self.text(at);
             let differing = head(text) ^ u32::from_le_bytes(self.heads()[at]);
-            // Of short texts the heads tell all.
+            // The head of a short text is the whole text.
             let begins = match prefix.len() {
                 len @ 1..=4 => len <= text.len() && differing >> (32 - 8 * len) == 0,
                 _ => text.starts_with(prefix),
@@ -174,7 +175,7 @@ impl Block {
         whole.then_some((before, text.len()))
     }
 
-    /// The same with one entry in place of some.
+    /// A copy with one entry in place of several.
     pub(super) fn replaced(&self, range: Range<usize>, text: &[u8], number: u32) -> Block {
         let old = Sections::of(self.len());
         let start = self.start(range.start);
@@ -205,13 +206,13 @@ impl Block {
         Block { bytes, len }
     }
 
-    /// The entries whose texts begin with `text`, where `before` is how many sort before it.
+    /// The entries whose texts begin with `text`, where `before` is the number of texts that sort before it.
     pub(super) fn extensions(&self, before: usize, text: &[u8]) -> Range<usize> {
         let extends = |at: &usize| self.text(*at).starts_with(text);
         before..before + (before..self.len()).take_while(extends).count()
     }
 
-    /// The entries with the same head as this one, which a search has to tell apart by their texts.
+    /// The entries with the same head as this one, which a search must distinguish by their texts.
     pub(super) fn alike(&self, at: usize) -> Range<usize> {
         let heads = self.heads();
         let same = |head: &&[u8; 4]| **head == heads[at];
@@ -220,7 +221,7 @@ impl Block {
         at - below..at + above
     }
 
-    /// Adds an entry as the one at `at`, where it belongs.
+    /// Inserts an entry at `at`, its sorted position.
     pub(super) fn insert(&mut self, at: usize, text: &[u8], number: u32) {
         let (old, new) = (Sections::of(self.len()), Sections::of(self.len() + 1));
         let start = self.start(at);
@@ -229,13 +230,13 @@ impl Block {
         narrow(size - old.texts + text.len());
         let added = ENTRY + text.len();
         if self.bytes.capacity() < size + added {
-            // Blocks are many: half of each would be too much to leave empty.
+            // There are many blocks, so leaving half of each empty would waste too much.
             self.bytes.reserve_exact(added + size / 8);
         }
         self.bytes.resize(size + added, 0);
         let bytes = &mut self.bytes[..];
 
-        // From the back, so that nothing is overwritten before it was moved.
+        // From the end, so that nothing is overwritten before it was moved.
         bytes.copy_within(old.texts + start..size, new.texts + start + text.len());
         bytes.copy_within(old.texts..old.texts + start, new.texts);
         bytes[new.texts + start..][..text.len()].copy_from_slice(text);
@@ -282,8 +283,8 @@ impl Block {
     }
 }
 
-/// The first four bytes of a text as a number that sorts as they do. Shorter ones are filled up with zeros, which
-/// cannot make two texts change places of which none begins with the other.
+/// The first four bytes of a text as a number that sorts in the same order. Shorter texts are padded with zeros, which
+/// cannot change the order of two texts of which neither begins with the other.
 #[inline]
 fn head(text: &[u8]) -> u32 {
     match text.first_chunk() {

@@ -1,13 +1,14 @@
-//! Who wants which topics: prefix matching for the publish-subscribe sockets.
+//! Prefix matching of topics for the publish-subscribe sockets.
 //!
-//! [`Subscriptions`] is the subscriber's side: how often each prefix was asked for, and whether a message begins
-//! with any of them. [`SubscriberTable`] is the publisher's side: which peers asked for which prefix.
+//! [`Subscriptions`] is the subscriber's side: how many times each prefix was added, and whether a message begins with
+//! any of them. [`SubscriberTable`] is the publisher's side: which peers subscribed to which prefix.
 //!
-//! Both stand on one compressed prefix tree (`tree`) that keeps up to a hundred topics in a node, as a sorted list in one
-//! piece of memory (`block`); nodes live in arrays and name each other by number (`slab`). Of many topics of 20 bytes
-//! each takes about 40 bytes in all, half of that where they have most of their text in common; a topic of many
-//! megabytes takes little more than itself. What peers can do is bounded by what they sent: no operation recurses, and
-//! each costs about the length of its topic, however many others there are. `examples/topics.rs` measures both.
+//! Both are based on a compressed prefix tree (`tree`) that keeps up to a hundred topics in a node, as a sorted list in
+//! one allocation (`block`). Nodes are stored in arrays and refer to each other by number (`slab`). Of many topics of
+//! 20 bytes, each takes about 40 bytes in total, and half of that if most of their text is common. A topic of many
+//! megabytes takes little more than itself. The effect of a peer is bounded by the bytes it sent: no operation
+//! recurses, and each takes time in proportion to the length of its topic, however many others there are.
+//! `examples/topics.rs` measures both.
 
 mod block;
 mod slab;
@@ -18,30 +19,30 @@ use tree::{Tree, VALUE_MAX};
 
 pub use table::{Added, Dropped, SubscriberTable};
 
-/// Counted prefixes: what a SUB or XSUB socket has subscribed to.
+/// Counted prefixes: the subscriptions of a SUB or XSUB socket.
 pub struct Subscriptions {
-    /// The value of a topic is how often it was added.
+    /// The value of a topic is the number of times it was added.
     tree: Tree,
 }
 
-/// What [`Subscriptions::remove`] did.
+/// The result of [`Subscriptions::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// There was no such subscription.
     Unknown,
     /// It had been added more often than removed, and still matches.
     Remaining,
-    /// It was the last one of this prefix.
+    /// It was the last subscription to this prefix.
     Last,
 }
 
 impl Subscriptions {
-    /// No subscriptions: matches nothing.
+    /// No subscriptions, which match nothing.
     pub fn new() -> Subscriptions {
         Subscriptions { tree: Tree::new() }
     }
 
-    /// Adds a prefix once more; true when it was not there before.
+    /// Adds a prefix once more; returns whether it is new.
     pub fn add(&mut self, topic: &[u8]) -> bool {
         let (place, count) = self.tree.insert(topic, 1);
         if count != 0 {
@@ -50,7 +51,7 @@ impl Subscriptions {
         count == 0
     }
 
-    /// Takes one of the prefix's subscriptions back.
+    /// Removes one subscription to the prefix.
     pub fn remove(&mut self, topic: &[u8]) -> Removal {
         let Some(place) = self.tree.find(topic) else {
             return Removal::Unknown;
@@ -83,7 +84,7 @@ impl Subscriptions {
         self.tree.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,19 +1,18 @@
-//! Items under stable `u32` ids, in chunks that are given back when they empty.
+//! Items with stable `u32` ids, in chunks that are freed when they are empty.
 
-/// Items in one chunk. Small enough that a lone item costs little, large enough that the table of
-/// chunks stays in the nearest cache with a million topics.
+/// Items in one chunk. Small enough that a single item costs little, large enough that the table of chunks stays in the
+/// nearest cache with a million topics.
 const CHUNK: usize = 512;
 const WORDS: usize = CHUNK / 64;
 
 /// An arena.
 ///
-/// Unlike a `Vec`, growing it never copies what is there nor keeps half its capacity idle, and a
-/// chunk without items costs nothing: what one peer filled is free again after it left, although
-/// ids of other peers live further up.
+/// Unlike with a `Vec`, growing it copies nothing and leaves no half of its capacity unused, and a chunk without items
+/// costs nothing: memory used by one peer is freed after it left, although ids of other peers are higher.
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<T>>,
     used: Vec<[u64; WORDS]>,
-    /// Chunks with room, in no order; a chunk is listed at most once.
+    /// Chunks with room, in any order; a chunk is listed at most once.
     open: Vec<u32>,
     len: usize,
 }
@@ -33,7 +32,7 @@ impl<T: Default> Slab<T> {
         self.len
     }
 
-    /// Keeps an item, at the lowest free place of its chunk.
+    /// Inserts an item at the lowest free slot of its chunk.
     pub(super) fn insert(&mut self, item: T) -> u32 {
         let index = match self.open.last() {
             Some(&index) => index as usize,
@@ -57,15 +56,15 @@ impl<T: Default> Slab<T> {
         }
         self.len += 1;
 
-        // The lowest free place is at most one behind the last item ever placed in this chunk.
+        // The lowest free slot is at most one after the last item ever inserted into this chunk.
         let place = word * 64 + bit;
         let chunk = &mut self.chunks[index];
         if chunk.len() > place {
             chunk[place] = item;
         } else {
             if chunk.capacity() == chunk.len() {
-                // The first chunk doubles, as few items are all that most tables ever hold. Later ones are made
-                // whole: growing them would leave holes of every size in the heap.
+                // The first chunk doubles, because most tables never hold more than a few items. Later ones are
+                // allocated in full, because growing them would leave holes of every size in the heap.
                 let room = if index == 0 { place.max(1) } else { CHUNK };
                 chunk.reserve_exact(room);
             }
@@ -74,7 +73,7 @@ impl<T: Default> Slab<T> {
         id(index * CHUNK + place)
     }
 
-    /// Takes an item out; its id may be given out again.
+    /// Removes an item; its id may be reused.
     pub(super) fn remove(&mut self, freed: u32) -> T {
         let (index, place) = (freed as usize / CHUNK, freed as usize % CHUNK);
         let used = &mut self.used[index];
@@ -85,7 +84,8 @@ impl<T: Default> Slab<T> {
         let item = std::mem::take(&mut self.chunks[index][place]);
         self.len -= 1;
         if self.len == 0 {
-            // The tables too: a few bytes that stay behind can keep an allocator from returning what is around them.
+            // The tables too, because a few remaining bytes can keep an allocator from returning the memory around
+            // them.
             *self = Slab::new();
             return item;
         }
@@ -98,19 +98,19 @@ impl<T: Default> Slab<T> {
         item
     }
 
-    /// An item; `None` or the default when there is none with this id.
+    /// An item; `None` if there is none with this id.
     pub(super) fn get(&self, id: u32) -> Option<&T> {
         self.chunks
             .get(id as usize / CHUNK)?
             .get(id as usize % CHUNK)
     }
 
-    /// An item that is there.
+    /// An existing item.
     pub(super) fn item(&self, id: u32) -> &T {
         &self.chunks[id as usize / CHUNK][id as usize % CHUNK]
     }
 
-    /// An item that is there.
+    /// An existing item.
     pub(super) fn item_mut(&mut self, id: u32) -> &mut T {
         &mut self.chunks[id as usize / CHUNK][id as usize % CHUNK]
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_gone() {
+    fn removed_items_are_gone() {
         let mut slab = Slab::<Vec<u8>>::new();
         slab.insert(vec![0]);
         let id = slab.insert(vec![1]);

@@ -6,11 +6,11 @@ use std::hash::Hash;
 use super::slab::Slab;
 use super::tree::{Place, Tree, VALUE_MAX};
 
-/// Which peers want which prefixes: what an XPUB or PUB socket knows of its subscribers.
+/// The peers that subscribed to each prefix: an XPUB or PUB socket's view of its subscribers.
 ///
-/// A peer either wants a prefix or not: asking twice changes nothing, and one [`remove`](Self::remove) undoes both.
+/// A peer either has a prefix or not: adding it twice changes nothing, and one [`remove`](Self::remove) removes it.
 pub struct SubscriberTable<K> {
-    /// The value of a topic says who wants it, see [`Wanted`].
+    /// The value of a topic encodes its subscribers, see [`Wanted`].
     tree: Tree,
     /// The subscribers of topics with two or more, sorted.
     groups: Slab<Vec<u32>>,
@@ -19,47 +19,47 @@ pub struct SubscriberTable<K> {
     vacant: Vec<u32>,
 }
 
-/// What [`SubscriberTable::add`] did.
+/// The result of [`SubscriberTable::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// Nobody wanted this prefix before.
+    /// No peer had this prefix before.
     FirstOfTopic,
-    /// Others want it already, this peer did not.
+    /// Other peers have it already, but this one did not.
     FirstOfPeer,
-    /// This peer wants it already.
+    /// This peer has it already.
     Duplicate,
 }
 
-/// What [`SubscriberTable::remove`] did.
+/// The result of [`SubscriberTable::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// This peer did not want the prefix.
+    /// This peer did not have the prefix.
     Unknown,
-    /// Others still want it.
+    /// Other peers still have it.
     Remaining,
-    /// Nobody wants it any more.
+    /// No peer has it any more.
     LastOfTopic,
 }
 
-/// A subscriber, known by its place in the table while it wants anything.
+/// A subscriber, with an index in the table while it has any topic.
 struct Peer<K> {
     key: K,
     topics: PeerTopics,
 }
 
-/// What leaving has to undo: in which nodes of the tree there are topics that the peer wants.
+/// The nodes of the tree that have topics of a peer, for its removal.
 ///
-/// A node where there are none any more stays listed until the list has doubled, which is cheaper by far than finding
-/// it; and the same one may be listed twice.
+/// A node without any of its topics stays listed until the list has doubled, because that is much cheaper than finding
+/// it. A node may be listed twice.
 #[derive(Default)]
 struct PeerTopics {
     nodes: Vec<u32>,
-    /// How many topics the peer wants, and how many bytes they have.
+    /// The number of the peer's topics, and their total length in bytes.
     len: usize,
     bytes: usize,
 }
 
-/// Who wants a topic, packed into the tree's values.
+/// The subscribers of a topic, packed into the tree's values.
 #[derive(Clone, Copy)]
 enum Wanted {
     By(u32),
@@ -78,7 +78,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
-    /// Notes that `peer` wants what begins with `topic`.
+    /// Subscribes `peer` to messages that begin with `topic`.
     pub fn add(&mut self, topic: &[u8], peer: K) -> Added {
         let number = self.number(peer);
         let (place, old) = self.tree.insert(topic, Wanted::By(number).pack());
@@ -112,7 +112,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         added
     }
 
-    /// Notes that `peer` no longer wants what begins with `topic`.
+    /// Unsubscribes `peer` from messages that begin with `topic`.
     pub fn remove(&mut self, topic: &[u8], peer: K) -> Dropped {
         let Some(&number) = self.numbers.get(&peer) else {
             return Dropped::Unknown;
@@ -140,16 +140,16 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         dropped
     }
 
-    /// Notes that `peer` wants nothing any more, and calls `unwanted` with each topic that it was the last to want.
+    /// Removes all topics of `peer`, and calls `unwanted` with each topic that no other peer has.
     ///
-    /// Costs what the peer's own topics cost, not what all do.
+    /// Takes time in proportion to the peer's own topics, and not to all topics.
     pub fn remove_peer(&mut self, peer: K, mut unwanted: impl FnMut(&[u8])) {
         let Some(&number) = self.numbers.get(&peer) else {
             return;
         };
         let mut topic = Vec::new();
         loop {
-            // What is left of a node may move into another, which is listed then.
+            // The rest of a node may move into another one, which is then listed.
             let nodes = std::mem::take(&mut self.peers[number as usize].topics.nodes);
             if nodes.is_empty() {
                 break;
@@ -161,7 +161,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         self.forget(peer, number);
     }
 
-    /// Calls `visit` with each topic that `peer` wants, in no order.
+    /// Calls `visit` with each topic of `peer`, in any order.
     pub fn for_each_topic_of(&self, peer: K, mut visit: impl FnMut(&[u8])) {
         let Some(&number) = self.numbers.get(&peer) else {
             return;
@@ -182,7 +182,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
-    /// Calls `visit` with every peer that wants `text`; more than once when it wants several prefixes of it.
+    /// Calls `visit` with every peer that should receive `text`; more than once if several of its prefixes match.
     #[inline]
     pub fn for_each_match(&self, text: &[u8], mut visit: impl FnMut(K)) {
         self.tree.walk(text, |value| {
@@ -193,7 +193,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         });
     }
 
-    /// Calls `visit` with every topic that somebody wants, in the order of their bytes.
+    /// Calls `visit` with every topic of any peer, in the order of their bytes.
     pub fn for_each_topic(&self, visit: impl FnMut(&[u8])) {
         self.tree.for_each(visit);
     }
@@ -203,27 +203,27 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         self.tree.len()
     }
 
-    /// Number of topics that `peer` wants.
+    /// Number of topics of `peer`.
     pub fn topics_of(&self, peer: K) -> usize {
         let number = self.numbers.get(&peer);
         number.map_or(0, |&number| self.peers[number as usize].topics.len)
     }
 
-    /// Bytes in all topics that `peer` wants.
+    /// Bytes in all topics of `peer`.
     pub fn bytes_of(&self, peer: K) -> usize {
         let number = self.numbers.get(&peer);
         number.map_or(0, |&number| self.peers[number as usize].topics.bytes)
     }
 
-    /// About how many bytes of memory the table takes.
+    /// The approximate memory of the table in bytes.
     pub fn size(&self) -> usize {
-        // What a short topic takes beside its bytes.
+        // The memory of a short topic in addition to its bytes.
         const TOPIC: usize = 100;
         let peers = self.peers.iter().map(|peer| &peer.topics);
         peers.map(|topics| topics.bytes + topics.len * TOPIC).sum()
     }
 
-    /// Whether `peer` wants just what begins with `topic`.
+    /// Whether `peer` has exactly this topic.
     pub fn contains(&self, topic: &[u8], peer: K) -> bool {
         let (Some(&number), Some(place)) = (self.numbers.get(&peer), self.tree.find(topic)) else {
             return false;
@@ -239,7 +239,7 @@ impl<K: Copy + Eq + Hash> Default for SubscriberTable<K> {
 }
 
 impl<K: Copy + Eq + Hash> SubscriberTable<K> {
-    /// The peer's number, a new one when it wanted nothing so far.
+    /// The peer's number; a new one if it had no topics.
     fn number(&mut self, key: K) -> u32 {
         let SubscriberTable {
             peers,
@@ -261,7 +261,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         })
     }
 
-    /// Notes in which nodes the topics are now that the tree has just moved.
+    /// Updates the lists of nodes after the tree has moved topics.
     fn follow(&mut self) {
         let SubscriberTable {
             tree,
@@ -277,7 +277,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
-    /// Notes that a peer wants something in a node.
+    /// Lists a node for a peer.
     fn list(&mut self, number: u32, node: u32) {
         let SubscriberTable {
             tree,
@@ -289,7 +289,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         topics.list(node, |node| wants_any(tree, groups, node, number));
     }
 
-    /// Takes the number of a peer back that wants nothing any more.
+    /// Frees the number of a peer that has no topics any more.
     fn forget(&mut self, key: K, number: u32) {
         self.peers[number as usize].topics = PeerTopics::default();
         self.numbers.remove(&key);
@@ -299,7 +299,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
-    /// Takes a peer off all topics of a node, and calls `unwanted` with those that it was the last to want.
+    /// Removes a peer from all topics of a node, and calls `unwanted` with those that no other peer has.
     fn withdraw_all(
         &mut self,
         node: u32,
@@ -326,7 +326,7 @@ impl<K: Copy + Eq + Hash> SubscriberTable<K> {
         }
     }
 
-    /// Takes a peer off a topic; the last one stays noted, as the topic itself is to be removed then.
+    /// Removes a peer from a topic. The last one stays recorded, because the topic itself is removed then.
     fn withdraw(&mut self, place: Place, number: u32) -> Dropped {
         match Wanted::unpack(self.tree.value(place)) {
             Some(Wanted::By(only)) if only == number => Dropped::LastOfTopic,
@@ -358,7 +358,7 @@ fn for_each_member(groups: &Slab<Vec<u32>>, value: u32, mut visit: impl FnMut(u3
     }
 }
 
-/// Whether a peer wants the topic that has this value.
+/// Whether a peer has the topic with this value.
 fn wants(groups: &Slab<Vec<u32>>, value: u32, number: u32) -> bool {
     match Wanted::unpack(value) {
         None => false,
@@ -367,7 +367,7 @@ fn wants(groups: &Slab<Vec<u32>>, value: u32, number: u32) -> bool {
     }
 }
 
-/// Whether a peer wants any topic in this node, if there is one.
+/// Whether a peer has any topic in this node, if the node exists.
 fn wants_any(tree: &Tree, groups: &Slab<Vec<u32>>, node: u32, number: u32) -> bool {
     tree.places(node)
         .any(|place| wants(groups, tree.value(place), number))
@@ -380,17 +380,17 @@ fn sorted(mut nodes: Vec<u32>) -> Vec<u32> {
 }
 
 impl PeerTopics {
-    /// Notes a node, where `wanted` tells whether there is anything in one that the peer wants.
+    /// Lists a node. `wanted` tells whether the peer has a topic in a node.
     fn list(&mut self, node: u32, wanted: impl Fn(u32) -> bool) {
-        // Topics come in some order more often than not.
+        // Topics usually arrive in some order.
         if self.nodes.last() != Some(&node) {
             self.tidy(wanted);
             self.nodes.push(node);
         }
     }
 
-    /// Forgets what is listed twice before there is room made for more, and nodes that mean nothing any more once they
-    /// are the most.
+    /// Before more memory is allocated, removes duplicates, and nodes without topics of the peer if they are the
+    /// majority.
     fn tidy(&mut self, wanted: impl Fn(u32) -> bool) {
         let most = 2 * self.len + 16;
         if self.nodes.len() < self.nodes.capacity() && self.nodes.len() <= most {
@@ -408,7 +408,7 @@ impl PeerTopics {
 }
 
 impl Wanted {
-    /// As the value of a topic: never 0, which means that nobody wants it.
+    /// Packs it as the value of a topic: never 0, which means no subscribers.
     fn pack(self) -> u32 {
         let (Wanted::By(number) | Wanted::ByGroup(number)) = self;
         assert!(number < VALUE_MAX / 2, "2^30 of them do not fit in memory");
@@ -431,7 +431,7 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// Nodes come and go, so one may be listed often and still be wanted.
+    /// Nodes come and go, so one may be listed several times and still be needed.
     #[test]
     fn tidying_leaves_each_wanted_node_once() {
         let mut topics = PeerTopics {
@@ -447,9 +447,9 @@ mod tests {
         assert_eq!(topics.nodes, [7, 17, 27]);
     }
 
-    /// What peers have to undo does not grow with how often the tree was rebuilt around their topics.
+    /// The memory for a peer's removal does not grow when the tree is rebuilt around its topics.
     #[test]
-    fn the_comings_and_goings_of_others_leave_nothing_behind() {
+    fn the_topics_of_others_leave_no_memory() {
         let mut table = SubscriberTable::new();
         table.add(b"stays/5", 1);
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! The prefix tree under both tables: topics in, values beside them.
+//! The prefix tree of both tables: topics with a value each.
 
 use std::ops::Range;
 
@@ -7,44 +7,45 @@ use super::slab::Slab;
 
 const ROOT: u32 = 0;
 
-/// The longest text of an entry; longer topics become chains of nodes.
+/// The maximum length of an entry's text; longer topics become chains of nodes.
 ///
-/// Whatever happens to a node moves its texts. Were they as long as topics, a peer that owns one huge topic could have
-/// all of it moved again and again by a few bytes each time.
+/// Every change of a node moves its texts. If they could be as long as topics, a peer with one huge topic could have
+/// all of it moved again and again by adding a few bytes.
 const LONGEST: usize = 2048;
 
-/// A node with more entries than this gives those that begin with the same byte to a node of their own, if any do.
+/// A node with more entries than this moves those that begin with the same byte to a node of their own, if there are
+/// any.
 const CROWDED: usize = 128;
 
-/// As it does with more than so many whose first four bytes are the same: it would be slow to search.
+/// The same for more than this number of entries with equal heads, which would be slow to search.
 const ALIKE: usize = 8;
 
-/// As does one whose entries have more bytes than this. All bytes there are, with long texts behind them, would be too
-/// many; without any, as they are in the end, they are far fewer.
+/// The same for a node whose entries have more bytes than this. Entries for all 256 bytes with long texts would exceed
+/// it, but after the split, when they are short, they do not.
 const LARGEST: usize = 8192;
 const _: () = assert!(256 * (ENTRY + 1) + LONGEST < LARGEST);
 
-/// Marks the number of a text as that of the node below it. Otherwise it is the value of a topic.
+/// Marks the number of a text as that of its child node. Otherwise it is the value of a topic.
 const NODE: u32 = 1 << 31;
 
 /// The highest value.
 pub(super) const VALUE_MAX: u32 = NODE - 1;
 
-/// What begins with one text: the topic that ends here, if any, and all that go on.
+/// All topics that begin with one text: the topic that ends here, if there is one, and all longer ones.
 #[derive(Default)]
 struct Node {
-    /// What comes next of each, up to the end or to the node that has the rest.
+    /// The continuations, up to the end of the topic or to the child node with the rest.
     block: Block,
     parent: u32,
-    /// 0: no topic ends here.
+    /// 0 means that no topic ends here.
     value: u32,
 }
 
-/// Where a topic is, until the tree is changed.
+/// The position of a topic, valid until the tree is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) node: u32,
-    /// Its entry there, or `HERE` when it ends at the node.
+    /// Its entry there, or `HERE` if it ends at the node.
     at: u32,
 }
 
@@ -61,15 +62,15 @@ impl Place {
     }
 }
 
-/// A compressed prefix tree with many topics to a node, as a B-tree has them.
+/// A compressed prefix tree with many topics per node, like a B-tree.
 ///
-/// A topic that is the beginning of others has a node; of all others, what they have in common lies in nodes only
-/// where these would be too crowded otherwise. Nodes are named by numbers, not by references, so nothing here recurses
-/// and dropping a tree is dropping what its nodes hold, however deep the topics nest.
+/// A topic that is the beginning of others has a node. The common beginnings of other topics have nodes only where a
+/// node would be too crowded otherwise. Nodes refer to each other by number, so nothing recurses, and dropping a tree
+/// only drops arrays, however deep the topics nest.
 pub(super) struct Tree {
     nodes: Slab<Node>,
     topics: usize,
-    /// The values that the last change put into other nodes than they were in, with these nodes.
+    /// The values that the last change moved to other nodes, with these nodes.
     moved: Vec<(u32, u32)>,
 }
 
@@ -87,7 +88,7 @@ impl Tree {
         self.topics
     }
 
-    /// The value of the topic at this place, 0 when there is none.
+    /// The value of the topic at this position, 0 if there is none.
     pub(super) fn value(&self, place: Place) -> u32 {
         let Some(node) = self.nodes.get(place.node) else {
             return 0;
@@ -100,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Sets the value of a topic; neither the old nor the new one is 0.
+    /// Sets the value of a topic; neither the old nor the new value is 0.
     pub(super) fn set_value(&mut self, place: Place, value: u32) {
         debug_assert!((1..=VALUE_MAX).contains(&value) && self.value(place) != 0);
         let node = self.node_mut(place.node);
@@ -110,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// The places of a node, in the order of their topics. Those without a topic have the value 0.
+    /// The positions of a node, in the order of their topics. Those without a topic have the value 0.
     pub(super) fn places(&self, node: u32) -> impl Iterator<Item = Place> {
         (0..).map_while(move |nth| self.nth_place(node, nth))
     }
@@ -125,12 +126,12 @@ impl Tree {
         }
     }
 
-    /// The values that the last change put into other nodes than they were in, with these nodes.
+    /// The values that the last change moved to other nodes, with these nodes.
     pub(super) fn moved(&self) -> &[(u32, u32)] {
         &self.moved
     }
 
-    /// The place of a topic and its value; a topic that was not there gets `value`, and 0 is returned as its old one.
+    /// Finds or inserts a topic; returns its position and previous value. A new topic gets `value`, and 0 is returned.
     pub(super) fn insert(&mut self, topic: &[u8], value: u32) -> (Place, u32) {
         debug_assert!((1..=VALUE_MAX).contains(&value));
         self.moved.clear();
@@ -152,7 +153,7 @@ impl Tree {
                 if after.is_empty() {
                     return (Place::entry(id, at), number);
                 }
-                // It is no longer the end of all that begin with it.
+                // It is no longer the end of all topics that begin with it.
                 (id, rest) = (self.grow(id, at), after);
                 continue;
             }
@@ -175,7 +176,7 @@ impl Tree {
         (Place::here(id), old)
     }
 
-    /// The place of a topic.
+    /// The position of a topic.
     pub(super) fn find(&self, topic: &[u8]) -> Option<Place> {
         if self.topics == 0 {
             return None;
@@ -191,7 +192,7 @@ impl Tree {
         (self.node(id).value != 0).then(|| Place::here(id))
     }
 
-    /// Calls `visit` with the value of every topic that `text` begins with, shortest first; until it returns false.
+    /// Calls `visit` with the value of every topic with which `text` begins, shortest first, until it returns false.
     #[inline]
     pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32) -> bool) {
         if self.topics == 0 {
@@ -207,7 +208,7 @@ impl Tree {
                 return;
             };
             if number & NODE == 0 {
-                // Nothing here goes on behind it.
+                // A value, so no topic continues here.
                 visit(number);
                 return;
             }
@@ -215,7 +216,7 @@ impl Tree {
         }
     }
 
-    /// Which entry `text` begins with, its number, and what is left of the text.
+    /// The entry with which `text` begins, its number, and the rest of the text.
     #[inline]
     fn step<'a>(&self, id: u32, text: &'a [u8]) -> Option<(usize, u32, &'a [u8])> {
         let block = &self.node(id).block;
@@ -223,7 +224,7 @@ impl Tree {
         Some((at, block.number(at), &text[len..]))
     }
 
-    /// Takes a topic out, and every node that is no longer needed.
+    /// Removes a topic, and every node that is no longer needed.
     pub(super) fn remove(&mut self, place: Place) {
         debug_assert!(self.value(place) != 0);
         self.moved.clear();
@@ -250,7 +251,7 @@ impl Tree {
                     self.node_mut(parent).block.remove(at);
                     self.nodes.remove(id);
                     id = parent;
-                    // What is above may be needed for nothing else.
+                    // The parent may not be needed any more.
                     continue;
                 }
                 (0, value) => {
@@ -266,7 +267,7 @@ impl Tree {
         }
     }
 
-    /// Replaces what is in `text` by the text that leads to a node.
+    /// Replaces `text` by the text that leads to a node.
     pub(super) fn spell(&self, id: u32, text: &mut Vec<u8>) {
         let mut steps = Vec::new();
         let mut id = id;
@@ -280,7 +281,7 @@ impl Tree {
         }
     }
 
-    /// What a topic has behind the text of its node.
+    /// The part of a topic after the text of its node.
     pub(super) fn tail(&self, place: Place) -> &[u8] {
         match place.at {
             HERE => &[],
@@ -297,7 +298,7 @@ impl Tree {
             visit(&[]);
         }
         let mut text = Vec::new();
-        // The nodes that the text leads through, with how much of it that is, and how many entries are done.
+        // The nodes on the path, with the length of each one's text, and the number of its entries that are done.
         let mut open = vec![(ROOT, 0, 0)];
         while let Some((id, len, done)) = open.last_mut() {
             text.truncate(*len);
@@ -322,7 +323,7 @@ impl Tree {
         }
     }
 
-    /// Makes a node of a topic that is an entry.
+    /// Makes a child node of a topic that is an entry.
     fn grow(&mut self, id: u32, at: usize) -> u32 {
         let value = self.node(id).block.number(at);
         let node = self.nodes.insert(Node {
@@ -335,8 +336,8 @@ impl Tree {
         node
     }
 
-    /// Puts entries that begin with `text` into a new node, which becomes the entry of that text. None are some, too:
-    /// then the text goes where they would be.
+    /// Moves the entries that begin with `text` into a new node, which becomes the entry of that text. The range may be
+    /// empty; the text is then inserted where they would be.
     fn fold(&mut self, id: u32, entries: Range<usize>, text: &[u8]) -> u32 {
         let node = self.nodes.insert(Node::default());
         let all = &self.node(id).block;
@@ -363,7 +364,7 @@ impl Tree {
         node
     }
 
-    /// Gives entries to new nodes until none is crowded.
+    /// Moves entries to new nodes until no node is crowded.
     fn spread(&mut self, id: u32) {
         let mut crowded = Vec::new();
         let mut next = Some(id);
@@ -380,7 +381,7 @@ impl Tree {
         }
     }
 
-    /// The place of a new topic once its node is not crowded.
+    /// The position of a new topic after its node was split.
     fn settle(&mut self, place: Place, topic: &[u8]) -> Place {
         let block = &self.node(place.node).block;
         let alike = block.alike(place.at as usize);
@@ -395,7 +396,7 @@ impl Tree {
         self.find(topic).expect("it was inserted")
     }
 
-    /// Gives the only entry of a node to its parent, unless that would be too long there.
+    /// Moves the only entry of a node to its parent, unless it would be too long there.
     fn join(&mut self, id: u32) {
         let Node { block, parent, .. } = self.node(id);
         let (parent, at) = (*parent, self.place_of(id));
@@ -416,7 +417,7 @@ impl Tree {
         }
     }
 
-    /// Which of its parent's entries a node is.
+    /// The index of a node among its parent's entries.
     fn place_of(&self, id: u32) -> usize {
         let mut numbers = self.node(self.node(id).parent).block.numbers();
         numbers
@@ -437,7 +438,8 @@ fn value_of(number: u32) -> u32 {
     if number & NODE == 0 { number } else { 0 }
 }
 
-/// What a crowded node should give away: some entries, and how many bytes of them stay.
+/// The part that a crowded node should move to a child: a range of entries, and the length of their common text that
+/// stays.
 fn excess(block: &Block) -> Option<(Range<usize>, usize)> {
     if block.len() <= CROWDED && block.size() <= LARGEST {
         return None;
@@ -461,7 +463,7 @@ fn excess(block: &Block) -> Option<(Range<usize>, usize)> {
         start = end;
     }
     if group.len() == 1 {
-        // Fewer there cannot be, as all begin with different bytes; but shorter they can.
+        // There cannot be fewer, because all begin with different bytes, but they can be shorter.
         let is_long = is_large && most > ENTRY + 1;
         return is_long.then_some((group, 1));
     }
@@ -469,7 +471,7 @@ fn excess(block: &Block) -> Option<(Range<usize>, usize)> {
     Some((group, len))
 }
 
-/// How many bytes all of some texts have in common: as the texts are in order, what the outermost have.
+/// The length of the common beginning of some texts. They are sorted, so that of the first and the last is sufficient.
 fn shared(block: &Block, group: &Range<usize>) -> usize {
     let (first, last) = (block.text(group.start), block.text(group.end - 1));
     first.iter().zip(last).take_while(|(a, b)| a == b).count()
@@ -480,13 +482,13 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, HashMap};
 
-    /// Topics with a value of each its own, and the nodes that they are known to be in.
+    /// Topics with distinct values, and the nodes in which they are expected.
     struct Rig {
         tree: Tree,
         topics: BTreeMap<Vec<u8>, u32>,
         nodes: HashMap<u32, u32>,
         next: u32,
-        /// No node is there because its only entry would be too long elsewhere.
+        /// Whether no node exists because its only entry would be too long elsewhere.
         are_short: bool,
     }
 
@@ -527,7 +529,7 @@ mod tests {
             }
         }
 
-        /// Every node is there for a reason, within its limits, knows its parent, and is counted.
+        /// Checks that every node is needed, within its limits, knows its parent, and is counted.
         fn check(&self) {
             let (mut pending, mut seen) = (vec![ROOT], 0);
             while let Some(id) = pending.pop() {
@@ -560,13 +562,13 @@ mod tests {
         }
     }
 
-    /// A number below the given one.
+    /// A number less than `below`.
     fn random(seed: &mut u64, below: usize) -> usize {
         *seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
         (*seed >> 33) as usize % below
     }
 
-    /// Grows and shrinks a tree of such topics again and again.
+    /// Grows and shrinks a tree of such topics repeatedly.
     fn come_and_go(rounds: usize, are_short: bool, mut topic: impl FnMut(&mut u64) -> Vec<u8>) {
         let mut rig = Rig::new(are_short);
         let mut seed = 1;

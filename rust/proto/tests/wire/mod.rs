@@ -7,7 +7,7 @@ pub mod curve;
 use std::time::{Duration, Instant};
 use zeroxide_proto::{Engine, EngineConfig, Event, Frame, Kind, SocketType};
 
-/// How the wire cuts what goes over it.
+/// How the wire cuts the bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Cut {
     /// Not at all.
@@ -77,12 +77,12 @@ impl End {
     }
 }
 
-/// Two engines and what is between them.
+/// Two engines and the wire between them.
 pub struct Pair {
     pub a: End,
     pub b: End,
     pub now: Instant,
-    /// While false, what is sent vanishes.
+    /// While false, sent bytes are lost.
     pub connected: bool,
     cut: Cut,
 }
@@ -132,7 +132,7 @@ impl Pair {
         while self.step() {}
     }
 
-    /// Lets time pass, in one go, and tells the engines.
+    /// Advances the clock in one step, and notifies the engines.
     pub fn advance(&mut self, by: Duration) {
         self.now += by;
         self.a.engine.handle_timeout(self.now);
@@ -160,7 +160,7 @@ pub fn config(socket_type: SocketType) -> EngineConfig {
     EngineConfig::new(socket_type)
 }
 
-/// Where the frames begin in what was sent after the greeting.
+/// The positions of frames in the bytes sent after the greeting.
 pub fn frame_starts(bytes: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;

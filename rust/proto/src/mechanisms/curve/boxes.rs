@@ -1,8 +1,8 @@
-//! NaCl's boxes, XSalsa20-Poly1305: encrypted, and nobody without the key can alter them unnoticed.
+//! NaCl's boxes, XSalsa20-Poly1305: encrypted, and they cannot be altered unnoticed without the key.
 //!
-//! A box is a tag of 16 bytes, then as many bytes as went in. The nonce is 24 bytes long; its first 16 turn the
-//! key into another one. All messages of a connection in one direction have these in common, and the other eight
-//! are a number that counts up: a [`BoxSeries`].
+//! A box is a tag of 16 bytes, followed by as many bytes as the content. The nonce has 24 bytes, of which the first 16
+//! turn the key into another one. All messages of a connection in one direction share these 16 bytes, and the other
+//! eight are a counter: a [`BoxSeries`].
 
 use super::poly1305::{self, TAG};
 use super::salsa20::{self, SHORT_START, STARTS, Salsa20, xor};
@@ -10,10 +10,10 @@ use fearless_simd::Level;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// By how much a box is longer than what is in it.
+/// The difference in length between a box and its content.
 pub(super) const OVERHEAD: usize = TAG;
 
-/// Seals and opens the boxes whose nonces have their first sixteen bytes in common.
+/// Seals and opens boxes whose nonces share their first sixteen bytes.
 pub(super) struct BoxKey {
     level: Level,
     salsa: Salsa20,
@@ -24,7 +24,7 @@ impl BoxKey {
         BoxKey::with_level(Level::new(), shared, prefix)
     }
 
-    /// One that makes do with less than the processor has, to see whether it comes to the same.
+    /// Uses a lower level than the processor supports, to test that the result is the same.
     pub(super) fn with_level(level: Level, shared: &[u8; 32], prefix: &[u8; 16]) -> BoxKey {
         let key = Zeroizing::new(salsa20::hsalsa20(shared, prefix));
         BoxKey {
@@ -39,7 +39,7 @@ impl BoxKey {
         self.seal_with(&start[..], number, data)
     }
 
-    /// Decrypts in place if the tag is right; leaves everything as it is if not.
+    /// Decrypts in place if the tag is correct; otherwise changes nothing.
     pub(super) fn open(&self, number: [u8; 8], tag: &[u8; TAG], data: &mut [u8]) -> bool {
         let start = Zeroizing::new(self.salsa.start(number));
         self.open_with(&start[..], number, tag, data)
@@ -67,7 +67,7 @@ impl BoxKey {
         poly1305::tag(self.level, &start.as_chunks().0[0], data)
     }
 
-    /// The others are added to the data.
+    /// The other bytes are added to the data.
     #[inline]
     fn add(&self, start: &[u8], number: [u8; 8], data: &mut [u8]) {
         let stream = &start[poly1305::KEY..];
@@ -77,11 +77,11 @@ impl BoxKey {
     }
 }
 
-/// Seals or opens boxes that are numbered one after the other. Their streams are started ahead, several at a
-/// time, which takes hardly longer than one.
+/// Seals or opens consecutively numbered boxes. The starts of several streams are computed ahead together, which takes
+/// little longer than one.
 pub(super) struct BoxSeries {
     key: BoxKey,
-    /// The number of the first that is started, if any are.
+    /// The number of the first precomputed stream, if there are any.
     first: Option<u64>,
     starts: Zeroizing<[[u8; SHORT_START]; STARTS]>,
 }
@@ -103,7 +103,7 @@ impl BoxSeries {
         self.key.seal_with(start, number.to_be_bytes(), data)
     }
 
-    /// Decrypts in place if the tag is right; leaves everything as it is if not.
+    /// Decrypts in place if the tag is correct; otherwise changes nothing.
     #[inline]
     pub(super) fn open(&mut self, number: u64, tag: &[u8; TAG], data: &mut [u8]) -> bool {
         let at = self.start(number);
@@ -111,7 +111,7 @@ impl BoxSeries {
         self.key.open_with(start, number.to_be_bytes(), tag, data)
     }
 
-    /// Where the start of a stream is.
+    /// The index of a precomputed stream.
     #[inline]
     fn start(&mut self, number: u64) -> usize {
         if let Some(first) = self.first {
@@ -126,14 +126,14 @@ impl BoxSeries {
     }
 }
 
-/// What makes every box different: never twice with the same key.
+/// The nonce of a box, which must never be used twice with the same key.
 pub(super) struct Nonce {
     prefix: [u8; 16],
     number: [u8; 8],
 }
 
 impl Nonce {
-    /// For boxes that are counted; the prefix tells which are counted together.
+    /// For numbered boxes; the prefix separates series.
     pub(super) fn short(prefix: &[u8; 16], number: u64) -> Nonce {
         Nonce {
             prefix: *prefix,
@@ -141,7 +141,7 @@ impl Nonce {
         }
     }
 
-    /// For boxes that are not: behind the prefix come random bytes.
+    /// For boxes without a number: random bytes follow the prefix.
     pub(super) fn long(prefix: &[u8; 8], random: &[u8; 16]) -> Nonce {
         let random = random.as_chunks().0;
         let mut start = [0; 16];
@@ -154,7 +154,7 @@ impl Nonce {
     }
 }
 
-/// A box of what is in `parts`, one behind the other.
+/// Seals the concatenation of `parts`.
 pub(super) fn seal(shared: &[u8; 32], nonce: &Nonce, parts: &[&[u8]]) -> Vec<u8> {
     let mut sealed = vec![0; OVERHEAD];
     parts.iter().for_each(|part| sealed.extend_from_slice(part));
@@ -163,7 +163,7 @@ pub(super) fn seal(shared: &[u8; 32], nonce: &Nonce, parts: &[&[u8]]) -> Vec<u8>
     sealed
 }
 
-/// What is in a box, if it was sealed with this key and nonce.
+/// Opens a box, if it was sealed with this key and nonce.
 pub(super) fn open(shared: &[u8; 32], nonce: &Nonce, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (tag, data) = sealed.split_first_chunk()?;
     let mut data = Zeroizing::new(data.to_vec());

@@ -1,4 +1,4 @@
-//! MESSAGE: every frame after the handshake, in a box of its own.
+//! MESSAGE: after the handshake, every frame is in a box of its own.
 
 use super::boxes::{self, BoxKey, BoxSeries};
 use crate::command;
@@ -24,7 +24,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Goes on counting after the handshake's last commands.
+    /// Continues the numbers of the handshake's last commands.
     pub(super) fn new(shared: &[u8; 32], server: bool, sent: u64, received: u64) -> Messages {
         let (from_client, from_server) = (b"CurveZMQMESSAGEC", b"CurveZMQMESSAGES");
         let (ours, theirs) = if server {
@@ -106,7 +106,7 @@ fn malformed(problem: &'static str) -> ProtocolError {
     }
 }
 
-/// What to say of something that is not even called MESSAGE: it may be a command, or anything in clear.
+/// The error for a body that is not even called MESSAGE: a command, or anything unencrypted.
 fn not_a_message(body: &[u8]) -> ProtocolError {
     match command::split(body) {
         Ok((name, _)) => command::unexpected("MESSAGE", name),

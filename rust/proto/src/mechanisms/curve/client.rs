@@ -51,7 +51,7 @@ struct Client {
     /// C' and c'.
     transient: KeyPair,
     vouch_nonce: [u8; 16],
-    /// What c' and S agree upon.
+    /// The shared key of c' and S.
     to_server: Zeroizing<[u8; KEY]>,
     step: Step,
 }
@@ -60,13 +60,13 @@ enum Step {
     SendHello,
     AwaitWelcome,
     SendInitiate(Vec<u8>, Zeroizing<[u8; KEY]>),
-    /// With what c' and S' agree upon.
+    /// With the shared key of c' and S'.
     AwaitReady(Zeroizing<[u8; KEY]>),
     Meet(Vec<(String, Bytes)>, Box<Messages>),
     Done,
 }
 
-/// The numbers of the client's first two commands. Messages count on from there.
+/// The numbers of the client's first two commands. The numbers of messages follow.
 const FIRST: u64 = 1;
 const SECOND: u64 = 2;
 

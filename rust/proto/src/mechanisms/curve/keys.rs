@@ -1,4 +1,4 @@
-//! Keys: made, turned into their other half, and agreed upon.
+//! Keys: creating them, deriving the public half, and agreeing on a shared key.
 
 use super::salsa20;
 use crate::mechanisms::Random;
@@ -9,17 +9,17 @@ use zeroize::Zeroizing;
 /// Bytes in a key of either kind.
 pub const KEY: usize = 32;
 
-/// A public key and the secret one it belongs to.
+/// A public key and its secret key.
 #[derive(Clone)]
 pub struct KeyPair {
-    /// The half to give away.
+    /// The public half.
     pub public: [u8; KEY],
-    /// The half to keep. Overwritten when it is dropped.
+    /// The secret half. Overwritten when it is dropped.
     pub secret: Zeroizing<[u8; KEY]>,
 }
 
 impl KeyPair {
-    /// The pair that a secret key is half of.
+    /// The pair of a secret key.
     pub fn from_secret(secret: [u8; KEY]) -> KeyPair {
         KeyPair {
             public: public_key(&secret),
@@ -28,7 +28,7 @@ impl KeyPair {
     }
 }
 
-/// The public half only.
+/// Shows the public half only.
 impl fmt::Debug for KeyPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyPair")
@@ -37,7 +37,7 @@ impl fmt::Debug for KeyPair {
     }
 }
 
-/// A new pair of keys; `None` if there are no random bytes to be had.
+/// Creates a pair of keys; `None` if the system provides no random bytes.
 ///
 /// ```
 /// use zeroxide_proto::mechanisms::{curve, system_random};
@@ -53,13 +53,13 @@ pub fn keypair(random: Random) -> Option<KeyPair> {
     random(&mut *secret).then(|| KeyPair::from_secret(*secret))
 }
 
-/// The public key that belongs to a secret one.
+/// The public key of a secret key.
 pub fn public_key(secret: &[u8; KEY]) -> [u8; KEY] {
     PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
 }
 
-/// The one spelling of a public key. Bit 255 means nothing in a point's coordinate, and neither does the field's prime
-/// on top of it (RFC 7748, section 5): without this, one key could be presented under several names.
+/// The unique encoding of a public key. Bit 255 has no meaning in a point's coordinate, and adding the field's prime
+/// does not change it either (RFC 7748, section 5), so without this, one key could be presented under several names.
 ///
 /// ```
 /// use zeroxide_proto::mechanisms::curve;
@@ -83,8 +83,8 @@ pub fn canonical_key(key: &[u8; KEY]) -> [u8; KEY] {
     key
 }
 
-/// What the owners of both pairs, and nobody else, can seal boxes with. `None` for a public key that gives the
-/// same result with every secret one.
+/// The shared key, which only the owners of both pairs can compute. `None` for a public key that gives the same result
+/// with every secret key.
 pub(super) fn agree(ours: &[u8; KEY], theirs: &[u8; KEY]) -> Option<Zeroizing<[u8; KEY]>> {
     let point = StaticSecret::from(*ours).diffie_hellman(&PublicKey::from(*theirs));
     point

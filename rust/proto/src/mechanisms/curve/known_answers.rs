@@ -1,10 +1,10 @@
-//! What NaCl and libsodium make of the same keys and data.
+//! Results of NaCl and libsodium for the same keys and data.
 
 use super::boxes::{self, BoxKey, BoxSeries, Nonce};
 use super::keys::{self, KEY};
 use fearless_simd::Level;
 
-/// NaCl's own test keys: Bob's secret one, Alice's public one, what the two agree upon, and a nonce.
+/// NaCl's own test keys: Bob's secret key, Alice's public key, their shared key, and a nonce.
 const BOB: &str = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
 const BOB_PUBLIC: &str = "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f";
 const ALICE_PUBLIC: &str = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
@@ -24,8 +24,8 @@ const BOXED: &str = "f3ffc7703f9400e52a7dfb4b3d3305d9
     99832b61ca01b6de56244a9e88d5f9b37973f622a43d14a6599b1f654cb45a74
     e355a5";
 
-/// Boxes of libsodium's, by the size of what is in them: the tag, which depends on every byte, and up to eight
-/// bytes of the end. At the sizes at which other code takes over, and around them.
+/// Boxes sealed by libsodium, by the size of their content: the tag, which depends on every byte, and up to eight bytes
+/// of the end. The sizes are those at which other code takes over, and their neighbours.
 #[rustfmt::skip]
 const BOXES: &[(usize, &str, &str)] = &[
     (0, "2539121d8e234e652d651fa4c8cff880", ""),
@@ -87,7 +87,7 @@ fn array<const SIZE: usize>(text: &str) -> [u8; SIZE] {
     hex(text).try_into().unwrap()
 }
 
-/// Everything this processor can be made to believe it is.
+/// All levels that this processor supports.
 fn levels() -> Vec<Level> {
     let best = Level::new();
     #[cfg(target_arch = "x86_64")]
@@ -113,10 +113,10 @@ fn keys_belong_together_and_agree_as_in_nacl() {
     assert_eq!(*agreed, array(AGREED));
 }
 
-/// Seven points of the curve, and of its twist, of small order, as libsodium lists them, agree with every secret
-/// key upon nothing.
+/// With seven points of small order of the curve and its twist, as listed by libsodium, no secret key gives a shared
+/// key.
 #[test]
-fn keys_that_are_none_are_refused() {
+fn weak_keys_are_refused() {
     let weak = [
         "00".repeat(32),
         ["01", &"00".repeat(31)].concat(),

@@ -1,26 +1,20 @@
-//! Poly1305: sixteen bytes that only somebody with the key can have made.
+//! Poly1305: a tag of sixteen bytes that can only be computed with the key.
 //!
-//! A tag is a polynomial of the blocks, worked out modulo 2^130 - 5. The number under construction is kept in
-//! limbs of 44, 44 and 42 bits, so that products of limbs fit 128 bits with room for their sums. Long data are
-//! spread over vectors where the processor has them wide enough.
+//! A tag is a polynomial of the blocks, modulo 2^130 - 5. The accumulator is kept in limbs of 44, 44 and 42 bits, so
+//! that sums of products fit 128 bits. Long data are spread over vectors if the processor has wide ones.
 
+use super::limbs::{BLOCK, LAST, LIMB, Limbs, absorb};
 #[cfg(target_arch = "x86_64")]
 use super::wide_poly1305::absorb_long;
 use fearless_simd::Level;
 use zeroize::Zeroize;
 
 /// Bytes in a tag, and in a block.
-pub(super) const TAG: usize = 16;
+pub(super) const TAG: usize = BLOCK;
 /// Bytes in a key.
 pub(super) const KEY: usize = 32;
 
-/// A number in limbs of 44, 44 and 42 bits; limbs may be some bits wider at times.
-pub(super) type Limbs = [u64; 3];
-
-/// What fits the first two limbs, and the last one.
-pub(super) const LIMB: u64 = (1 << 44) - 1;
-const LAST: u64 = (1 << 42) - 1;
-/// The bit that tells where a block ends, in the last limb of a whole block.
+/// The bit that marks the end of a block, in the last limb of a complete block.
 const WHOLE: u64 = 1 << 40;
 
 /// The tag of `data`. A key must never be used twice.
@@ -44,7 +38,7 @@ pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
     if !rest.is_empty() {
         let bits = 8 * rest.len() as u32;
         let block = match data.last_chunk() {
-            // Cheaper than copying just these.
+            // Cheaper than copying only these bytes.
             Some(last) => u128::from_le_bytes(*last) >> (128 - bits),
             None => rest
                 .iter()
@@ -57,32 +51,15 @@ pub(super) fn tag(level: Level, key: &[u8; KEY], data: &[u8]) -> [u8; TAG] {
     reduce(h).wrapping_add(high).to_le_bytes()
 }
 
-/// Begins a tag with as much of the data as suits vectors: nothing, where they are not wide enough.
+/// Processes the part of the data that fits vectors: nothing if they are not wide enough.
 #[cfg(not(target_arch = "x86_64"))]
 fn absorb_long(_: Level, _: Limbs, data: &[u8]) -> (Limbs, &[u8]) {
     ([0; 3], data)
 }
 
-/// Adds a block, then multiplies by `r`, modulo 2^130 - 5.
-#[inline(always)]
-pub(super) fn absorb([h0, h1, h2]: Limbs, [r0, r1, r2]: Limbs, block: u128, end: u64) -> Limbs {
-    let h0 = h0 + (block as u64 & LIMB);
-    let h1 = h1 + ((block >> 44) as u64 & LIMB);
-    let h2 = h2 + ((block >> 88) as u64 | end);
-    // What goes over the top comes back times five; times four besides, as the last limb has two bits less.
-    let (s1, s2) = (r1 * 20, r2 * 20);
-    let product = |a, b| u128::from(a) * u128::from(b);
-    let d0 = product(h0, r0) + product(h1, s2) + product(h2, s1);
-    let d1 = product(h0, r1) + product(h1, r0) + product(h2, s2) + (d0 >> 44);
-    let d2 = product(h0, r2) + product(h1, r1) + product(h2, r0) + (d1 >> 44);
-    let h0 = (d0 as u64 & LIMB) + (d2 >> 42) as u64 * 5;
-    let h1 = (d1 as u64 & LIMB) + (h0 >> 44);
-    [h0 & LIMB, h1, d2 as u64 & LAST]
-}
-
-/// The number that the limbs stand for, modulo 2^130 - 5, and of that the lower 128 bits.
+/// The value of the limbs modulo 2^130 - 5, of which the lower 128 bits are returned.
 fn reduce([mut h0, mut h1, mut h2]: Limbs) -> u128 {
-    // Twice around, because the first carry out of the top may set off another.
+    // Twice, because the first carry out of the top may cause another.
     for _ in 0..2 {
         h1 += h0 >> 44;
         h0 &= LIMB;
@@ -93,7 +70,7 @@ fn reduce([mut h0, mut h1, mut h2]: Limbs) -> u128 {
     }
     h1 += h0 >> 44;
     h0 &= LIMB;
-    // The same, less the modulus: right if that does not go below zero. Chosen without a branch.
+    // The same minus the modulus: correct if it is not negative. Selected without a branch.
     let g0 = h0 + 5;
     let g1 = h1 + (g0 >> 44);
     let g2 = h2.wrapping_add(g1 >> 44).wrapping_sub(1 << 42);
@@ -125,7 +102,7 @@ mod tests {
         key
     }
 
-    /// RFC 8439, section 2.5.2 and appendix A.3: the ordinary case, and those where carries run far.
+    /// RFC 8439, section 2.5.2 and appendix A.3: the ordinary case, and cases with long carry chains.
     #[test]
     fn tags_are_those_of_rfc_8439() {
         let ones = "ff".repeat(16);

@@ -1,15 +1,15 @@
-//! Salsa20, four blocks side by side.
+//! Salsa20, four blocks in parallel.
 //!
-//! The stream is what a message costs: crates that make one block after the other reach a quarter of this. The
-//! arithmetic is written once, for vectors of whatever width the processor turns out to have.
+//! The stream dominates the cost of a message: crates that compute one block after the other reach a quarter of this
+//! speed. The arithmetic is written once, for vectors of any width.
 //!
-//! A block is a square of sixteen words. There are two ways to lay blocks into vectors:
-//! * A few blocks: the four diagonals of a square are kept in a vector each, so that a quarter-round works on
-//!   all columns at once; turning three of the vectors by one, two and three words brings the rows under each
-//!   other instead. Four blocks lie side by side. This is how the stream begins, and most messages need no more.
-//! * Many blocks: one vector for each of the sixteen words, one lane for each block. Nothing has to be turned,
-//!   only in the end the words of a block have to be brought together. They may be blocks of one stream, or
-//!   the first blocks of several: messages are numbered, so that it is known which streams come next.
+//! A block is a square of sixteen words. There are two ways to arrange blocks in vectors:
+//! * A few blocks: each vector has one diagonal of a square, so that a quarter-round works on all columns at once;
+//!   rotating three of the vectors by one, two and three words aligns the rows. Four blocks are processed in parallel.
+//!   The stream begins in this way, which is sufficient for most messages.
+//! * Many blocks: one vector for each of the sixteen words, one lane for each block. No rotations are needed, but the
+//!   words of each block must be collected at the end. The blocks may belong to one stream, or be the first blocks of
+//!   several, because messages are numbered and the next streams are known.
 
 use fearless_simd::{Level, Simd, dispatch, mask32x16, prelude::*, u32x4, u32x16};
 use zeroize::{Zeroize, Zeroizing};
@@ -20,16 +20,16 @@ const BLOCK: usize = 64;
 const FEW: usize = 4;
 /// Bytes with which the stream starts: a few blocks.
 pub(super) const START: usize = FEW * BLOCK;
-/// How many streams are started ahead, and how many bytes of each.
+/// The number of streams that are started ahead, and the bytes of each.
 pub(super) const STARTS: usize = 8;
 pub(super) const SHORT_START: usize = 2 * BLOCK;
 /// Many blocks, in bytes: one for each lane of the widest vectors.
 const LONG: usize = 16 * BLOCK;
 
-/// The corners of every square: "expand 32-byte k".
+/// The constants on the diagonal: "expand 32-byte k".
 const SIGMA: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// The words that work on each other: the columns of the square, then its rows.
+/// The words of each quarter-round: the columns of the square, then its rows.
 const QUARTERS: [[usize; 4]; 8] = [
     [0, 4, 8, 12],
     [5, 9, 13, 1],
@@ -71,7 +71,7 @@ impl Salsa20 {
         }
     }
 
-    /// Adds what follows this many bytes of start.
+    /// Adds the stream after this many bytes of its start.
     #[inline]
     pub(super) fn add_after(&self, start: usize, nonce: [u8; 8], data: &mut [u8]) {
         if !data.is_empty() {
@@ -120,7 +120,7 @@ impl Drop for Salsa20 {
     }
 }
 
-/// Adds as much of a stream as there are data.
+/// Adds the stream to all data.
 #[inline]
 pub(super) fn xor(data: &mut [u8], stream: &[u8]) {
     for (byte, key) in data.iter_mut().zip(stream) {
@@ -165,8 +165,8 @@ fn words<const BYTES: usize, const WORDS: usize>(bytes: &[u8; BYTES]) -> [u32; W
     std::array::from_fn(|at| u32::from_le_bytes(chunks[at]))
 }
 
-/// Some blocks of the stream; the number of the first is in the square. Its lower word must not overflow within them: no
-/// message has that many bytes.
+/// Some blocks of the stream; the square has the number of the first. Its lower word must not overflow within them,
+/// which would take a longer message than possible.
 #[inline(always)]
 fn few_blocks<S: Simd>(simd: S, x: &[u32; 16]) -> [u8; START] {
     let splat = |at: [usize; 4]| {
@@ -234,7 +234,7 @@ fn rotate<S: Simd, V: SimdInt<S>>(x: V, bits: u32) -> V {
     (x << bits) | (x >> (32 - bits))
 }
 
-/// Within each block, the word at this place comes first.
+/// Rotates each block so that the word at this index comes first.
 #[inline(always)]
 fn turn<S: Simd, const FIRST: usize>(x: u32x16<S>) -> u32x16<S> {
     x.slide_within_blocks::<FIRST>(x)
@@ -246,7 +246,7 @@ fn mask<S: Simd>(simd: S, words: [u32; 4]) -> mask32x16<S> {
     u32x16::block_splat(u32x4::from_slice(simd, &words)).simd_eq(1)
 }
 
-/// Adds the stream to a multiple of [`LONG`] bytes; the number of the first block is in the square.
+/// Adds the stream to a multiple of [`LONG`] bytes; the square has the number of the first block.
 #[inline(always)]
 fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
     let lanes = S::u32s::LEN;
@@ -273,7 +273,7 @@ fn many_blocks<S: Simd>(simd: S, square: &[u32; 16], data: &mut [u8]) {
     }
 }
 
-/// Two blocks each of several streams, whose nonces are numbers one after the other.
+/// Two blocks of each of several streams with consecutive nonces.
 #[inline(always)]
 fn starts_of_streams<S: Simd>(
     simd: S,
@@ -287,7 +287,7 @@ fn starts_of_streams<S: Simd>(
     for starts in starts.chunks_exact_mut(lanes / 2) {
         let (mut n0, mut n1, mut block) = ([0; 16], [0; 16], [0; 16]);
         for lane in 0..lanes {
-            // The nonce is big-endian, the words of the square are not.
+            // The nonce is big-endian, but the words of the square are not.
             let number = nonce.wrapping_add(lane as u64 / 2);
             n0[lane] = ((number >> 32) as u32).swap_bytes();
             n1[lane] = (number as u32).swap_bytes();
@@ -317,8 +317,8 @@ fn splat_all<S: Simd>(simd: S, square: &[u32; 16]) -> [S::u32s; 16] {
     vectors
 }
 
-/// From a square in each lane to its block: as many words as there are lanes of the first block, then of the
-/// second and so on; then the next words of each.
+/// From squares in lanes to their blocks: as many words of the first block as there are lanes, then of the second, and
+/// so on; then the next words of each.
 #[inline(always)]
 fn a_block_per_lane<S: Simd, V: SimdInt<S>>(start: [V; 16]) -> [V; 16] {
     let mut x = start;
@@ -334,7 +334,7 @@ fn a_block_per_lane<S: Simd, V: SimdInt<S>>(start: [V; 16]) -> [V; 16] {
     x
 }
 
-/// Written out so that every index is known when this is compiled.
+/// Written out so that every index is a compile-time constant.
 #[inline(always)]
 fn double_round<S: Simd, V: SimdInt<S>>(x: &mut [V; 16]) {
     let [q0, q1, q2, q3, q4, q5, q6, q7] = QUARTERS;
@@ -356,7 +356,7 @@ fn quarter_round<S: Simd, V: SimdInt<S>>(x: &mut [V; 16], [a, b, c, d]: [usize; 
     x[a] ^= rotate(x[d] + x[c], 18);
 }
 
-/// Turns as many vectors as they have lanes: what was in the first lanes comes into the first vector.
+/// Transposes as many vectors as they have lanes: the first lanes of all become the first vector.
 #[inline(always)]
 fn transpose<S: Simd, V: SimdInt<S>>(rows: &mut [V]) {
     let half = rows.len() / 2;

@@ -1,7 +1,7 @@
-//! The server: proves its key, learns the client's.
+//! The server: proves its key, and verifies the client's.
 //!
-//! Between WELCOME and INITIATE it remembers nothing but the key of the cookie: what it will need is in the
-//! cookie, which the client has to bring back.
+//! Between WELCOME and INITIATE, it stores only the key of the cookie. Everything else is in the cookie, which the
+//! client sends back.
 
 use super::boxes::{self, Nonce};
 use super::cipher::Messages;
@@ -29,7 +29,7 @@ pub(super) fn start(config: &MechanismConfig, local: Local<'_>) -> Started {
 
 struct Server {
     properties: Vec<u8>,
-    /// Somebody is there to ask.
+    /// Whether there is an authenticator.
     authenticate: bool,
     random: Random,
     /// S and s.
@@ -48,24 +48,24 @@ enum Step {
     Done,
 }
 
-/// What opens the cookie, and the number of the HELLO that it answered.
+/// The key of the cookie, and the number of the HELLO that it answered.
 struct CookieKey {
     key: Zeroizing<[u8; KEY]>,
     hello: u64,
 }
 
-/// A client that has proved who it is.
+/// A client that has proved its identity.
 struct Client {
     /// C.
     key: [u8; KEY],
-    /// What C' and S' agree upon.
+    /// The shared key of C' and S'.
     shared: Zeroizing<[u8; KEY]>,
     /// The number of its INITIATE.
     number: u64,
     properties: Vec<(String, Bytes)>,
 }
 
-/// The number of the server's first command that has one. Messages count on from there.
+/// The number of the server's first numbered command. The numbers of messages follow.
 const FIRST: u64 = 1;
 
 impl Mechanism for Server {
@@ -144,7 +144,7 @@ impl Mechanism for Server {
 }
 
 impl Server {
-    /// Takes a HELLO: version, padding, C', number, Box [64 zeros](C'->S).
+    /// Handles a HELLO: version, padding, C', number, Box [64 zeros](C'->S).
     fn welcome(&self, data: &[u8]) -> Result<Step, CloseReason> {
         const SIZE: usize = 2 + 72 + KEY + 8 + boxes::OVERHEAD + 64;
         if data.len() != SIZE {
@@ -160,7 +160,7 @@ impl Server {
         }
         let (client, data) = take::<KEY>(data)?;
         if client[KEY - 1] & 0x80 != 0 {
-            // Agreeing on a key ignores this bit. Then nobody must be able to change it unnoticed.
+            // Key agreement ignores this bit, so it must not be possible to change it unnoticed.
             return Err(malformed("HELLO", "a key beyond the field"));
         }
         let (number, signature) = take(data)?;
@@ -196,7 +196,7 @@ impl Server {
         Ok(Step::SendWelcome(body, CookieKey { key, hello }))
     }
 
-    /// Takes an INITIATE: cookie, number, Box [C + vouch nonce + vouch + properties](C'->S').
+    /// Handles an INITIATE: cookie, number, Box [C + vouch nonce + vouch + properties](C'->S').
     fn initiated(&self, data: &[u8], cookie_key: &CookieKey) -> Result<Client, CloseReason> {
         const VOUCH: usize = boxes::OVERHEAD + 2 * KEY;
         const LEAST: usize = COOKIE + 8 + boxes::OVERHEAD + KEY + 16 + VOUCH;
@@ -251,7 +251,7 @@ impl Server {
     }
 }
 
-/// The first bytes of what has been found to be long enough.
+/// Takes the first bytes of data whose length has been checked.
 fn take<const SIZE: usize>(data: &[u8]) -> Result<(&[u8; SIZE], &[u8]), CloseReason> {
     data.split_first_chunk()
         .ok_or_else(|| malformed("INITIATE", "too short"))

@@ -1,22 +1,22 @@
-//! Poly1305 of long data: every fourth or eighth block in a lane of its own.
+//! Poly1305 of long data, with every fourth or eighth block in the same lane.
 //!
-//! Each lane is a Poly1305 by itself that multiplies by the fourth or eighth power of `r`. In the end the lanes
-//! are multiplied by the powers that their last blocks still lack, and added up. The processor multiplies
-//! numbers of 32 bits here, so that limbs have 26.
+//! Each lane is a separate Poly1305 that multiplies by the fourth or eighth power of `r`. At the end, the lanes are
+//! multiplied by the powers that their last blocks lack, and added. The processor multiplies numbers of 32 bits here,
+//! so limbs have 26.
 
-use super::poly1305::{self, Limbs, TAG};
+use super::limbs::{self, BLOCK, Limbs};
 use fearless_simd::{Level, Simd, kernel, prelude::*, u64x4, u64x8};
 use std::arch::x86_64::{_mm256_mul_epu32, _mm512_mul_epu32};
 
-/// Below these many bytes the powers cost more than the lanes win: measured.
+/// Below this size in bytes, the powers cost more than the lanes save, as measured.
 const FOUR_FROM: usize = 200;
 const EIGHT_FROM: usize = 640;
 
 const LIMB: u64 = (1 << 26) - 1;
-/// The bit that tells where a block ends, in its last limb.
+/// The bit that marks the end of a block, in its last limb.
 const WHOLE: u64 = 1 << 24;
 
-/// Begins a tag with as much of the data as suits the lanes; returns what is left.
+/// Processes the part of the data that fits the lanes; returns the rest.
 #[inline]
 pub(super) fn absorb_long(level: Level, r: Limbs, data: &[u8]) -> (Limbs, &[u8]) {
     if data.len() < FOUR_FROM {
@@ -25,10 +25,10 @@ pub(super) fn absorb_long(level: Level, r: Limbs, data: &[u8]) -> (Limbs, &[u8])
     if let Some(avx512) = level.as_avx512()
         && data.len() >= EIGHT_FROM
     {
-        let (whole, rest) = data.split_at(data.len() - data.len() % (8 * TAG));
+        let (whole, rest) = data.split_at(data.len() - data.len() % (8 * BLOCK));
         (in_eight(avx512, r, whole), rest)
     } else if let Some(avx2) = level.as_avx2() {
-        let (whole, rest) = data.split_at(data.len() - data.len() % (4 * TAG));
+        let (whole, rest) = data.split_at(data.len() - data.len() % (4 * BLOCK));
         (in_four(avx2, r, whole), rest)
     } else {
         // With narrower vectors 64-bit arithmetic is faster.
@@ -60,12 +60,12 @@ fn in_lanes<S: Simd, V: SimdInt<S> + SimdBase<S, Element = u64>>(
     data: &[u8],
     product: impl Fn(V, V) -> V + Copy,
 ) -> Limbs {
-    // Each power from two of about half, so that they need not wait for one another.
+    // Each power is the product of two about half as high, so that they can be computed in parallel.
     let mut powers = [r; 9];
     for n in 2..=V::LEN {
         powers[n] = multiply(powers[n / 2], powers[n - n / 2]);
     }
-    // The highest first, for the lane with the earliest block.
+    // The highest power first, for the lane with the earliest block.
     let mut limbs = [[0; 8]; 5];
     for lane in 0..V::LEN {
         for (limbs, limb) in limbs.iter_mut().zip(narrow(powers[V::LEN - lane])) {
@@ -79,7 +79,7 @@ fn in_lanes<S: Simd, V: SimdInt<S> + SimdBase<S, Element = u64>>(
         last[limb] = V::from_slice(simd, &limbs[limb][..V::LEN]);
     }
 
-    let group = V::LEN * TAG;
+    let group = V::LEN * BLOCK;
     let (most, end) = data.split_at(data.len() - group);
     let mut h = [V::splat(simd, 0); 5];
     for blocks in most.chunks_exact(group) {
@@ -133,7 +133,7 @@ fn multiply_lanes<S: Simd, V: SimdInt<S> + SimdBase<S, Element = u64>>(
         sum(r[3], r[2], r[1], r[0], s[3]),
         sum(r[4], r[3], r[2], r[1], r[0]),
     ];
-    // Two chains of carries side by side; five times what goes over the top comes in at the bottom.
+    // Two parallel chains of carries; five times the overflow of the top is added at the bottom.
     for (from, to) in [(0, 1), (3, 4), (1, 2), (4, 0), (2, 3), (0, 1), (3, 4)] {
         let carry = d[from] >> 26;
         d[from] &= LIMB;
@@ -148,11 +148,11 @@ fn multiply_lanes<S: Simd, V: SimdInt<S> + SimdBase<S, Element = u64>>(
 
 /// The product modulo 2^130 - 5.
 fn multiply(h: Limbs, r: Limbs) -> Limbs {
-    let h = poly1305::absorb(h, r, 0, 0);
-    [h[0], h[1] & poly1305::LIMB, h[2] + (h[1] >> 44)]
+    let h = limbs::absorb(h, r, 0, 0);
+    [h[0], h[1] & limbs::LIMB, h[2] + (h[1] >> 44)]
 }
 
-/// From limbs of 44 bits to limbs of 26.
+/// Converts limbs of 44 bits to limbs of 26.
 fn narrow([h0, h1, h2]: Limbs) -> [u64; 5] {
     [
         h0 & LIMB,
@@ -163,10 +163,10 @@ fn narrow([h0, h1, h2]: Limbs) -> [u64; 5] {
     ]
 }
 
-/// And back. Limbs may have up to 32 bits: what goes beyond 44 bits goes on to the next.
+/// The inverse. Limbs may have up to 32 bits: bits beyond 44 are carried to the next.
 fn widen([h0, h1, h2, h3, h4]: [u64; 5]) -> Limbs {
     let low = h0 + (h1 << 26);
-    let middle = (low >> 44) + (h2 << 8) + ((h3 << 34) & poly1305::LIMB);
+    let middle = (low >> 44) + (h2 << 8) + ((h3 << 34) & limbs::LIMB);
     let high = (middle >> 44) + (h3 >> 10) + (h4 << 16);
-    [low & poly1305::LIMB, middle & poly1305::LIMB, high]
+    [low & limbs::LIMB, middle & limbs::LIMB, high]
 }
