@@ -1,8 +1,7 @@
-//! Who may come in, decided where the question comes up: in the I/O thread, without a handler and without Python.
+//! Access control that is decided in the I/O thread, without a handler and without Python.
 //!
-//! A list is shared: every socket secured with it, and every clone, sees what is added to it and removed from it, from
-//! the next connection on. Peers that are connected stay until [`AllowList::disconnect_strangers`] or
-//! [`Passwords::disconnect_strangers`] is called.
+//! A list is shared: every socket secured with it, and every clone, sees its changes from the next connection on.
+//! Connected peers stay until [`AllowList::disconnect_strangers`] or [`Passwords::disconnect_strangers`] is called.
 
 mod certificates;
 
@@ -23,7 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// A public or secret key of CURVE.
 pub type Key = [u8; 32];
 
-/// Reads a key: 32 bytes, or 40 characters of Z85 (a closing zero is allowed).
+/// Parses a key: 32 bytes, or 40 characters of Z85 (a terminating zero is allowed).
 ///
 /// # Errors
 /// `Invalid`, without showing the key.
@@ -49,22 +48,22 @@ pub fn parse_key(text: &[u8]) -> Result<Key> {
         .ok_or_else(|| malformed(format!("got {} bytes", text.len())))
 }
 
-/// A fresh pair of keys: the public one, the secret one.
+/// Creates a pair of keys: the public one, the secret one.
 ///
 /// # Errors
-/// What the system says when it has no randomness to give.
+/// If the system provides no random bytes.
 pub fn curve_keypair() -> Result<(Key, Key)> {
     let no_random = || Error::with(ErrorKind::NotSupported, "the system has no random bytes");
     let pair = curve::keypair(system_random).ok_or_else(no_random)?;
     Ok((pair.public, *pair.secret))
 }
 
-/// The public key that belongs to a secret one.
+/// The public key of a secret key.
 pub fn curve_public(secret_key: &Key) -> Key {
     curve::public_key(secret_key)
 }
 
-/// The property of a peer that holds its public key in Z85, if a list let it in by that.
+/// The property of a peer with its public key in Z85, if a list admitted it by its key.
 pub const PUBLIC_KEY: &str = "X-Public-Key";
 
 /// The text form of a key.
@@ -72,27 +71,27 @@ pub(crate) fn key_text(key: &Key) -> String {
     z85::encode(key).expect("32 is a multiple of 4")
 }
 
-/// A connection that somebody was let in on.
+/// A connection that a list has admitted.
 pub(crate) trait Admitted: Send + Sync {
-    /// Ends it: its peer is not welcome any more.
+    /// Ends the connection, because its peer is no longer listed.
     fn revoke(&self);
-    /// Whether it is over.
+    /// Whether the connection has ended.
     fn is_over(&self) -> bool;
 }
 
-/// What a socket asks about its peers.
+/// The list by which a socket decides about its peers.
 #[derive(Clone, Debug)]
 pub(crate) enum Gate {
     Keys(AllowList),
     Users(Passwords),
 }
 
-/// An answer of a gate's.
+/// The decision about a peer.
 pub(crate) struct Decision {
     pub(crate) verdict: Verdict,
-    /// In words, if it is no.
+    /// The reason, if the peer is refused.
     pub(crate) reason: String,
-    /// Whether the peer was told apart from all others.
+    /// Whether the peer was identified, and not admitted like every other.
     pub(crate) recognised: bool,
 }
 
@@ -110,7 +109,7 @@ impl Decision {
         }
     }
 
-    /// Keeps by which key the peer was told apart: several may have one name.
+    /// Records the key that identified the peer, because several keys may have one name.
     fn of_key(mut self, key: &Key) -> Decision {
         let text = Bytes::from(key_text(key));
         self.verdict.metadata.push((PUBLIC_KEY.to_owned(), text));
@@ -131,7 +130,7 @@ impl Decision {
 }
 
 impl Gate {
-    /// Decides about a peer, and remembers the connection if it may come in.
+    /// Decides about a peer, and registers the connection if it is admitted.
     pub(crate) fn judge(&self, peer: &Credentials, connection: Weak<dyn Admitted>) -> Decision {
         match (self, peer.mechanism, &peer.credentials[..]) {
             (Gate::Keys(keys), "CURVE", [key]) => match Key::try_from(&key[..]) {
@@ -141,13 +140,13 @@ impl Gate {
             (Gate::Users(users), "PLAIN", [user, password]) => {
                 users.judge(user, password, connection)
             }
-            // The mechanism was changed behind the gate's back.
+            // The mechanism was changed after the list was set.
             (_, mechanism, _) => Decision::no(format!("no peer is accepted with {mechanism}")),
         }
     }
 }
 
-/// The public keys that may connect to a CURVE server, each with the name that its owner is known by.
+/// The public keys that may connect to a CURVE server, each with the name of its owner.
 ///
 /// ```
 /// use zeroxide::AllowList;
@@ -171,22 +170,22 @@ struct Keys {
 }
 
 impl AllowList {
-    /// Nobody, until somebody is added.
+    /// An empty list, which admits no client.
     pub fn new() -> AllowList {
         AllowList::default()
     }
 
-    /// Everybody who knows the server's public key: encryption without authentication.
+    /// A list that admits every client that knows the server's public key: encryption without authentication.
     pub fn anybody() -> AllowList {
         let list = AllowList::new();
         list.shared.anybody.store(true, Ordering::Release);
         list
     }
 
-    /// The keys of the certificates (files `*.key`) in a folder, see [`reload`](Self::reload).
+    /// Reads the keys of the certificates (files `*.key`) in a folder, see [`reload`](Self::reload).
     ///
     /// # Errors
-    /// What reading says; `Invalid` when a file is no certificate.
+    /// The system's errors from reading; `Invalid` if a file is not a certificate.
     pub fn folder(path: impl AsRef<Path>) -> Result<AllowList> {
         let list = AllowList::new();
         *lock(&list.shared.folder) = Some(path.as_ref().to_owned());
@@ -194,11 +193,11 @@ impl AllowList {
         Ok(list)
     }
 
-    /// Reads the folder again that the list was made from and returns how many keys it has. What was added by hand is
-    /// forgotten. On an error the list stays as it is.
+    /// Reads the list's folder again, and returns the number of its keys. Other changes of the list are discarded.
+    /// After an error the list is unchanged.
     ///
     /// # Errors
-    /// As [`folder`](Self::folder); `Invalid` when the list was made otherwise.
+    /// As for [`folder`](Self::folder); `Invalid` if the list does not come from a folder.
     pub fn reload(&self) -> Result<usize> {
         let Some(folder) = lock(&self.shared.folder).clone() else {
             return Err(Error::with(
@@ -212,24 +211,24 @@ impl AllowList {
         Ok(count)
     }
 
-    /// Whether everybody may come in.
+    /// Whether every client is admitted.
     pub fn admits_anybody(&self) -> bool {
         self.shared.anybody.load(Ordering::Acquire)
     }
 
-    /// Lets the owner of a key in. The name becomes the User-Id of its messages; without one that is the key in Z85.
+    /// Adds a key. The name becomes the User-Id of its owner's messages; without a name, that is the key in Z85.
     pub fn add(&self, key: Key, name: &str) {
         self.shared
             .names
             .add(curve::canonical_key(&key), name.to_owned());
     }
 
-    /// Takes a key off. Returns whether it was there.
+    /// Removes a key. Returns whether it was listed.
     pub fn remove(&self, key: &Key) -> bool {
         self.shared.names.remove(&curve::canonical_key(key))
     }
 
-    /// Only these from now on, in one step.
+    /// Replaces all keys in one step.
     pub fn replace(&self, keys: impl IntoIterator<Item = (Key, String)>) {
         self.shared.anybody.store(false, Ordering::Release);
         let keys = keys.into_iter();
@@ -238,31 +237,32 @@ impl AllowList {
             .replace(keys.map(|(key, name)| (curve::canonical_key(&key), name)));
     }
 
-    /// Ends the connections that were let in by this list and would not be any more. Returns how many.
+    /// Ends the connections that this list has admitted and would no longer admit. Returns how many.
     ///
-    /// Nothing that is sent after this returned reaches them. What they had sent before can still be received.
+    /// No message that is sent after this call reaches their peers. Messages that they sent before can still be
+    /// received.
     pub fn disconnect_strangers(&self) -> usize {
         let shared = &self.shared;
         let stays = |key: &Key| self.admits_anybody() || shared.names.contains(key);
         shared.names.disconnect_unless(stays)
     }
 
-    /// Whether a key is on the list.
+    /// Whether a key is listed.
     pub fn contains(&self, key: &Key) -> bool {
         self.shared.names.contains(&curve::canonical_key(key))
     }
 
-    /// The keys, in no order, with their names.
+    /// The keys with their names, in any order.
     pub fn keys(&self) -> Vec<(Key, String)> {
         self.shared.names.entries()
     }
 
-    /// How many keys are on the list.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.shared.names.len()
     }
 
-    /// Whether no key is on the list.
+    /// Whether the list has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -293,23 +293,23 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// Nobody, until somebody is added.
+    /// An empty table, which admits no user.
     pub fn new() -> Passwords {
         Passwords::default()
     }
 
-    /// Lets a user in, who becomes the User-Id of its messages; an earlier password does not count any more.
+    /// Adds a user, whose name becomes the User-Id of its messages. It replaces an earlier password.
     pub fn add(&self, user: &str, password: impl Into<Vec<u8>>) {
         let user = Bytes::copy_from_slice(user.as_bytes());
         self.shared.add(user, Zeroizing::new(password.into()));
     }
 
-    /// Takes a user off. Returns whether it was there.
+    /// Removes a user. Returns whether it was listed.
     pub fn remove(&self, user: &str) -> bool {
         self.shared.remove(&Bytes::copy_from_slice(user.as_bytes()))
     }
 
-    /// Only these from now on, in one step.
+    /// Replaces all users in one step.
     pub fn replace<P: Into<Vec<u8>>>(&self, users: impl IntoIterator<Item = (String, P)>) {
         let users = users.into_iter();
         let entries =
@@ -317,41 +317,42 @@ impl Passwords {
         self.shared.replace(entries);
     }
 
-    /// Ends the connections of users that are not on the list any more. Returns how many. Whoever has only got another
-    /// password stays.
+    /// Ends the connections of users that are not listed any more. Returns how many. Users whose password has changed
+    /// stay.
     ///
-    /// Nothing that is sent after this returned reaches them. What they had sent before can still be received.
+    /// No message that is sent after this call reaches their peers. Messages that they sent before can still be
+    /// received.
     pub fn disconnect_strangers(&self) -> usize {
         self.shared
             .disconnect_unless(|user| self.shared.contains(user))
     }
 
-    /// Whether there is such a user.
+    /// Whether a user is listed.
     pub fn contains(&self, user: &str) -> bool {
         self.shared
             .contains(&Bytes::copy_from_slice(user.as_bytes()))
     }
 
-    /// The names, in no order.
+    /// The names, in any order.
     pub fn users(&self) -> Vec<String> {
         let text = |user: Bytes| String::from_utf8_lossy(&user).into_owned();
         let entries = self.shared.entries().into_iter();
         entries.map(|(user, _)| text(user)).collect()
     }
 
-    /// How many users there are.
+    /// The number of users.
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether there is no user.
+    /// Whether the table has no users.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn judge(&self, user: &Bytes, password: &[u8], connection: Weak<dyn Admitted>) -> Decision {
         self.shared.judge(user.clone(), connection, |expected| {
-            // An unknown user takes as long as a wrong password, and looks like one.
+            // An unknown user takes as long as a wrong password, and cannot be distinguished from one.
             let right = is_same(expected.map_or(&[], |known| known), password);
             match expected {
                 Some(_) if right => Decision::yes(String::from_utf8_lossy(user).into_owned(), true),
@@ -367,12 +368,12 @@ impl fmt::Debug for Passwords {
     }
 }
 
-/// The longest password that PLAIN can carry.
+/// The maximum length of a password in PLAIN.
 const PASSWORD_MAX: usize = 255;
 
-/// Compares in a time that says nothing about where two texts differ, nor how long they are.
+/// Compares in a time that reveals neither the first difference of two texts nor their lengths.
 fn is_same(expected: &[u8], got: &[u8]) -> bool {
-    // PLAIN carries no more than 255 bytes. What is longer is compared in a time that tells so.
+    // PLAIN carries at most 255 bytes. The time of a comparison with a longer text reveals that it is longer.
     if expected.len().max(got.len()) > PASSWORD_MAX {
         return expected == got;
     }
@@ -388,10 +389,10 @@ fn is_same(expected: &[u8], got: &[u8]) -> bool {
     std::hint::black_box(lengths | usize::from(bytes)) == 0
 }
 
-/// Entries, and the connections that were let in because of them.
+/// Entries, and the connections that were admitted because of them.
 struct Roster<K, V> {
     entries: RwLock<HashMap<K, V>>,
-    /// Also those that are over, up to as many as there are others.
+    /// Includes connections that have ended, up to the number of the others.
     admitted: Mutex<Vec<(K, Weak<dyn Admitted>)>>,
 }
 
@@ -439,19 +440,19 @@ impl<K: Eq + Hash + Clone, V: Clone> Roster<K, V> {
         self.read(HashMap::len)
     }
 
-    /// Decides by the entry of `key`, and remembers the connection if the answer is yes.
+    /// Decides by the entry of `key`, and registers the connection if it is admitted.
     fn judge(
         &self,
         key: K,
         connection: Weak<dyn Admitted>,
         decide: impl FnOnce(Option<&V>) -> Decision,
     ) -> Decision {
-        // Held over the decision: whoever removes the entry and then ends its connections finds this one, or it is
-        // not let in.
+        // Held during the decision: a thread that removes the entry and then ends its connections either finds this
+        // one, or this one is not admitted.
         let mut admitted = lock(&self.admitted);
         let decision = self.read(|entries| decide(entries.get(&key)));
         if decision.verdict.status == 200 {
-            // A session that connects is let in again and again, and may find somebody else each time.
+            // A session that connects is admitted at each reconnect, perhaps with a different peer.
             admitted.retain(|(_, earlier)| !earlier.ptr_eq(&connection));
             if admitted.len() == admitted.capacity() {
                 admitted.retain(|(_, connection)| is_live(connection));
@@ -485,7 +486,7 @@ fn is_live(connection: &Weak<dyn Admitted>) -> bool {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is never left half-changed.
+    // The data is changed in single steps, so a panic in another thread leaves it consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

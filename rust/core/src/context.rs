@@ -1,4 +1,4 @@
-//! Contexts: what sockets are made from, and what waits for them in the end.
+//! Contexts, which create sockets and wait for their end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::signal::Woken;
 use crate::socket::Socket;
 use crate::sys::thread::{self, ThreadSettings};
 
-/// How often an implicit termination looks whether bytes still move.
+/// The interval at which an implicit termination checks whether bytes still move.
 const PROGRESS_STEP: Duration = Duration::from_millis(50);
 
-/// A context: I/O threads and the names of inproc endpoints. Clones are the same context. Contexts know nothing of each
-/// other.
+/// A context: I/O threads and the names of inproc endpoints. Clones are the same context. Contexts are independent of
+/// each other.
 ///
-/// When the last clone goes without [`term`](Self::term), sockets that are still open keep working, and the I/O threads
-/// end by themselves after the last message was delivered.
+/// When the last clone is dropped without [`term`](Self::term), open sockets keep working, and the I/O threads end
+/// after the last message was delivered.
 #[derive(Clone)]
 pub struct Context {
     handle: Arc<Handle>,
@@ -40,7 +40,7 @@ impl Drop for Handle {
             name: "zeroxide/reaper".to_owned(),
             ..ThreadSettings::default()
         };
-        // Without the thread the I/O threads simply stay, which does no harm.
+        // Without this thread, the I/O threads continue to exist, which is harmless.
         let _ = thread::spawn(settings, move || {
             while registry.wait_idle(None) == Woken::Interrupted {}
             registry.end();
@@ -67,7 +67,7 @@ impl Context {
         &self.handle.registry
     }
 
-    /// Whether this process made the context. After a fork the child must make its own.
+    /// Whether this process created the context. A forked child must create its own.
     pub fn is_own_process(&self) -> bool {
         self.registry().is_own_process()
     }
@@ -83,7 +83,7 @@ impl Context {
         ))
     }
 
-    /// Makes a socket.
+    /// Creates a socket.
     ///
     /// # Errors
     /// `Terminated`; `TooManySockets` at MAX_SOCKETS or when the system has no descriptors left; `Forked` in a child of
@@ -112,7 +112,7 @@ impl Context {
         self.registry().with_options(|options| options.get(id))
     }
 
-    /// Makes every blocked and every later call on its sockets fail with `Terminated`, but for close. Returns at once.
+    /// Makes all current and later calls on its sockets fail with `Terminated`, except close. Returns at once.
     pub fn shutdown(&self) {
         if self.is_own_process() {
             self.registry().shut_down();
@@ -124,19 +124,19 @@ impl Context {
         self.registry().is_shut_down()
     }
 
-    /// Shuts the context down, waits until every socket is closed by its owner and what they sent is delivered or its
-    /// LINGER is over, and ends the I/O threads.
+    /// Shuts the context down, waits until every socket is closed by its owner and its messages are delivered or its
+    /// LINGER has expired, and ends the I/O threads.
     ///
     /// # Errors
-    /// `Interrupted` when a signal handler ran: call again. `Forked`.
+    /// `Interrupted` if a signal handler ran: call again. `Forked`.
     pub fn term(&self) -> Result<()> {
         self.term_until(None)
     }
 
-    /// As [`term`](Self::term), but waits no longer than until `deadline` (`None` = for ever).
+    /// Like [`term`](Self::term), with a deadline (`None` = no limit).
     ///
     /// # Errors
-    /// As [`term`](Self::term), and `Again` when the deadline passed: call again.
+    /// As for [`term`](Self::term), and `Again` if the deadline passed: call again.
     pub fn term_until(&self, deadline: Option<Instant>) -> Result<()> {
         self.check_process()?;
         self.registry().shut_down();
@@ -150,18 +150,18 @@ impl Context {
         }
     }
 
-    /// Whether the context has ended: a termination was successful, or gave up.
+    /// Whether the context has ended: a termination succeeded, or gave up.
     pub fn has_ended(&self) -> bool {
         self.registry().has_ended()
     }
 
-    /// The end that an exiting program gets which did not terminate the context itself: closes every socket with its
-    /// own LINGER, waits while bytes move, gives up after `patience` without progress, and returns what was not
-    /// delivered, by endpoint. Patience counts from the shutdown: several contexts that are shut down first and then
-    /// ended one after the other run out of it together.
+    /// Terminates the context for an exiting program that did not do so itself: closes every socket with its own
+    /// LINGER, waits while bytes move, gives up after `patience` without progress, and returns the undelivered messages
+    /// by endpoint. The time counts from the shutdown, so several contexts that are shut down first and then ended one
+    /// after the other share it.
     ///
     /// # Errors
-    /// `Interrupted` when a signal handler ran: call again. `Forked`.
+    /// `Interrupted` if a signal handler ran: call again. `Forked`.
     pub fn term_idle(&self, patience: Duration) -> Result<Vec<(String, u64)>> {
         self.check_process()?;
         let registry = self.registry();
@@ -185,7 +185,7 @@ impl Context {
         }
     }
 
-    /// A number that is the same for all clones and no other context.
+    /// A number that is the same for all clones of a context, and distinct from other contexts.
     pub fn id(&self) -> usize {
         Arc::as_ptr(self.registry()) as usize
     }

@@ -1,10 +1,10 @@
-//! [`Error`]: one kind per ZeroMQ error number, and a sentence about this very case.
+//! [`Error`]: one kind per ZeroMQ error number, and a sentence about the particular case.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-/// The result of everything here that can fail.
+/// The result of every operation of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// First of the numbers that ZeroMQ adds to those of the system.
@@ -14,18 +14,18 @@ const ENOCOMPATPROTO: i32 = HAUSNUMERO + 52;
 const ETERM: i32 = HAUSNUMERO + 53;
 const EMTHREAD: i32 = HAUSNUMERO + 54;
 
-/// What went wrong. Displayed as the kind's general sentence, then what is particular about this case.
+/// An error. It is displayed as the kind's general sentence, followed by the particulars of this case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
     context: Option<Box<str>>,
 }
 
-/// Why a call failed, to be matched on. Each kind is one error number, see [`ErrorKind::errno`].
+/// The kind of an error, for matching. Each kind is one error number, see [`ErrorKind::errno`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// `EAGAIN`: it would block, or the time-out passed.
+    /// `EAGAIN`: the call would block, or its time limit was reached.
     Again,
     /// `EINTR`: a signal handler ran while the call waited; call again.
     Interrupted,
@@ -33,25 +33,25 @@ pub enum ErrorKind {
     Terminated,
     /// `ENOTSOCK`: the socket was closed.
     NotSocket,
-    /// `ENOTSUP`: this socket type cannot do that.
+    /// `ENOTSUP`: this socket type does not support the operation.
     NotSupported,
     /// `EINVAL`: a malformed argument, or an option that does not exist here.
     Invalid,
-    /// `EFSM`: not now: REQ and REP take turns.
+    /// `EFSM`: not in this state, because REQ and REP take turns.
     Fsm,
     /// `EHOSTUNREACH`: no peer has the routing id that the message names.
     HostUnreachable,
-    /// `EADDRINUSE`: somebody else is bound there.
+    /// `EADDRINUSE`: another socket is bound to the address.
     AddressInUse,
     /// `EADDRNOTAVAIL`: no such local address.
     AddressNotAvailable,
     /// `ENODEV`: no such network interface or local host name.
     NoDevice,
-    /// `ENAMETOOLONG`: the path does not fit into a socket address.
+    /// `ENAMETOOLONG`: the path is too long for a socket address.
     NameTooLong,
     /// `EPROTONOSUPPORT`: no transport of that name.
     NoProtocol,
-    /// `ENOCOMPATPROTO`: the transport does not carry this socket type.
+    /// `ENOCOMPATPROTO`: the transport does not support this socket type.
     IncompatibleProtocol,
     /// `EMTHREAD`: the context has no I/O threads.
     NoThread,
@@ -67,7 +67,7 @@ pub enum ErrorKind {
     NoMemory,
     /// `EFAULT`: the argument is not what it must be, for example a closed message.
     Fault,
-    /// `ECONNREFUSED`: nobody listens there.
+    /// `ECONNREFUSED`: no program listens there.
     ConnectionRefused,
     /// `ETIMEDOUT`: no answer in time.
     TimedOut,
@@ -96,12 +96,12 @@ impl Error {
         }
     }
 
-    /// The kind, to be matched on.
+    /// The kind, for matching.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What is particular about this case.
+    /// The particulars of this case.
     pub fn context(&self) -> Option<&str> {
         self.context.as_deref()
     }
@@ -111,13 +111,13 @@ impl Error {
         self.kind.errno()
     }
 
-    /// Whether the system ran out of descriptors or memory: trying again at once is in vain, later is not.
+    /// Whether the system ran out of descriptors or memory, so that a retry may succeed later but not at once.
     pub const fn is_exhausted(&self) -> bool {
         matches!(self.kind, ErrorKind::TooManySockets | ErrorKind::NoMemory)
     }
 
-    /// The same kind, said of something more particular, usually an endpoint. What was said before is kept behind it. If
-    /// that names the subject, nothing is added.
+    /// The same kind with a more particular subject, usually an endpoint, in front of the earlier text. If the earlier
+    /// text names the subject already, nothing is added.
     pub(crate) fn about(self, subject: impl fmt::Display) -> Error {
         let subject = subject.to_string();
         match self.context {
@@ -159,7 +159,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of an error number, the inverse of [`ErrorKind::errno`].
+    /// The kind of an error number; the inverse of [`ErrorKind::errno`].
     pub const fn from_errno(errno: i32) -> ErrorKind {
         match errno {
             libc::EAGAIN => ErrorKind::Again,
@@ -189,7 +189,7 @@ impl ErrorKind {
         }
     }
 
-    /// The general sentence about this kind: the system's own, or ZeroMQ's for its own numbers.
+    /// The general sentence of this kind: the system's own, or ZeroMQ's for its own numbers.
     pub fn message(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             ErrorKind::Terminated => "Context was terminated",
@@ -290,9 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn says_what_happened_then_where() {
+    fn the_text_has_the_kind_and_then_the_particulars() {
         let error = Error::with(ErrorKind::AddressInUse, "tcp://127.0.0.1:5555");
-        // In the words of the C library.
+        // The C library's text.
         let what = Error::new(ErrorKind::AddressInUse).to_string();
         assert!(what.starts_with("Address "), "{what}");
         assert_eq!(error.to_string(), format!("{what}: tcp://127.0.0.1:5555"));

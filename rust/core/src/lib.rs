@@ -1,4 +1,4 @@
-//! ZeroMQ written anew: sockets that carry whole messages over tcp, ipc and inproc, in patterns.
+//! A new implementation of ZeroMQ: sockets that carry complete messages over tcp, ipc and inproc, in patterns.
 //!
 //! ```
 //! use zeroxide::{Context, SocketType, Wait};
@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! Any socket may be used from any thread. `ARCHITECTURE.md` in the repository shows how the modules stand on each
-//! other; a module imports only what is below it.
+//! Any socket may be used from any thread. `ARCHITECTURE.md` in the repository shows the layers of modules; a module
+//! imports only from lower layers.
 
 #![deny(unsafe_code)]
 
@@ -25,6 +25,9 @@ mod budget;
 mod command;
 mod connecter;
 mod context;
+#[cfg(test)]
+#[path = "../../../tests/common/drawing.rs"]
+mod drawing;
 mod error;
 mod io_thread;
 mod listener;
@@ -61,8 +64,8 @@ pub use crate::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI, PollItem, Target, pol
 pub use crate::proxy::{Proxy, SideStats};
 pub use crate::signal::{Wakes, deferring_wakes, interrupted_by};
 pub use crate::socket::{
-    Attempt, Direction, EventStream, Events, FlushError, PartsReceiver, PeerStats, SendError,
-    Socket, SocketStats, Wait,
+    Attempt, Direction, EventStream, Events, FlushError, PartsReceiver, PeerStats, Receipt,
+    Receipts, SendError, Socket, SocketStats, Wait,
 };
 pub use crate::sys::interfaces::own_addresses;
 #[doc(hidden)]
@@ -75,3 +78,7 @@ pub use zeroxide_proto::frame::Frame;
 pub use zeroxide_proto::message::Message;
 pub use zeroxide_proto::socket_type::SocketType;
 pub use zeroxide_proto::z85;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,5 +1,7 @@
 //! Accepts connections for one bound endpoint and makes a session of each.
 
+mod vouched;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use zeroxide_proto::socket_type::SocketType;
 
+use self::vouched::Vouched;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_thread::IoHandle;
 use crate::monitor::{EventKind, MonitorEvent, Party};
@@ -63,6 +66,7 @@ struct State {
     joining: VecDeque<Weak<Session>>,
     /// Since when there has been no room for more of them, and how many have finished their handshake since.
     crowded: Option<Crowd>,
+    memory: Vouched,
 }
 
 struct Crowd {
@@ -121,6 +125,7 @@ impl Listener {
                 paused: None,
                 joining: VecDeque::new(),
                 crowded: None,
+                memory: Vouched::default(),
             }),
         });
         listener.emit(EventKind::Listening, fd);
@@ -175,6 +180,7 @@ impl Listener {
             joining,
             crowded,
             paused,
+            memory,
             ..
         } = &mut *state
         else {
@@ -210,13 +216,14 @@ impl Listener {
                 // The peers wait in the backlog while those before them, who are in a hurry as well, shake hands.
                 return pause(io, ROOM_PAUSE);
             }
-            if !self.registry.budget.admits() {
+            if !memory.admits(io.now(), || self.registry.budget.admits()) {
                 let text = "there is no memory for another connection, or MEMORY_BUDGET is used up";
                 self.failed(&Error::with(ErrorKind::NoMemory, text));
                 return pause(io, PAUSE);
             }
             match listen.accept() {
                 Ok(Some(stream)) => {
+                    memory.accepted();
                     self.accepted(&stream);
                     match self.serve(stream) {
                         Ok(session) => joining.push_back(Arc::downgrade(&session)),

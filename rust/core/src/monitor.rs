@@ -1,4 +1,4 @@
-//! Socket events: what they are called, what they carry, and how libzmq's programs expect them on the wire.
+//! Socket events: their names, their contents, and libzmq's wire format for them.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -13,15 +13,15 @@ use zeroxide_proto::message::Message;
 use crate::error::Result;
 use crate::signal::Signal;
 
-/// What happened. The discriminants are libzmq's.
+/// The kind of an event. The discriminants are libzmq's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum EventKind {
     /// A connection was made; the value is its descriptor.
     Connected = 0x1,
-    /// A connect could not be finished at once and goes on in the background.
+    /// A connect could not be completed at once and continues in the background.
     ConnectDelayed = 0x2,
-    /// The next attempt comes after this many ms.
+    /// The next attempt follows after this many ms.
     ConnectRetried = 0x4,
     /// A listener is up; the value is its descriptor.
     Listening = 0x8,
@@ -37,12 +37,12 @@ pub enum EventKind {
     CloseFailed = 0x100,
     /// An established connection ended.
     Disconnected = 0x200,
-    /// This monitor ends.
+    /// This monitor has ended.
     MonitorStopped = 0x400,
-    /// A handshake failed without a reason of the protocol's; the value is an errno: `ECONNRESET` when the peer closed
-    /// before it had greeted, `EPIPE` when it did so later.
+    /// A handshake failed without a reason from the protocol; the value is an errno: `ECONNRESET` if the peer closed
+    /// before its greeting, `EPIPE` if it closed later.
     HandshakeFailedNoDetail = 0x800,
-    /// A handshake is done.
+    /// A handshake is complete.
     HandshakeSucceeded = 0x1000,
     /// A handshake broke the protocol; the value is one of libzmq's protocol error codes.
     HandshakeFailedProtocol = 0x2000,
@@ -53,19 +53,19 @@ pub enum EventKind {
 /// One event of a socket.
 #[derive(Clone, Debug)]
 pub struct MonitorEvent {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// What `kind` says that it is.
+    /// The value, whose meaning depends on `kind`.
     pub value: u64,
     /// The endpoint it happened to.
     pub endpoint: String,
-    /// Who is at the other end, as far as it is known.
+    /// The other end of the connection, as far as it is known.
     pub party: Party,
-    /// The reason in words, where there is one.
+    /// The reason in words, if there is one.
     pub reason: Option<String>,
-    /// When.
+    /// The time of the event.
     pub at: SystemTime,
-    /// How many events came before this one that the reader missed, because it had not read thousands of others.
+    /// How many events before this one the reader missed, because too many were unread.
     pub missed: u64,
 }
 
@@ -74,12 +74,12 @@ pub struct MonitorEvent {
 pub struct Party {
     /// The peer's address with its port; `:uid:gid:pid` over ipc. Empty while there is no connection.
     pub address: String,
-    /// What the handshake told.
+    /// The peer, as known from the handshake.
     pub peer: Option<Arc<PeerInfo>>,
 }
 
 impl Party {
-    /// How many bytes the peer has said about itself, about.
+    /// The approximate number of bytes in the peer's announcements.
     fn size(&self) -> usize {
         let properties = self.peer.iter().flat_map(|peer| &peer.properties);
         properties
@@ -87,7 +87,7 @@ impl Party {
             .sum()
     }
 
-    /// A peer without its port.
+    /// The peer's address without its port.
     pub(crate) fn of(peer: Option<Arc<PeerInfo>>) -> Party {
         let address = peer.as_ref().and_then(|peer| {
             let mut properties = peer.properties.iter();
@@ -103,7 +103,7 @@ impl Party {
 }
 
 impl MonitorEvent {
-    /// An event of now, without a reason.
+    /// An event at the present time, without a reason.
     pub fn new(kind: EventKind, value: u64, endpoint: &str) -> MonitorEvent {
         MonitorEvent {
             kind,
@@ -122,7 +122,7 @@ impl MonitorEvent {
         self
     }
 
-    /// Adds who it is about.
+    /// Adds the other end of the connection.
     pub fn about(mut self, party: &Party) -> MonitorEvent {
         self.party = party.clone();
         self
@@ -140,16 +140,16 @@ impl MonitorEvent {
     }
 }
 
-/// From so many events on that nobody has read, further ones are only counted.
+/// The number of unread events from which on further ones are only counted.
 const UNREAD_MAX: usize = 10_000;
 
-/// The same for the bytes that peers have said about themselves: an event holds them when the peer is long gone.
+/// The same in bytes of the peers' announcements, which an event keeps after the peer has left.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
 
-/// About what a property takes besides its bytes.
+/// The approximate overhead of a property in addition to its bytes.
 const PROPERTY_SIZE: usize = 64;
 
-/// Events on their way to a reader.
+/// Events that wait for a reader.
 pub(crate) struct EventQueue {
     state: Mutex<Queued>,
     signal: Signal,
@@ -158,14 +158,14 @@ pub(crate) struct EventQueue {
 #[derive(Default)]
 struct Queued {
     events: VecDeque<MonitorEvent>,
-    /// The sum of what their peers have said.
+    /// The total size of the peers' announcements.
     bytes: usize,
-    /// How many did not fit in behind the last of `events`.
+    /// The number of events that were missed after the last one of `events`.
     missed: u64,
     over: Option<Over>,
 }
 
-/// Why no more events come.
+/// The reason why the stream of events has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Over {
     /// The socket or the reader was closed.
@@ -174,13 +174,13 @@ pub(crate) enum Over {
     Terminated,
 }
 
-/// What a look into a queue found.
+/// The result of reading from a queue.
 pub(crate) enum Found {
     /// The next event.
     Event(Box<MonitorEvent>),
-    /// None now.
+    /// No event yet.
     Nothing,
-    /// None any more.
+    /// No further events.
     Over(Over),
 }
 
@@ -192,29 +192,31 @@ impl EventQueue {
         }
     }
 
-    /// What readers wait on.
+    /// The signal on which readers wait.
     pub(crate) fn signal(&self) -> &Signal {
         &self.signal
     }
 
-    pub(crate) fn push(&self, event: &MonitorEvent) {
+    /// Returns false if there is no room. The next event that fits then reports how many did not.
+    pub(crate) fn push(&self, event: &MonitorEvent) -> bool {
         let mut state = self.lock();
         if state.over.is_some() {
-            return;
+            return true;
         }
         let size = event.party.size();
         if state.events.len() >= UNREAD_MAX || state.bytes + size > UNREAD_BYTES_MAX {
             state.missed += 1;
-            return;
+            return false;
         }
         state.bytes += size;
         let mut event = event.clone();
         event.missed = std::mem::take(&mut state.missed);
         state.events.push_back(event);
         self.announce();
+        true
     }
 
-    /// Nothing comes any more; what is there can still be read.
+    /// Ends the stream; queued events can still be read.
     pub(crate) fn end(&self, why: Over) {
         let mut state = self.lock();
         if state.over.is_none() || why == Over::Closed {
@@ -238,7 +240,7 @@ impl EventQueue {
         found
     }
 
-    /// A descriptor that is readable for as long as [`pop`](Self::pop) has something to say.
+    /// A descriptor that is readable as long as [`pop`](Self::pop) returns something.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         let state = self.lock();
         let fd = self.signal.descriptor()?;
@@ -248,7 +250,7 @@ impl EventQueue {
         Ok(fd)
     }
 
-    /// To be called with the state locked, so that the descriptor is where the last of several calls put it.
+    /// Must be called with the state locked, so that the descriptor reflects the latest state.
     fn announce(&self) {
         self.signal.wake();
         self.signal.raise();
@@ -265,7 +267,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn unread_events_do_not_keep_what_thousands_of_peers_said() {
+    fn unread_events_do_not_keep_the_announcements_of_thousands_of_peers() {
         let said = PeerInfo {
             socket_type: None,
             routing_id: Bytes::new(),
@@ -282,15 +284,15 @@ mod tests {
                 peer,
             };
             let event = MonitorEvent::new(EventKind::HandshakeSucceeded, 0, "tcp://here");
-            queue.push(&event.about(&party));
+            queue.push(&event.about(&party))
         };
-        for _ in 0..1000 {
-            push(Some(Arc::new(said.clone())));
-        }
         let fitting = UNREAD_BYTES_MAX / 60_000 - 1;
+        for n in 0..1000 {
+            assert_eq!(push(Some(Arc::new(said.clone()))), n <= fitting);
+        }
         assert_eq!(queue.lock().events.len(), fitting + 1);
-        // Those about nobody still fit, and the first of them says what is missing.
-        push(None);
+        // Events without a peer still fit, and the first of them reports the missed ones.
+        assert!(push(None));
         for n in 0..fitting + 2 {
             let Found::Event(event) = queue.pop() else {
                 panic!("event {n}");
@@ -299,7 +301,7 @@ mod tests {
             assert_eq!(event.missed, missed);
         }
         assert_eq!(queue.lock().bytes, 0);
-        push(Some(Arc::new(said)));
+        assert!(push(Some(Arc::new(said))));
         assert!(matches!(queue.pop(), Found::Event(_)));
     }
 }

@@ -11,6 +11,7 @@
 //! circle.
 
 mod ends;
+mod far;
 mod ledger;
 mod limit;
 mod line;
@@ -27,6 +28,7 @@ use zeroxide_proto::message::Message;
 use zeroxide_queue::doorbell::Doorbell;
 use zeroxide_queue::spsc::{self, Consumer, Producer};
 
+use self::far::{FarCell, Parting};
 use self::limit::InForce;
 pub use self::limit::Limit;
 pub(crate) use self::line::{Line, Loan, Look};
@@ -126,6 +128,8 @@ pub struct Pipe {
     met: bool,
     /// What the application calls the peer, whoever that is.
     peer_name: Option<Bytes>,
+    /// How this end closes when it is dropped.
+    parting: Parting,
 }
 
 struct Shared {
@@ -140,12 +144,8 @@ struct End {
     limit: InForce,
     /// Armed while this end's writer waits for room.
     wants_room: Doorbell,
-    /// Whether the other end closed, whether only its connection shall go, and whether nothing of it shall be read
-    /// any more. Kept here, where it is looked at for
-    /// each message.
-    far_closed: AtomicBool,
-    far_gave_up: AtomicBool,
-    far_withdrew: AtomicBool,
+    /// What this end knows of the other one. Kept here, because it is read for each message.
+    far: FarCell,
     /// How long the far side shall go on delivering after this end closed, ms; -1 = for ever.
     linger: AtomicI64,
     peer: Mutex<Option<Arc<PeerInfo>>>,
@@ -194,9 +194,7 @@ impl End {
             owner: OnceLock::new(),
             limit: InForce::new(config.limit_out, far.limit_in),
             wants_room: Doorbell::new(),
-            far_closed: AtomicBool::new(false),
-            far_gave_up: AtomicBool::new(false),
-            far_withdrew: AtomicBool::new(false),
+            far: FarCell::new(),
             linger: AtomicI64::new(-1),
             peer: Mutex::new(None),
             sent: AtomicU64::new(0),
@@ -257,6 +255,7 @@ impl Pipe {
             resent: 0,
             met: false,
             peer_name: None,
+            parting: Parting::default(),
         }
     }
 
@@ -602,7 +601,7 @@ impl Pipe {
         }
         self.bytes_read += frame.len() as u64;
         if frame.more() {
-            self.count_part();
+            self.count_parts(1);
         } else {
             self.count_read(1);
         }
@@ -624,7 +623,7 @@ impl Pipe {
         drop(self.rx.pop());
         self.bytes_read += len as u64;
         if more {
-            self.count_part();
+            self.count_parts(1);
         } else {
             self.count_read(1);
         }
@@ -633,14 +632,16 @@ impl Pipe {
     #[inline(never)]
     fn read_rest(&mut self, message: &mut Message) {
         let mut more = true;
+        let mut parts = 0;
         while more {
             // Writers flush at message ends only, so the rest is there; a missing frame would end the message early
             // rather than hang.
             let Some(frame) = self.rx.pop() else { break };
             more = frame.more();
             message.push(frame);
-            self.count_part();
+            parts += 1;
         }
+        self.count_parts(parts);
     }
 
     #[inline]
@@ -682,7 +683,7 @@ impl Drop for Pipe {
         // The far end is told below, asleep or not. Everything is published before it can see the end: it would take
         // the pipe for drained otherwise.
         let _ = self.tx.close();
-        self.far().far_closed.store(true, Ordering::Release);
+        self.far().far.part(self.parting);
         // Pairs with the fence in `set_owner`.
         fence(Ordering::SeqCst);
         self.far().notify(PipeEvent::Closed);

@@ -1,4 +1,4 @@
-//! Waiting for several sockets and descriptors at once.
+//! Waits for several sockets and descriptors at once.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use crate::sys::poll::{self as sys_poll, Ready};
 pub const POLLIN: i16 = 1;
 /// POLLOUT: something can be sent or written.
 pub const POLLOUT: i16 = 2;
-/// POLLERR: a descriptor is in error; sockets never are.
+/// POLLERR: a descriptor is in an error state; never set for sockets.
 pub const POLLERR: i16 = 4;
 /// POLLPRI: urgent data on a descriptor.
 pub const POLLPRI: i16 = 8;
 
-/// What to wait for.
+/// A socket or descriptor to wait for.
 pub enum Target<'a> {
-    /// One of our sockets.
+    /// A socket of this crate.
     Socket(&'a Socket),
     /// Any other descriptor.
     Fd(RawFd),
 }
 
-/// One thing to wait for, and what it turned out to be ready for.
+/// An item to wait for, with the result.
 pub struct PollItem<'a> {
-    /// What to wait for.
+    /// The socket or descriptor.
     pub target: Target<'a>,
-    /// A mask of [`POLLIN`] and its sisters.
+    /// The events to wait for, a sum of [`POLLIN`] and the other constants.
     pub events: i16,
-    /// What the last [`poll`] found.
+    /// The events found by the last [`poll`].
     pub revents: i16,
 }
 
-/// Waits until one of the items is ready, and returns how many are; 0 when the deadline passed (`None` = never).
+/// Waits until one of the items is ready, and returns how many are; 0 if the deadline passed (`None` = no limit).
 ///
 /// # Errors
-/// `Interrupted` when a signal handler ran, `Terminated`, `NotSocket` for a closed socket, `Invalid` for a number that
+/// `Interrupted` if a signal handler ran, `Terminated`, `NotSocket` for a closed socket, `Invalid` for a number that
 /// cannot be a descriptor.
 pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usize> {
     let fds = descriptors(items);
-    // Most calls find something at once, and need not watch anything.
+    // Most calls find something at once, and need no watchers.
     let ready = look(items, &fds, Some(Instant::now()))?;
     if ready > 0 || deadline.is_some_and(|at| at <= Instant::now()) {
         return Ok(ready);
@@ -65,8 +65,8 @@ pub fn poll(items: &mut [PollItem<'_>], deadline: Option<Instant>) -> Result<usi
     }
 }
 
-/// One signal that hears of everything that happens to the sockets among the items. Their own descriptors would not do:
-/// those are readable as long as there is something to receive, whether or not that is waited for.
+/// One signal for all events of the sockets among the items. Their own descriptors are not suitable, because they are
+/// readable as long as there is something to receive, even if the caller does not wait for that.
 struct Watch<'a> {
     signal: Arc<Signal>,
     sockets: Vec<&'a Socket>,
@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
         Watch { signal, sockets }
     }
 
-    /// Asks the sockets, then waits for the descriptors and for something to happen to a socket.
+    /// Checks the sockets, then waits for the descriptors and for events of sockets.
     fn look(
         &self,
         items: &mut [PollItem<'_>],
@@ -121,8 +121,8 @@ fn descriptors(items: &[PollItem<'_>]) -> Vec<(RawFd, Ready)> {
         .collect()
 }
 
-/// Asks the sockets, then the descriptors, which come in the order of the items; those are waited for unless a socket is
-/// ready. `revents` are complete afterwards. Returns how many items are ready.
+/// Checks the sockets, then the descriptors, which are in the order of the items; waits for the latter unless a socket
+/// is ready. Sets all `revents`. Returns how many items are ready.
 fn look(
     items: &mut [PollItem<'_>],
     fds: &[(RawFd, Ready)],

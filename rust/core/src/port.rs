@@ -1,35 +1,35 @@
-//! What a connection may ask of the socket it serves.
+//! The interface of a socket to its connections.
 
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
 
-/// Where a pipe comes from.
+/// The origin of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// Numbers the socket's bind or connect call.
+    /// The number of the socket's bind or connect call.
     pub(crate) source: u64,
-    /// Over inproc: the far end is another socket of this context.
+    /// Whether the far end is another socket of this context, over inproc.
     pub(crate) local: bool,
-    /// Which of the two it was.
+    /// Whether it was a bind or a connect.
     pub(crate) side: Side,
 }
 
-/// The socket as seen from below. Called from I/O threads: an implementation enqueues and wakes, it never blocks.
+/// A socket, as lower layers see it. Called from I/O threads: an implementation enqueues and wakes, and never blocks.
 pub(crate) trait SocketPort: Send + Sync {
-    /// A connection, or another socket of the context, made a pipe for the socket. Its peer is known if the handshake
-    /// is done.
+    /// Adds a pipe that a connection, or another socket of the context, created for the socket. Its peer is known if
+    /// the handshake is complete.
     fn attach(&self, pipe: Pipe, endpoint: &str, origin: Origin);
 
-    /// `count` messages are lost that no pipe of the socket's can tell of, because the socket closed its end of it.
+    /// Counts `count` lost messages that no pipe of the socket can report, because the socket has closed its end.
     fn count_drop(&self, reason: DropReason, count: u64);
 
-    /// So much waits to be received from peers that are gone that no more peers should be let in.
+    /// Whether so many messages of departed peers wait to be received that no more peers should be admitted.
     fn is_backlogged(&self) -> bool;
 
-    /// Whether a monitor wants to be told of such events.
+    /// Whether a monitor wants events of this kind.
     fn wants(&self, kind: EventKind) -> bool;
 
-    /// Something worth telling a monitor happened.
+    /// Reports an event to the monitors.
     fn emit(&self, event: MonitorEvent);
 }

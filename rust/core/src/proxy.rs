@@ -1,4 +1,4 @@
-//! Moves messages between two sockets, both ways, without looking at them.
+//! Transfers messages between two sockets, in both directions, without interpreting them.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -12,53 +12,54 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::poller::{POLLIN, POLLOUT, PollItem, Target, poll};
 use crate::socket::{Events, SendError, Socket, Stuck, Wait};
 
-/// How many messages go one way before the other one has its turn. Both sockets are locked meanwhile.
+/// The maximum number of messages in one direction before the other one has its turn. Both sockets are locked
+/// meanwhile.
 const BURST: usize = 256;
 
-/// How long a message may hold up the orders of a control socket.
+/// The maximum time that a message may delay the commands of a control socket.
 const STUCK_SLICE: Duration = Duration::from_millis(20);
 
-/// What went through one side of a proxy.
+/// The counters of one side of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideStats {
     /// Messages received from this side.
     pub received: u64,
-    /// Bytes of them.
+    /// Bytes of these messages.
     pub received_bytes: u64,
     /// Messages sent to this side.
     pub sent: u64,
-    /// Bytes of them.
+    /// Bytes of these messages.
     pub sent_bytes: u64,
 }
 
-/// A copy of everything that passes, for whoever listens.
+/// The receiver of a copy of every message.
 struct Capture {
     socket: Socket,
-    /// What comes in front of a copy of what went to the back end, and to the front end.
+    /// Frames to put in front of copies of messages to the back end and to the front end.
     marks: Option<[Frame; 2]>,
-    /// Copies on their way.
+    /// Copies to send.
     copies: VecDeque<Message>,
 }
 
-/// A proxy between a front end and a back end, with an optional capture socket that gets a copy of everything, and an
-/// optional control socket that takes PAUSE, RESUME, TERMINATE and STATISTICS.
+/// A proxy between a front end and a back end, with an optional capture socket that gets a copy of every message, and
+/// an optional control socket that accepts PAUSE, RESUME, TERMINATE and STATISTICS.
 ///
-/// A capture socket that waits for its peers holds the proxy up; a PUB socket never does.
+/// A capture socket that waits for its peers delays the proxy; a PUB socket never does.
 pub struct Proxy {
     front: Socket,
     back: Socket,
     capture: Option<Capture>,
     control: Option<Socket>,
-    /// Between two ROUTER sockets: the sender's routing id and the receiver's change places.
+    /// Between two ROUTER sockets: whether the routing ids of sender and receiver are swapped.
     swaps: bool,
     paused: bool,
-    /// Received and not delivered yet, and which way it goes.
+    /// A message that was received and not delivered yet, and its direction.
     stuck: Option<(Way, Stuck)>,
     front_stats: SideStats,
     back_stats: SideStats,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     ToBack,
@@ -66,7 +67,7 @@ enum Way {
 }
 
 impl Proxy {
-    /// A proxy that has not begun yet.
+    /// A proxy that has not started yet.
     pub fn new(
         front: Socket,
         back: Socket,
@@ -90,9 +91,9 @@ impl Proxy {
         }
     }
 
-    /// A proxy whose monitor gets a copy of everything with a frame in front that tells where it came from: `in_mark`
-    /// for what came from `front`, `out_mark` for what came from `back`. Between two ROUTER sockets the first two frames
-    /// change places: peers of either send the routing id of a peer of the other, and get the sender's in return.
+    /// A proxy whose monitor gets a copy of every message with a frame in front that identifies its origin: `in_mark`
+    /// for messages from `front`, `out_mark` for messages from `back`. Between two ROUTER sockets, the first two frames
+    /// are swapped: peers of either side send the routing id of a peer of the other, and receive the sender's instead.
     pub fn monitored(
         front: Socket,
         back: Socket,
@@ -110,24 +111,24 @@ impl Proxy {
         proxy
     }
 
-    /// What went through, front end first.
+    /// The counters, front end first.
     pub fn stats(&self) -> (SideStats, SideStats) {
         (self.front_stats, self.back_stats)
     }
 
-    /// Runs until TERMINATE comes.
+    /// Runs until TERMINATE is received.
     ///
     /// # Errors
-    /// `Interrupted` when a signal handler ran: call again, nothing is lost. `Terminated` and `NotSocket` when a socket
-    /// can no longer be used.
+    /// `Interrupted` if a signal handler ran: call again, nothing is lost. `Terminated` and `NotSocket` if a socket can
+    /// no longer be used.
     pub fn run(&mut self) -> Result<()> {
         self.run_until(None)
     }
 
-    /// As [`run`](Self::run), but no longer than until `deadline` (`None` = for ever).
+    /// Like [`run`](Self::run), with a deadline (`None` = no limit).
     ///
     /// # Errors
-    /// As [`run`](Self::run), and `Again` when the deadline passed: call again.
+    /// As for [`run`](Self::run), and `Again` if the deadline passed: call again.
     pub fn run_until(&mut self, deadline: Option<Instant>) -> Result<()> {
         loop {
             if deadline.is_some_and(|at| at <= Instant::now()) {
@@ -155,9 +156,9 @@ impl Proxy {
         self.front.id() == self.back.id()
     }
 
-    /// Moves a run of messages one way; whether there were any.
+    /// Transfers several messages in one direction. Returns whether there were any.
     fn forward(&mut self, way: Way) -> Result<bool> {
-        // What one direction left behind goes first, so that there is never more than one such message.
+        // The message that remains from one direction goes first, so that there is never more than one.
         if self.stuck.is_some() {
             return Ok(false);
         }
@@ -197,7 +198,7 @@ impl Proxy {
         to.sent_bytes += bytes;
     }
 
-    /// Hands copies to the capture socket; whether all are gone.
+    /// Sends copies to the capture socket. Returns whether all were sent.
     fn deliver_copies(&mut self) -> Result<bool> {
         let Some(Capture { socket, copies, .. }) = &mut self.capture else {
             return Ok(true);
@@ -211,7 +212,7 @@ impl Proxy {
                         copies.push_front(message);
                         return Ok(false);
                     }
-                    // A capture that answers nobody, or knows nobody of that name, is no reason to stop.
+                    // A capture socket without a peer to reply to, or with an unknown name, must not stop the proxy.
                     _ => socket.drop_unwanted(error)?,
                 },
             }
@@ -219,9 +220,9 @@ impl Proxy {
         Ok(true)
     }
 
-    /// Delivers what was received already and had to wait; whether it is gone. The patterns that make a message wait
-    /// although they say that they can send do not tell when the time has come, so this waits in the call, but not so
-    /// long that orders would go unheard.
+    /// Delivers the message that had to wait. Returns whether it was sent. Some patterns make a message wait although
+    /// POLLOUT is set, and do not report when the message can be sent. So this waits in the call, but only briefly, so
+    /// that commands are not delayed.
     fn deliver_stuck(&mut self, deadline: Option<Instant>) -> Result<bool> {
         let Some((way, Stuck { message, peer })) = self.stuck.take() else {
             return Ok(true);
@@ -241,7 +242,7 @@ impl Proxy {
                     return Ok(false);
                 }
                 if let Err(error) = to.drop_unwanted(error) {
-                    // Whoever goes on, or comes after this, gets it.
+                    // The next run, or the destructor, delivers it.
                     self.stuck = Some((way, Stuck { message, peer }));
                     return Err(error);
                 }
@@ -262,7 +263,8 @@ impl Proxy {
         } else if self.is_echo() && !self.paused {
             items.push(item(&self.front, POLLIN));
         } else if !self.paused {
-            // A side that cannot take messages is waited for, instead of the side that has some: no busy loop.
+            // If a side cannot take messages, wait for that side instead of the side that has some, to avoid a busy
+            // loop.
             let front = self.front.events()?;
             let back = self.back.events()?;
             let flow = |source: Events, target: Events| {
@@ -284,7 +286,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Carries out what came over the control socket; true for TERMINATE.
+    /// Executes the commands of the control socket; returns true for TERMINATE.
     fn obey(&mut self) -> Result<bool> {
         let Some(control) = self.control.clone() else {
             return Ok(false);
@@ -301,7 +303,7 @@ impl Proxy {
             b"RESUME" => self.paused = false,
             b"TERMINATE" => done = true,
             b"STATISTICS" => reply = self.statistics(),
-            // Unknown words change nothing; a REP socket still has to answer.
+            // Unknown commands change nothing; a REP socket still has to answer.
             _ => {}
         }
         let answers = control.socket_type() == SocketType::Rep;
@@ -326,7 +328,7 @@ impl Proxy {
 }
 
 impl Drop for Proxy {
-    /// Whoever ends a proxy between two messages finds the one that it still had where it came from.
+    /// If the proxy is dropped between two messages, the waiting one is returned to its socket.
     fn drop(&mut self) {
         let Some((way, Stuck { mut message, peer })) = self.stuck.take() else {
             return;
@@ -360,7 +362,7 @@ impl Capture {
     }
 }
 
-/// Those of a message with at least two frames.
+/// Swaps the frames of a message that has at least two.
 fn swap_first_two(message: &mut Message) {
     if let Some(first) = message.pop_front() {
         let second = message.pop_front();
@@ -369,7 +371,7 @@ fn swap_first_two(message: &mut Message) {
                 message.push_front(first);
                 message.push_front(second);
             }
-            // The second is the last, and stays where it is.
+            // The second frame is the last, and stays there.
             None => message.push(first),
         }
     }
@@ -383,7 +385,7 @@ fn item(socket: &Socket, events: i16) -> PollItem<'_> {
     }
 }
 
-/// A control socket that does not read its answers must not stop the proxy.
+/// A control socket that does not read its answers must not block the proxy.
 fn answer(control: &Socket, reply: Message) -> Result<()> {
     match control.send(reply, Wait::Dont) {
         Err(failed)

@@ -1,8 +1,8 @@
-//! [`Resolver`]: turns host names into addresses without stopping anybody who has better things to do.
+//! [`Resolver`]: turns host names into addresses without blocking its callers.
 //!
-//! The system's resolver blocks, for half a minute if it must. So a few threads of their own call it, started when the
-//! first name comes and gone when none has come for a while. Whoever asks for a name that is being asked for already
-//! gets the same answer: a thousand sockets behind one dead name server hold up one thread, not all.
+//! The system's resolver blocks, for half a minute in the worst case. So a few separate threads call it, which are
+//! started with the first name and end when there has been none for a while. Concurrent requests for one name share an
+//! answer, so a thousand sockets that depend on one dead name server block one thread, and not all.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -18,29 +18,29 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ThreadSettings;
 use crate::sys::thread;
 
-/// How many names are looked up at a time.
+/// The maximum number of concurrent lookups.
 const THREADS_MAX: usize = 8;
-/// How many names may wait for a thread.
+/// The maximum number of names that wait for a thread.
 const QUEUE_MAX: usize = 1024;
-/// How many askers may wait for an answer.
+/// The maximum number of callers that wait for an answer.
 const ASKERS_MAX: usize = 65536;
-/// How long a thread waits for another name before it leaves.
+/// The time that a thread waits for another name before it ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// A host name and the port that its addresses are to have.
+/// A host name, and the port for its addresses.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct HostPort {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// A name to look up, and what to make of its addresses.
+/// A name to look up, and the conversion of its addresses.
 pub(crate) struct Job<T> {
     name: HostPort,
     convert: Box<dyn FnOnce(Vec<SocketAddr>) -> Result<T> + Send>,
 }
 
-/// See the module text. One per context; dropping it lets its threads go.
+/// See the module text. One per context; dropping it ends its threads.
 pub(crate) struct Resolver {
     shared: Arc<Shared>,
     pid: u32,
@@ -58,7 +58,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<HostPort>,
-    /// Who waits for each name that is queued or being looked up.
+    /// The callers that wait for each name that is queued or being looked up.
     askers: HashMap<HostPort, Vec<Answer>>,
     asker_count: usize,
     threads: usize,
@@ -69,7 +69,7 @@ struct State {
 /// All addresses of a name, in the order in which the system would try them. Blocks.
 ///
 /// # Errors
-/// `HostUnreachable`, with the system's own words.
+/// `HostUnreachable`, with the system's text.
 pub(crate) fn look_up(name: &HostPort) -> Addresses {
     let found = (name.host.as_str(), name.port).to_socket_addrs();
     let why = match found {
@@ -87,7 +87,7 @@ pub(crate) fn look_up(name: &HostPort) -> Addresses {
 }
 
 impl<T> Job<T> {
-    /// `convert` runs once the addresses are known, where it may block.
+    /// `convert` is called once the addresses are known, on a thread where it may block.
     pub(crate) fn new(
         name: HostPort,
         convert: impl FnOnce(Vec<SocketAddr>) -> Result<T> + Send + 'static,
@@ -123,11 +123,11 @@ impl Resolver {
         }
     }
 
-    /// Looks a name up and calls `done` with what the job makes of it, once, from another thread and without any lock
-    /// of the resolver. When the resolver is closed meanwhile, `done` is dropped instead.
+    /// Looks a name up and calls `done` with the job's result, once, from another thread and without any lock of the
+    /// resolver. If the resolver is closed meanwhile, `done` is dropped instead.
     ///
     /// # Errors
-    /// Too much is waiting already, there is no thread to be had, or the resolver is closed. `done` is not called then.
+    /// Too much is waiting already, no thread can be created, or the resolver is closed. `done` is not called then.
     pub(crate) fn submit<T: 'static>(
         &self,
         job: Job<T>,
@@ -151,7 +151,7 @@ impl Resolver {
         if state.idle <= state.queue.len() && state.threads < THREADS_MAX {
             match self.start_thread(state.threads) {
                 Ok(()) => state.threads += 1,
-                // With a thread at work the name only has to wait.
+                // If a thread is running, the name only has to wait.
                 Err(error) if state.threads == 0 => return Err(error.into()),
                 Err(_) => {}
             }
@@ -164,8 +164,8 @@ impl Resolver {
         Ok(())
     }
 
-    /// Forgets what is waiting and lets the threads go. One that is stuck in the system's resolver leaves when that
-    /// returns; nobody waits for it.
+    /// Discards waiting names and ends the threads. A thread that is blocked in the system's resolver ends when that
+    /// returns; this function does not wait for it.
     pub(crate) fn close(&self) {
         let mut state = self.shared.lock();
         state.closed = true;
@@ -174,7 +174,7 @@ impl Resolver {
         let forgotten = mem::take(&mut state.askers);
         drop(state);
         self.shared.work.notify_all();
-        // After the lock: what an asker held may call back on its way out.
+        // After the lock is released, because dropping a caller's closure may call back.
         drop(forgotten);
     }
 
@@ -191,7 +191,7 @@ impl Resolver {
 
 impl Drop for Resolver {
     fn drop(&mut self) {
-        // In a forked child the threads do not exist, and the lock may be held by one of them for ever.
+        // In a forked child the threads do not exist, and one of them may hold the lock forever.
         if self.pid == process::id() {
             self.close();
         }
@@ -203,7 +203,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of a thread.
+    /// The main function of a thread.
     fn serve(&self) {
         while let Some(name) = self.next_name() {
             let addresses = (self.look_up)(&name);
@@ -214,13 +214,13 @@ impl Shared {
                 askers
             };
             for answer in askers {
-                // One asker's bug is not the others'.
+                // A panic of one caller's closure must not affect the others.
                 let _ = panic::catch_unwind(AssertUnwindSafe(|| answer(addresses.clone())));
             }
         }
     }
 
-    /// The next name to look up; `None` when it is time to leave.
+    /// The next name to look up; `None` if the thread should end.
     fn next_name(&self) -> Option<HostPort> {
         let mut state = self.lock();
         let name = loop {
@@ -267,7 +267,7 @@ mod tests {
         )
     }
 
-    /// Slow for names that say so.
+    /// Delays names that ask for it.
     fn pretend(name: &HostPort) -> Addresses {
         if name.host.starts_with("slow") {
             std_thread::sleep(Duration::from_millis(300));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_says_so() {
+    fn an_invalid_name_is_refused() {
         let name = HostPort {
             host: "no..such".to_owned(),
             port: 1,
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_waits_for_nobody() {
+    fn closing_does_not_wait() {
         let resolver = Resolver::with_look_up(|name| {
             std_thread::sleep(Duration::from_secs(2));
             pretend(name)
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn waiting_names_are_bounded() {
         let resolver = Resolver::with_look_up(|name| {
             std_thread::sleep(Duration::from_millis(500));
             pretend(name)

@@ -23,6 +23,7 @@ mod admission;
 mod allowance;
 mod backlog;
 mod connect;
+mod driver;
 mod inline;
 mod line;
 mod link;
@@ -43,7 +44,7 @@ use zeroxide_proto::socket_type::SocketType;
 
 use self::admission::{Admission, HANDLER};
 use self::backlog::Backlog;
-use self::line::Lease;
+use self::driver::Driver;
 use self::pulse::Pulse;
 use self::tail::Tail;
 use crate::budget::{Holder, Share};
@@ -78,7 +79,7 @@ pub(crate) struct Session {
     ended: AtomicBool,
     /// The peer was let in and shall go.
     revoked: AtomicBool,
-    /// What the connection's lease says, for those who do not have the lock.
+    /// A copy of [`Driver::is_lent`] for threads that do not have the lock; `line` keeps it up to date.
     lent: AtomicBool,
     /// Who the connection is with, for its events.
     party: Mutex<Party>,
@@ -149,9 +150,8 @@ struct Connection {
     heard: bool,
     /// Messages it has sent since this side last wrote.
     unanswered: u32,
-    /// A thread that waits for messages may read them itself.
-    lease: Lease,
-    /// Why the connection is over, as such a thread has found out.
+    driver: Driver,
+    /// Why the connection is over, as a thread that drove it has found out.
     ended: Option<CloseReason>,
     /// Messages given to the engine, and how many of them it had transmitted when last accounted for.
     given: u64,
@@ -238,8 +238,7 @@ impl Session {
             }),
         });
         let mut state = session.lock();
-        let holder: Weak<Session> = session.me.clone();
-        state.share = Some(session.registry.budget.join(holder));
+        state.share = Some(session.registry.budget.join());
         if let Some(pipe) = pipe {
             session.adopt(&mut state, pipe);
         }
@@ -439,7 +438,7 @@ impl Connection {
             admission: Admission::default(),
             heard: false,
             unanswered: 0,
-            lease: Lease::default(),
+            driver: Driver::new(),
             ended: None,
             given: 0,
             accounted: 0,

@@ -13,20 +13,28 @@ mod calls;
 mod close;
 mod core;
 mod endpoints;
+mod entries;
 mod explain;
 mod flush;
 mod inbox;
 mod inproc;
+mod monitor;
 mod monitoring;
 mod parts;
 mod patience;
 mod peers;
+mod phase;
+mod post;
 mod relay;
+mod returned;
+mod rhythm;
 mod securing;
 mod settings;
 mod stats;
+mod totals;
 mod waiting;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
@@ -42,6 +50,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::registry::Registry;
 use crate::signal::{Signal, Woken};
 use crate::socket::calls::Source;
+pub use crate::socket::calls::{Receipt, Receipts};
 use crate::socket::core::{Core, State};
 pub use crate::socket::explain::Direction;
 pub use crate::socket::flush::FlushError;
@@ -246,6 +255,16 @@ impl Socket {
         })
     }
 
+    /// Receives a whole message with its receipt, by which it can be given back. If `named`, the receipt names the peer.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_with_receipt(&self, wait: Wait, named: bool) -> Result<(Message, Receipt)> {
+        self.recv_with(wait, |state, message, source| {
+            (message, Receipt::of(state, source, named))
+        })
+    }
+
     fn recv_with<T>(
         &self,
         wait: Wait,
@@ -308,6 +327,12 @@ impl Socket {
         self.try_recv_with(|state, message, source| (message, Core::peer_of(state, source)))
     }
 
+    /// Receives without waiting for a message or for another thread. If `named`, the receipt names the peer.
+    #[inline]
+    pub fn try_recv_with_receipt(&self, named: bool) -> Attempt<(Message, Receipt)> {
+        self.try_recv_with(|state, message, source| (message, Receipt::of(state, source, named)))
+    }
+
     /// As [`try_recv`](Self::try_recv), but takes up to `max` messages, at least one, that are there, and has `make` make
     /// something of each while the socket is locked: it must neither take long nor use the socket.
     pub fn try_recv_batch_as<T>(&self, max: usize, make: impl Fn(Message) -> T) -> Attempt<Vec<T>> {
@@ -353,6 +378,16 @@ impl Socket {
         // Once the socket is closed nobody will ask for them any more.
         if let Ok(mut state) = core.lock_open() {
             core.give_back_now(&mut state, order, messages);
+        }
+    }
+
+    /// Gives back messages that were received but did not reach the program. They come before messages that were received
+    /// later.
+    pub fn give_back_received(&self, messages: Vec<(Message, Receipt)>) {
+        let core = self.core();
+        // A closed socket receives nothing any more.
+        if let Ok(mut state) = core.lock_open() {
+            core.give_back_received(&mut state, messages);
         }
     }
 
@@ -414,6 +449,23 @@ impl Socket {
         self.recv_batch_with(max, wait, |state, message, source| {
             (message, Core::peer_of(state, source))
         })
+    }
+
+    /// Receives up to `max` messages, and their receipts.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), for the first message.
+    pub fn recv_batch_with_receipts(
+        &self,
+        max: usize,
+        wait: Wait,
+    ) -> Result<(Vec<Message>, Receipts)> {
+        let receipts = RefCell::new(Receipts::default());
+        let batch = self.recv_batch_with(max, wait, |state, message, source| {
+            receipts.borrow_mut().add(state, source);
+            message
+        })?;
+        Ok((batch, receipts.into_inner()))
     }
 
     fn recv_batch_with<T>(

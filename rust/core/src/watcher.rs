@@ -1,7 +1,7 @@
-//! Telling another event loop that something happened to a socket.
+//! Notifies another event loop that something happened to a socket.
 //!
-//! A socket's own descriptor is level-true and belongs to whoever asked for it. A [`Watcher`] has one of its own, which
-//! is silent unless somebody waits, and stays out of the way of everybody else's.
+//! A socket's own descriptor is level-triggered and belongs to the program that requested it. A [`Watcher`] has a
+//! descriptor of its own, which is signalled only while a call waits, and is independent of all others.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::socket::Socket;
 /// A descriptor that becomes readable when something happens to a socket, between [`watch`](Self::watch) and
 /// [`rest`](Self::rest).
 ///
-/// The descriptor says that it is worth looking, not what there is: [`clear`](Self::clear) it, then look. Also after
-/// `watch`: what happened before is not told.
+/// A readable descriptor means that the socket should be checked, not what has happened: [`clear`](Self::clear) it,
+/// then check. Check also after `watch`, because earlier events are not reported.
 pub struct Watcher {
     socket: Socket,
     signal: Arc<Signal>,
@@ -24,10 +24,10 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of `socket`, at rest. It keeps the socket from closing by itself.
+    /// Creates a watcher of `socket`, at rest. It keeps the socket from closing by itself.
     ///
     /// # Errors
-    /// What the system says when there is no descriptor left.
+    /// The system's error, if there is no descriptor left.
     pub fn new(socket: &Socket) -> Result<Watcher> {
         let signal = Arc::new(Signal::new());
         let fd = signal.descriptor()?.as_raw_fd();
@@ -44,7 +44,7 @@ impl Watcher {
         self.fd
     }
 
-    /// From now on everything that happens to the socket makes the descriptor readable.
+    /// From now on, everything that happens to the socket makes the descriptor readable.
     pub fn watch(&self) {
         if self.socket.is_own_process() && !self.watching.swap(true, Ordering::AcqRel) {
             self.socket.signal().watch(self.signal.clone());
@@ -52,9 +52,9 @@ impl Watcher {
         }
     }
 
-    /// From now on nothing does.
+    /// From now on, events do not affect the descriptor.
     pub fn rest(&self) {
-        // In a forked child the socket's locks may be held by threads that are not there.
+        // In a forked child, threads that do not exist there may hold the socket's locks.
         if self.socket.is_own_process() && self.watching.swap(false, Ordering::AcqRel) {
             self.socket.signal().unwatch(&self.signal);
         }
@@ -62,7 +62,7 @@ impl Watcher {
 
     /// Makes the descriptor unreadable until something happens again.
     pub fn clear(&self) {
-        // The descriptor of a forked child is its parent's, too.
+        // A forked child shares the descriptor with its parent.
         if self.socket.is_own_process() {
             self.signal.lower();
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_comes_first() {
+    fn messages_that_are_returned_come_first() {
         let context = Context::new();
         let pull = context.socket(SocketType::Pull).unwrap();
         let push = context.socket(SocketType::Push).unwrap();

@@ -1,8 +1,8 @@
 //! Asks the context's ZAP handler about peers. ZeroMQ RFC 27.
 //!
-//! The handler is whatever REP or ROUTER the application has bound to `inproc://zeromq.zap.01`. Every question has a
-//! pipe of its own to it, as if a REQ socket had connected: an answer can only belong to its question, a handler that
-//! goes takes all open questions with it, and a question that nobody waits for any more is taken back.
+//! The handler is the REP or ROUTER socket that the application has bound to `inproc://zeromq.zap.01`. Every request
+//! has a pipe of its own to it, as if a REQ socket had connected. So an answer can only belong to its request, a
+//! handler that closes takes all open requests with it, and a request that is no longer needed is withdrawn.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ const NAME: &str = "zeromq.zap.01";
 const ENDPOINT: &str = "inproc://zeromq.zap.01";
 const VERSION: &[u8] = b"1.0";
 
-/// What is asked about.
+/// The contents of a request.
 pub(crate) struct Question<'a> {
     pub(crate) domain: &'a str,
-    /// The peer's, numeric.
+    /// The peer's numeric address.
     pub(crate) address: &'a str,
-    /// Our own.
+    /// Our own routing id.
     pub(crate) routing_id: &'a Bytes,
     pub(crate) credentials: Credentials,
 }
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
-    /// As `zmq.h` numbers them; `None` if the handler broke no rule.
+    /// The code from `zmq.h`; `None` if the handler broke no rule.
     pub(crate) code: Option<u32>,
     pub(crate) problem: &'static str,
 }
@@ -56,20 +56,21 @@ const BAD_VERSION: u32 = 0x2000_0003;
 const INVALID_STATUS_CODE: u32 = 0x2000_0004;
 const INVALID_METADATA: u32 = 0x2000_0005;
 
-/// What the handler says: the verdict, and why in its words.
+/// The handler's answer: the verdict, and its text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     pub(crate) text: String,
 }
 
-/// An open question.
+/// An open request.
 pub(crate) struct Exchange {
     pipe: Option<Pipe>,
     request_id: String,
 }
 
-/// Asks. `asker` is told when there is something to [`poll`](Exchange::poll). `None` when there is no handler.
+/// Sends a request. `asker` is notified when [`poll`](Exchange::poll) has something to return. `None` if there is no
+/// handler.
 pub(crate) fn ask(
     registry: &Registry,
     question: Question<'_>,
@@ -82,7 +83,7 @@ pub(crate) fn ask(
         return Some(Err(Failure::protocol(UNSPECIFIED, problem)));
     }
     let request_id = registry.next_request().to_string();
-    // No limits: one question, one answer.
+    // No limits, because there is one request and one answer.
     let (mut near, far) = Pipe::pair(PipeConfig::default(), PipeConfig::default());
     near.set_far_peer(Arc::new(PeerInfo {
         socket_type: Some(SocketType::Req),
@@ -123,7 +124,7 @@ impl Question<'_> {
 }
 
 impl Exchange {
-    /// The answer, once it is there.
+    /// The answer, once it has arrived.
     pub(crate) fn poll(&mut self) -> Option<Result<Answer, Failure>> {
         let pipe = self.pipe.as_mut()?;
         if pipe.check_read()
@@ -140,14 +141,15 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // Also from the queue of a handler that has not come to it: it would only grow while nobody takes from it.
+        // Also from the queue of a handler that has not read it, because the queue would only grow while the handler
+        // does not read.
         if let Some(pipe) = self.pipe.take() {
             pipe.withdraw();
         }
     }
 }
 
-/// Takes a reply apart.
+/// Parses a reply.
 fn parse(reply: Message, request_id: &str) -> Result<Answer, Failure> {
     let frames: Vec<Frame> = reply.into_iter().collect();
     let [delimiter, version, id, status, text, user_id, metadata] = &frames[..] else {
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_has_a_number() {
+    fn each_kind_of_malformed_reply_has_a_number() {
         let good: [&[u8]; 7] = [b"", b"1.0", b"7", b"200", b"", b"", b""];
         for (place, wrong, code) in [
             (0, &b"x"[..], UNSPECIFIED),

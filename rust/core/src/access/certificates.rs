@@ -13,7 +13,7 @@ use std::path::Path;
 use super::{Key, parse_key};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The keys of all `*.key` files in a folder, each with the name in its metadata, or else the file's.
+/// The keys of all `*.key` files in a folder, each with the name in its metadata, or else the name of the file.
 pub(super) fn read(folder: &Path) -> Result<Vec<(Key, String)>> {
     let about = |path: &Path, error: std::io::Error| {
         let kind = Error::from(error).kind();

@@ -1,4 +1,4 @@
-//! Lists and what they decide.
+//! Lists and their decisions.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -51,7 +51,7 @@ fn a_list_knows_a_key_however_it_is_spelled() {
 }
 
 #[test]
-fn nobody_comes_in_who_is_not_listed() {
+fn clients_that_are_not_listed_are_refused() {
     let allowed = AllowList::new();
     let gate = Gate::Keys(allowed.clone());
     assert_eq!(ask(&gate, "CURVE", &[&[1; 32]]).0, 400);
@@ -73,7 +73,7 @@ fn nobody_comes_in_who_is_not_listed() {
 }
 
 #[test]
-fn anybody_ends_with_the_first_list() {
+fn admitting_every_client_ends_with_the_first_list() {
     let allowed = AllowList::anybody();
     let gate = Gate::Keys(allowed.clone());
     assert_eq!(ask(&gate, "CURVE", &[&[3; 32]]), (200, key_text(&[3; 32])));
@@ -106,7 +106,7 @@ fn a_user_needs_the_password() {
 }
 
 #[test]
-fn those_who_were_taken_off_can_be_disconnected() {
+fn clients_that_were_removed_can_be_disconnected() {
     let allowed = AllowList::new();
     allowed.add([1; 32], "");
     allowed.add([2; 32], "");
@@ -127,12 +127,12 @@ fn those_who_were_taken_off_can_be_disconnected() {
 }
 
 #[test]
-fn who_was_there_before_takes_nobody_along() {
+fn an_earlier_peer_of_a_session_does_not_end_a_later_one() {
     let allowed = AllowList::new();
     for key in [[1; 32], [2; 32]] {
         allowed.add(key, "");
     }
-    // A session that connects, with one peer after the other.
+    // A session that connects to one peer after the other.
     let (session, weak) = connection();
     for key in [[1; 32], [2; 32]] {
         assert_eq!(allowed.judge(key, weak.clone()).verdict.status, 200);

@@ -17,12 +17,12 @@ const THREAD_NAME_PREFIX: i32 = 9;
 const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
 const BLOCKY: i32 = 70;
-// libzmq has no such option. Those of sockets that it does not have begin at 1001, those of contexts at 1101.
+// libzmq has no such option. Our own options of sockets begin at 1001, those of contexts at 1101.
 const MEMORY_BUDGET: i32 = 1101;
 
-/// What SOCKET_LIMIT reads. Neither here nor there does MAX_SOCKETS end at it.
+/// The value of SOCKET_LIMIT. Neither libzmq nor this crate limits MAX_SOCKETS to it.
 const SOCKET_LIMIT: i64 = 65535;
-/// A name as long as the kernel can show leaves room for nothing else.
+/// A prefix longer than this would leave no room for the rest of the name that the kernel shows.
 const LONGEST_PREFIX: usize = 16;
 
 /// One option of a context.
@@ -30,13 +30,13 @@ const LONGEST_PREFIX: usize = 16;
 pub struct ContextRow {
     /// As in `zmq.h`, without the prefix.
     pub name: &'static str,
-    /// The number in `zmq.h`. Two share the 3: one is only read, the other only written.
+    /// The number in `zmq.h`. Two options share 3: one can only be read, the other only written.
     pub id: i32,
     /// Whether it can be read.
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub doc: &'static str,
 }
 
@@ -147,9 +147,9 @@ pub struct ContextOptions {
     pub io_threads: usize,
     /// MAX_SOCKETS
     pub max_sockets: usize,
-    /// IPV6: what new sockets begin with.
+    /// IPV6: the default of new sockets.
     pub ipv6: bool,
-    /// BLOCKY: whether new sockets linger.
+    /// BLOCKY: whether new sockets linger by default.
     pub blocky: bool,
     /// THREAD_NAME_PREFIX
     pub thread_name_prefix: String,
@@ -163,11 +163,11 @@ pub struct ContextOptions {
     pub max_msgsz: i32,
     /// ZERO_COPY_RECV
     pub zero_copy_recv: bool,
-    /// MEMORY_BUDGET: 0 = no limit, `None` = three quarters of what the process may have.
+    /// MEMORY_BUDGET: 0 = no limit, `None` = three quarters of the memory available to the process.
     pub memory_budget: Option<u64>,
 }
 
-/// How a thread is to be set up.
+/// The settings of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadSettings {
     /// Its name; the kernel shows the first 15 bytes.
@@ -176,7 +176,7 @@ pub(crate) struct ThreadSettings {
     pub(crate) priority: Option<i32>,
     /// One of the `SCHED_*` numbers.
     pub(crate) policy: Option<i32>,
-    /// CPUs it may run on; empty leaves it as it is.
+    /// The CPUs on which it may run; empty leaves the affinity unchanged.
     pub(crate) cpus: Vec<usize>,
 }
 
@@ -199,10 +199,10 @@ impl Default for ContextOptions {
 }
 
 impl ContextOptions {
-    /// Checks a value and keeps it.
+    /// Checks and stores a value.
     ///
     /// # Errors
-    /// `Invalid`: no such option, it cannot be written, or the value is not what it takes.
+    /// `Invalid` if there is no such option, it cannot be written, or the value is not allowed.
     pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
         match id {
             IO_THREADS => self.io_threads = number(id, value, 0, 1024)? as usize,
@@ -240,12 +240,12 @@ impl ContextOptions {
     /// The value of an option.
     ///
     /// # Errors
-    /// `Invalid`: no such option, or it cannot be read.
+    /// `Invalid` if there is no such option, or it cannot be read.
     pub fn get(&self, id: i32) -> Result<Value> {
         Ok(Value::Int(match id {
             IO_THREADS => self.io_threads as i64,
             MAX_SOCKETS => self.max_sockets as i64,
-            // The number of SOCKET_LIMIT as well, and reading it means that one.
+            // SOCKET_LIMIT has the same number, and reading the number means that option.
             THREAD_PRIORITY => SOCKET_LIMIT,
             THREAD_SCHED_POLICY => self.thread_sched_policy.unwrap_or(-1).into(),
             MAX_MSGSZ => self.max_msgsz.into(),
@@ -271,7 +271,7 @@ impl ContextOptions {
         }))
     }
 
-    /// How the I/O thread with this index is to be set up.
+    /// The settings of the I/O thread with this index.
     pub(crate) fn thread_settings(&self, index: usize) -> ThreadSettings {
         let separator = if self.thread_name_prefix.is_empty() {
             ""
@@ -295,7 +295,7 @@ fn number(id: i32, value: &Value, low: i64, high: i64) -> Result<i64> {
     }
 }
 
-/// As in libzmq any number is yes but 0.
+/// As in libzmq, any number except 0 means true.
 fn flag(id: i32, value: &Value) -> Result<bool> {
     Ok(number(id, value, 0, i32::MAX.into())? != 0)
 }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_does_what_it_says() {
+    fn every_row_has_the_documented_effect() {
         for row in CONTEXT_OPTIONS {
             let mut options = ContextOptions::default();
             assert_eq!(
@@ -363,14 +363,14 @@ mod tests {
                 "{}",
                 row.name
             );
-            // Any number makes a name.
+            // Any number is a valid name.
             let takes = row.id == THREAD_NAME_PREFIX;
             let set = options.set(row.id, &int(-2)).is_ok();
             assert_eq!(set, takes, "{}", row.name);
         }
     }
 
-    /// libzmq's numbers overlap. Ours must not: an option that is set on the wrong object has to fail.
+    /// libzmq's numbers overlap. Ours must not, so that setting an option on the wrong object fails.
     #[test]
     fn no_two_options_of_ours_share_a_number() {
         let sockets = crate::options::SOCKET_OPTIONS.iter().map(|row| row.id);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_is_no_setting_of_threads() {
+    fn the_default_of_the_system_cannot_be_set_for_threads() {
         let mut options = ContextOptions::default();
         for id in [THREAD_PRIORITY, THREAD_SCHED_POLICY] {
             assert!(options.set(id, &int(-1)).is_err());

@@ -1,4 +1,4 @@
-//! Who may connect: [`AddressFilter`] for TCP, [`CredentialFilter`] for Unix sockets.
+//! Filters for clients: [`AddressFilter`] for TCP, [`CredentialFilter`] for Unix sockets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A network in CIDR notation, `10.0.0.0/8`; without a length a single address.
+/// A network in CIDR notation, `10.0.0.0/8`; without a length, a single address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressFilter {
     network: IpAddr,
@@ -14,7 +14,7 @@ pub struct AddressFilter {
 }
 
 impl AddressFilter {
-    /// Whether the address belongs to the network. An IPv4 address in IPv6 clothes counts as what it is.
+    /// Whether the address belongs to the network. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => leading_bits(
@@ -68,7 +68,7 @@ impl fmt::Display for AddressFilter {
     }
 }
 
-/// Users, groups and processes that may connect. With nothing listed, everybody may.
+/// Users, groups and processes that may connect. If nothing is listed, all may.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct CredentialFilter {
     /// User ids.
@@ -85,7 +85,7 @@ impl CredentialFilter {
         self.uids.is_empty() && self.gids.is_empty() && self.pids.is_empty()
     }
 
-    /// Whether a peer with these credentials may connect: one of the three listed is enough.
+    /// Whether a peer with these credentials may connect: one matching entry is sufficient.
     pub fn admits(&self, uid: u32, gid: u32, pid: i32) -> bool {
         self.is_empty()
             || self.uids.contains(&uid)

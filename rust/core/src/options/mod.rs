@@ -1,8 +1,8 @@
-//! Socket and context options: [`SOCKET_OPTIONS`] says which there are, [`Options`] holds their values in types that
-//! the rest of the crate works with.
+//! Socket and context options: [`SOCKET_OPTIONS`] lists them, and [`Options`] has their values in the types that the
+//! rest of the crate uses.
 //!
-//! A new option is one row in `table.rs` and, if it is kept, one field here. Options that concern routing are not kept
-//! but handed to the socket's pattern, see [`pattern_option`].
+//! A new option is one row in `table.rs` and, if its value is stored, one field here. Options that concern routing are
+//! not stored but passed to the socket's pattern, see [`pattern_option`].
 
 mod context;
 mod filter;
@@ -27,17 +27,17 @@ pub(crate) use security::Inquiry;
 pub use security::{Security, SecurityMechanism};
 pub use table::{SOCKET_OPTIONS, ids};
 
-/// How many topics a subscriber may want unless MAX_SUBSCRIPTIONS says otherwise: more than any has use for, and not
-/// without end.
+/// The default of MAX_SUBSCRIPTIONS, the maximum number of topics per subscriber: more than any program needs, but
+/// finite.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1 << 22;
 
-/// And how many bytes they may have together.
+/// The default of MAX_SUBSCRIPTION_BYTES, the maximum total size of these topics.
 pub(crate) const MAX_SUBSCRIPTION_BYTES: usize = 64 << 20;
 
-/// The value of an option on its way in or out.
+/// The value of an option, as it is set or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A number, a flag (0 or 1) or a descriptor. Unsigned 64-bit options travel as their bit pattern.
+    /// A number, a flag (0 or 1) or a descriptor. Unsigned 64-bit options are passed as their bit pattern.
     Int(i64),
     /// Bytes, or a string in UTF-8 without a terminating zero.
     Bytes(Vec<u8>),
@@ -62,7 +62,7 @@ pub enum Kind {
     Fd,
 }
 
-/// All that is known about an option.
+/// The description of an option.
 #[derive(Debug)]
 pub struct OptionRow {
     /// As in `zmq.h`, without the prefix.
@@ -77,22 +77,22 @@ pub struct OptionRow {
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
-    /// Whether writing has an effect on what is bound and connected already.
+    /// Whether a change affects existing binds and connections.
     pub live: bool,
     /// The socket types that have it; empty = all.
     pub sockets: &'static [SocketType],
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub doc: &'static str,
     limits: table::Limits,
     access: table::Access,
 }
 
-/// What METADATA may come to: peers take 64 KiB and 256 properties in a handshake, among them others.
+/// The maximum size of METADATA: peers accept 64 KiB and 256 properties in a handshake, including other properties.
 const METADATA_BYTES: usize = 32 << 10;
 const METADATA_COUNT: usize = 128;
 
-/// The options of one socket. Transports and sessions get a copy of the state at bind or connect; what is marked live
-/// in the table is told to them again when it changes.
+/// The options of one socket. Transports and sessions get a copy at bind or connect, and are notified of changes of the
+/// options that are marked live in the table.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -100,9 +100,9 @@ pub struct Options {
     pub socket_type: SocketType,
     /// AFFINITY: the I/O threads that may serve new connections, one bit each; 0 = all.
     pub affinity: u64,
-    /// ROUTING_ID: what the peer is told; may be empty.
+    /// ROUTING_ID: sent to the peer; may be empty.
     pub routing_id: Bytes,
-    /// LINGER: how long closing goes on sending; `None` = without limit.
+    /// LINGER: how long messages are sent after close; `None` = without limit.
     pub linger: Option<Duration>,
     /// SNDHWM: messages queued per pipe on the way out; 0 = no limit.
     pub sndhwm: usize,
@@ -112,21 +112,22 @@ pub struct Options {
     pub sndhwm_bytes: usize,
     /// RCVHWM_BYTES: bytes queued per pipe on the way in; 0 = no limit.
     pub rcvhwm_bytes: usize,
-    /// SNDTIMEO: `None` = for ever.
+    /// SNDTIMEO: `None` = no limit.
     pub sndtimeo: Option<Duration>,
-    /// RCVTIMEO: `None` = for ever.
+    /// RCVTIMEO: `None` = no limit.
     pub rcvtimeo: Option<Duration>,
     /// IMMEDIATE: queue only to connections that are up.
     pub immediate: bool,
     /// CONFLATE: keep only the newest message.
     pub conflate: bool,
-    /// RECONNECT_STOP: when to try no further, the sum of 1 for a refused connection, 2 for a failed handshake, 4 for a disconnect.
+    /// RECONNECT_STOP: the events that end reconnecting, as a sum: 1 for a refused connection, 2 for a failed
+    /// handshake, 4 for a disconnect.
     pub reconnect_stop: i32,
     /// ROUTER_RAW: bytes instead of ZMTP on a ROUTER.
     pub router_raw: bool,
-    /// METADATA: properties that peers are told.
+    /// METADATA: properties that are sent to peers.
     pub metadata: Vec<(String, Bytes)>,
-    /// INVERT_MATCHING: match what does not have the prefix.
+    /// INVERT_MATCHING: match messages that do not have the prefix.
     pub invert_matching: bool,
     /// MAX_SUBSCRIPTIONS
     pub max_subscriptions: usize,
@@ -137,31 +138,31 @@ pub struct Options {
 
     /// RECONNECT_IVL: the delay before the next attempt; `None` = no further attempt.
     pub reconnect_ivl: Option<Duration>,
-    /// RECONNECT_IVL_MAX: delays double up to this; `None` = they do not.
+    /// RECONNECT_IVL_MAX: delays double up to this value; `None` = constant delays.
     pub reconnect_ivl_max: Option<Duration>,
     /// CONNECT_TIMEOUT: the limit of one attempt; `None` = the system's.
     pub connect_timeout: Option<Duration>,
-    /// HANDSHAKE_IVL: the limit from the connection to the end of the handshake; `None` = none.
+    /// HANDSHAKE_IVL: the limit from the connection to the end of the handshake; `None` = no limit.
     pub handshake_ivl: Option<Duration>,
-    /// HEARTBEAT_IVL: how often to ping, zero = never; `None` = when a peer has been silent, which ends no connection by
-    /// itself.
+    /// HEARTBEAT_IVL: the interval of pings, zero = never; `None` = only when a peer has been silent, which does not
+    /// end the connection by itself.
     pub heartbeat_ivl: Option<Duration>,
     /// HEARTBEAT_TTL: when the peer may give up on us; zero = not announced.
     pub heartbeat_ttl: Duration,
-    /// HEARTBEAT_TIMEOUT: silence after a ping that ends the connection; `None` = as HEARTBEAT_IVL, zero = no end.
+    /// HEARTBEAT_TIMEOUT: the silence after a ping that ends the connection; `None` = HEARTBEAT_IVL, zero = no limit.
     pub heartbeat_timeout: Option<Duration>,
-    /// STALL_IVL: silence in the middle of a message that ends the connection; `None` = no end.
+    /// STALL_IVL: the silence in the middle of a message that ends the connection; `None` = no limit.
     pub stall_ivl: Option<Duration>,
 
     /// SNDBUF: `None` = the system's.
     pub sndbuf: Option<usize>,
     /// RCVBUF: `None` = the system's.
     pub rcvbuf: Option<usize>,
-    /// BACKLOG: connections that may wait for being accepted.
+    /// BACKLOG: the number of connections that may wait to be accepted.
     pub backlog: i32,
     /// IPV6: both families instead of IPv4 only.
     pub ipv6: bool,
-    /// TCP_KEEPALIVE: `None` = on, so that a machine that has died is noticed in time.
+    /// TCP_KEEPALIVE: `None` = on, so that a machine that has died is detected.
     pub tcp_keepalive: Option<bool>,
     /// TCP_KEEPALIVE_CNT: `None` = the system's.
     pub tcp_keepalive_cnt: Option<u32>,
@@ -171,9 +172,9 @@ pub struct Options {
     pub tcp_keepalive_intvl: Option<Duration>,
     /// TCP_MAXRT: how long sent bytes may go unacknowledged; `None` = the system's.
     pub tcp_maxrt: Option<Duration>,
-    /// TCP_ACCEPT_FILTER: who may connect; empty = everybody.
+    /// TCP_ACCEPT_FILTER: the networks from which clients may connect; empty = all.
     pub tcp_accept_filters: Vec<AddressFilter>,
-    /// IPC_FILTER_*: who may connect.
+    /// IPC_FILTER_*: the clients that may connect.
     pub ipc_filter: CredentialFilter,
     /// TOS: type of service of outgoing packets.
     pub tos: u8,
@@ -188,7 +189,7 @@ pub struct Options {
     /// USE_FD: a listening descriptor that the next bind takes over.
     pub use_fd: Option<i32>,
 
-    /// PLAIN_*, CURVE_*, ZAP_*: who this is, and who may talk to it.
+    /// PLAIN_*, CURVE_*, ZAP_*: this side's credentials, and the access control for its peers.
     pub security: Security,
     /// LOOPBACK_FASTPATH
     pub loopback_fastpath: bool,
@@ -211,7 +212,7 @@ pub struct Options {
 impl Options {
     /// The defaults of a socket type in a context.
     pub fn new(socket_type: SocketType, context: &ContextOptions) -> Options {
-        // A subscriber has nothing to send but subscriptions, which nobody needs once it is closed.
+        // A subscriber sends only subscriptions, which are useless once it is closed.
         let no_linger =
             !context.blocky || matches!(socket_type, SocketType::Sub | SocketType::Xsub);
         Options {
@@ -271,11 +272,11 @@ impl Options {
         }
     }
 
-    /// Checks a value and keeps it. Options that concern routing are only checked: what is to be done with them says
-    /// [`pattern_option`].
+    /// Checks and stores a value. Options that concern routing are only checked; [`pattern_option`] converts them for
+    /// the pattern.
     ///
     /// # Errors
-    /// `Invalid`: no such option for this socket type, it cannot be written, or the value is not what it takes.
+    /// `Invalid` if this socket type has no such option, it cannot be written, or the value is not allowed.
     pub fn set(&mut self, id: i32, value: &Value) -> Result<()> {
         let row = OptionRow::find(id)?;
         row.check_socket(self.socket_type)?;
@@ -283,12 +284,12 @@ impl Options {
         row.access.write(row, self, value)
     }
 
-    /// Whether its connections carry bytes as they are, without ZMTP.
+    /// Whether its connections carry plain bytes, without ZMTP.
     pub(crate) fn is_raw(&self) -> bool {
         self.socket_type == SocketType::Stream || self.router_raw
     }
 
-    /// One more property for the handshake. The first value of a name stays.
+    /// Adds a property for the handshake. The first value of a name stays.
     fn add_metadata(&mut self, text: &str) -> Result<()> {
         let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, format!("METADATA {why}")));
         let Some((name, value)) = text
@@ -312,11 +313,11 @@ impl Options {
         Ok(())
     }
 
-    /// The options for what is bound or connected now: these, and what follows from them for the security mechanism. They
-    /// are shared as long as nobody changes them, since most sockets of a program have the same.
+    /// The options for a bind or connect: these, and the settings of the security mechanism that follow from them. They
+    /// are shared until the next change, because most sockets of a program have the same ones.
     ///
     /// # Errors
-    /// `Invalid`, saying what the mechanism misses, or what is wrong.
+    /// `Invalid`, naming the mechanism's missing or wrong setting.
     pub(crate) fn complete(self: &Arc<Options>) -> Result<Arc<Options>> {
         let mut complete = self.clone();
         if let Some(public) = self.security.check(self.is_raw())? {
@@ -325,10 +326,10 @@ impl Options {
         Ok(complete)
     }
 
-    /// The value of an option. EVENTS, FD, LAST_ENDPOINT and RCVMORE are answered by the socket itself.
+    /// The value of an option. The socket itself provides EVENTS, FD, LAST_ENDPOINT and RCVMORE.
     ///
     /// # Errors
-    /// `Invalid`: no such option, or it cannot be read.
+    /// `Invalid` if there is no such option, or it cannot be read.
     pub fn get(&self, id: i32) -> Result<Value> {
         let row = OptionRow::find(id)?;
         row.access.read(row, self)
@@ -339,7 +340,7 @@ impl OptionRow {
     /// The row of an option's number.
     ///
     /// # Errors
-    /// `Invalid` when there is none.
+    /// `Invalid` if there is none.
     pub fn find(id: i32) -> Result<&'static OptionRow> {
         let index = SOCKET_OPTIONS.binary_search_by_key(&id, |row| row.id);
         index.map(|index| &SOCKET_OPTIONS[index]).map_err(|_| {
@@ -350,7 +351,7 @@ impl OptionRow {
         })
     }
 
-    /// The unit of time of its value, if it is a time.
+    /// The unit of its value, if it is a time.
     pub fn unit(&self) -> Option<&'static str> {
         let mut words = self.doc.split(|letter: char| !letter.is_alphanumeric());
         words.find_map(|word| match word {

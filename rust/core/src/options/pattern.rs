@@ -1,4 +1,4 @@
-//! Options that concern routing: the socket hands them to its pattern at once.
+//! Options that concern routing, which the socket passes to its pattern at once.
 
 use bytes::Bytes;
 use zeroxide_proto::socket_type::SocketType;
@@ -18,13 +18,13 @@ pub enum PatternOption {
     InvertMatching(bool),
     /// ROUTER_MANDATORY: an unroutable message is an error.
     RouterMandatory(bool),
-    /// ROUTER_HANDOVER: a newcomer takes a routing id over.
+    /// ROUTER_HANDOVER: a new peer takes over a routing id.
     RouterHandover(bool),
-    /// ROUTER_RAW: what STREAM does, on a ROUTER.
+    /// ROUTER_RAW: plain bytes on a ROUTER, like STREAM.
     RouterRaw(bool),
-    /// PROBE_ROUTER: an empty message goes out on each new connection.
+    /// PROBE_ROUTER: an empty message is sent on each new connection.
     ProbeRouter(bool),
-    /// CONNECT_ROUTING_ID: how the peer of the next connect is called here.
+    /// CONNECT_ROUTING_ID: the routing id of the peer of the next connect.
     ConnectRoutingId(Bytes),
     /// XPUB_VERBOSE: pass on every subscription, not only the first of a topic.
     XpubVerbose(bool),
@@ -32,26 +32,25 @@ pub enum PatternOption {
     XpubVerboser(bool),
     /// XPUB_MANUAL: the application decides about subscriptions.
     XpubManual(bool),
-    /// XPUB_MANUAL_LAST_VALUE: and what is sent next goes only to whom it decided about.
+    /// XPUB_MANUAL_LAST_VALUE: the next message is only sent to the subscriber about which the application decided.
     XpubManualLastValue(bool),
     /// XPUB_NODROP: wait instead of dropping when a subscriber's pipe is full.
     XpubNodrop(bool),
-    /// MAX_SUBSCRIPTIONS: how many topics each subscriber may want; 0 = no limit.
+    /// MAX_SUBSCRIPTIONS: the maximum number of topics per subscriber; 0 = no limit.
     MaxSubscriptions(usize),
-    /// MAX_SUBSCRIPTION_BYTES: how many bytes these topics may have together; 0 = no limit.
+    /// MAX_SUBSCRIPTION_BYTES: the maximum total size of these topics; 0 = no limit.
     MaxSubscriptionBytes(usize),
     /// XPUB_WELCOME_MSG: the first message to each subscriber; empty = none.
     XpubWelcomeMsg(Bytes),
-    /// REQ_CORRELATE: number the requests and take only matching replies.
+    /// REQ_CORRELATE: number the requests and accept only matching replies.
     ReqCorrelate(bool),
-    /// REQ_RELAXED: a new request before the reply to the last.
+    /// REQ_RELAXED: allow a new request before the reply to the last one.
     ReqRelaxed(bool),
     /// STREAM_NOTIFY: an empty message when a peer comes and goes.
     StreamNotify(bool),
 }
 
-/// What the pattern of a socket of this type is to be told when an option is set, or `None` for an option that does not
-/// concern it.
+/// Converts an option for the pattern of a socket of this type; `None` if the option does not concern the pattern.
 pub fn pattern_option(socket: SocketType, id: i32, value: &Value) -> Option<Result<PatternOption>> {
     let row = OptionRow::find(id).ok()?;
     let make = row.access.pattern(socket)?;

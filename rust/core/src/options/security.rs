@@ -1,4 +1,4 @@
-//! What the security options of a socket come to.
+//! The security settings of a socket, according to its options.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use zeroxide_proto::mechanisms::{MechanismConfig, MechanismSpec, curve, null, pl
 use crate::access::{Gate, Key};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The mechanism a socket speaks on all its connections. The discriminants are libzmq's.
+/// The security mechanism of all connections of a socket. The discriminants are libzmq's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SecurityMechanism {
     /// No security.
     #[default]
     Null = 0,
-    /// User name and password in clear.
+    /// User name and password, unencrypted.
     Plain = 1,
     /// Authenticated encryption with long-term keys.
     Curve = 2,
 }
 
 impl SecurityMechanism {
-    /// As the greeting calls it.
+    /// Its name in the greeting.
     pub(crate) fn name(self) -> &'static str {
         self.spec().name
     }
@@ -37,12 +37,12 @@ impl SecurityMechanism {
     }
 }
 
-/// Keys and names, and what is to be done with them.
+/// Keys and names, and the access control.
 #[derive(Clone, Default)]
 pub struct Security {
-    /// MECHANISM: what the last option that names one says.
+    /// MECHANISM: set by the last option that implies one.
     pub mechanism: SecurityMechanism,
-    /// PLAIN_SERVER, CURVE_SERVER: this side checks the other one.
+    /// PLAIN_SERVER, CURVE_SERVER: whether this side authenticates the other one.
     pub as_server: bool,
     /// PLAIN_USERNAME
     pub username: Zeroizing<Vec<u8>>,
@@ -62,27 +62,27 @@ pub struct Security {
     pub(crate) gate: Option<Gate>,
 }
 
-/// Whom to ask about a peer.
+/// The authority that decides about a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Inquiry {
-    /// Nobody: whoever speaks the mechanism may come in.
+    /// None: every peer that uses the mechanism is admitted.
     Nobody,
-    /// The ZAP handler of the context, if there is one; without one the peer may come in.
+    /// The ZAP handler of the context, if there is one; otherwise every peer is admitted.
     IfThere,
-    /// The ZAP handler; without one nobody may come in.
+    /// The ZAP handler; without one, no peer is admitted.
     MustBeThere,
     /// The gate.
     Gate,
 }
 
 impl Security {
-    /// Names a mechanism and the side of it.
+    /// Sets a mechanism and the role in it.
     pub(super) fn set_role(&mut self, mechanism: SecurityMechanism, as_server: bool) {
         self.mechanism = mechanism;
         self.as_server = as_server;
     }
 
-    /// A server option was written: lowering it goes back to NULL, as in libzmq.
+    /// A server option was written. Clearing it returns to NULL, as in libzmq.
     pub(super) fn set_server(&mut self, mechanism: SecurityMechanism, on: bool) {
         let mechanism = if on {
             mechanism
@@ -96,7 +96,7 @@ impl Security {
         self.as_server && self.mechanism == mechanism
     }
 
-    /// Whom to ask about a peer. libzmq's rules, unless there is a gate.
+    /// The authority that decides about a peer: libzmq's rules, unless there is a gate.
     pub(crate) fn inquiry(&self) -> Inquiry {
         let asks = match self.mechanism {
             _ if self.gate.is_some() => return Inquiry::Gate,
@@ -115,13 +115,13 @@ impl Security {
         }
     }
 
-    /// Looks whether the mechanism has what it needs, before the first peer finds out. The public key that goes with the
-    /// secret one, where a key was not said or makes no difference.
+    /// Checks that the mechanism has its settings, before the first peer reveals a mistake. Returns the public key of
+    /// the secret key, if no public key was set or it has no effect.
     ///
-    /// `raw` says that there is no ZMTP that could carry a mechanism.
+    /// `raw` means that there is no ZMTP that could carry a mechanism.
     ///
     /// # Errors
-    /// `Invalid`, saying what is missing or wrong.
+    /// `Invalid`, naming the missing or wrong setting.
     pub(crate) fn check(&self, raw: bool) -> Result<Option<Key>> {
         let wrong = |text: &str| Err(Error::with(ErrorKind::Invalid, text));
         if raw && (self.mechanism != SecurityMechanism::Null || self.gate.is_some()) {
@@ -152,14 +152,14 @@ impl Security {
         }
         let public = curve::public_key(secret);
         match self.public_key {
-            // A server tells its public key to nobody: whatever is said here makes no difference. A client's handshakes fail,
-            // as with libzmq, and say why.
+            // A server does not send its public key, so a wrong one has no effect. A client's handshakes fail with
+            // the reason, as with libzmq.
             Some(said) if curve::canonical_key(&said) != public && !self.as_server => Ok(None),
             _ => Ok(Some(public)),
         }
     }
 
-    /// Tells an engine all of it.
+    /// Configures an engine with these settings.
     pub(crate) fn configure(&self, config: &mut EngineConfig) {
         config.as_server = self.as_server;
         config.authenticate = self.inquiry() != Inquiry::Nobody;
@@ -189,7 +189,7 @@ impl Security {
     }
 }
 
-/// Without the secrets.
+/// Shows no secrets.
 impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security")

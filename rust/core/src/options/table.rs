@@ -1,4 +1,4 @@
-//! Every socket option, one row each: what it is, what it takes, and where its value is kept.
+//! All socket options, with one row each: the description, the allowed values, and where the value is stored.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use super::{Kind, OptionRow, Options, Value};
 use crate::access::{Key, key_text, parse_key};
 use crate::error::Result;
 
-/// What a value must look like.
+/// The limits of a value.
 #[derive(Debug)]
 pub(super) enum Limits {
-    /// A number, both ends included.
+    /// The minimum and maximum of a number.
     Range(i64, i64),
-    /// Bytes, this many.
+    /// The minimum and maximum number of bytes.
     Length(usize, usize),
 }
 
-/// Where the value is. Written after its limits were checked.
+/// How the value is stored and read. It is written after its limits were checked.
 #[derive(Debug, Default)]
 pub(super) struct Access {
     read: Option<Read>,
     write: Option<Write>,
     pattern: Option<fn(&Value) -> PatternOption>,
-    /// The types whose pattern is told; empty = all that have the option.
+    /// The types whose pattern is notified; empty = all that have the option.
     heeded_by: &'static [SocketType],
-    /// Why a known option is not there.
+    /// The reason why a known option is not available.
     refused: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ enum Read {
     Int(fn(&Options) -> i64),
     Bytes(fn(&Options) -> &[u8]),
     Key(fn(&Options) -> Option<&Key>),
-    /// The socket itself knows.
+    /// Provided by the socket itself.
     Socket,
 }
 
@@ -93,7 +93,7 @@ impl Access {
         Ok(())
     }
 
-    /// What to make of a value for the pattern of a socket of this type, if it is to be told.
+    /// Converts a value for the pattern of a socket of this type, if that needs it.
     pub(super) fn pattern(&self, socket: SocketType) -> Option<fn(&Value) -> PatternOption> {
         let heeds = self.heeded_by.is_empty() || self.heeded_by.contains(&socket);
         self.pattern.filter(|_| heeds)
@@ -102,7 +102,7 @@ impl Access {
 
 const INT: i64 = i32::MAX as i64;
 
-/// One row each makes the table and the numbers by name, see [`ids`].
+/// Generates the table and the constants in [`ids`] from the rows.
 macro_rules! options_table {
     ($($id:literal $name:ident: $kind:ident, $doc:literal $(.$set:ident($($arg:expr),*))*,)*) => {
         /// The numbers of the options, as in `zmq.h`.
@@ -318,7 +318,7 @@ options_table! {
     75 HEARTBEAT_IVL: Int, "How often to ping the peer, in ms; 0 = never. If it is not set, it also reads 0, and silent peers are probed."
         .range(0, INT)
         .int(|o| millis(o.heartbeat_ivl, 0), |o, v| o.heartbeat_ivl = Some(span(v))),
-    // It travels in tenths of a second and is kept in them.
+    // Sent and stored in tenths of a second.
     76 HEARTBEAT_TTL: Int, "The silence after which the peer may end the connection, in ms; 0 = not sent to the peer."
         .range(0, 6_553_599)
         .int(|o| millis(Some(o.heartbeat_ttl), 0), |o, v| o.heartbeat_ttl = span(v / 100 * 100)),
@@ -356,7 +356,7 @@ options_table! {
         .int(|o| o.use_fd.map_or(-1, i64::from), |o, v| o.use_fd = (v >= 0).then_some(v as i32)),
     90 GSSAPI_PRINCIPAL_NAMETYPE: Int, "What kind of name GSSAPI_PRINCIPAL is." .refused(NO_GSSAPI),
     91 GSSAPI_SERVICE_PRINCIPAL_NAMETYPE: Int, "What kind of name GSSAPI_SERVICE_PRINCIPAL is." .refused(NO_GSSAPI),
-    // The kernel takes 15 bytes and a terminating zero.
+    // The kernel accepts 15 bytes and a terminating zero.
     92 BINDTODEVICE: Str, "The only network interface to use (needs CAP_NET_RAW); empty = any."
         .length(0, 15)
         .str(|o| o.bind_to_device.as_bytes(), |o, v| o.bind_to_device = v.to_owned()),
@@ -409,7 +409,7 @@ options_table! {
     122 NORM_NUM_PARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     123 NORM_NUM_AUTOPARITY: Int, "A draft in libzmq; not available here." .refused(NO_DRAFT),
     124 NORM_PUSH: Bool, "A draft in libzmq; not available here." .refused(NO_DRAFT),
-    // From here on libzmq has no such options.
+    // From here on, options that libzmq does not have.
     1001 MAX_SUBSCRIPTIONS: Int, "How many topics each subscriber may have; further ones are counted and ignored. 0 = no limit."
         .of(&[Pub, Xpub])
         .range(0, INT)
@@ -474,7 +474,7 @@ impl OptionRow {
         self
     }
 
-    /// Of all types, but only these patterns are told.
+    /// All types have it, but only these patterns are notified.
     const fn heeded_by(mut self, sockets: &'static [SocketType]) -> OptionRow {
         self.access.heeded_by = sockets;
         self
@@ -531,10 +531,10 @@ impl OptionRow {
         self.writes(Write::CheckedStr(write))
     }
 
-    /// Handed to the pattern, at any time.
+    /// Passed to the pattern, at any time.
     const fn pattern(mut self, make: fn(&Value) -> PatternOption) -> OptionRow {
         if matches!(self.kind, Kind::Bool) {
-            // As in libzmq: these take any number for yes, the flags of the transports only 1.
+            // As in libzmq, these accept any nonzero number as true, while the flags of transports accept only 1.
             self.limits = Limits::Range(0, INT);
         }
         self.access.pattern = Some(make);
@@ -543,12 +543,12 @@ impl OptionRow {
         self
     }
 
-    /// Answered by the socket.
+    /// Provided by the socket.
     const fn socket(self) -> OptionRow {
         self.reads(Read::Socket)
     }
 
-    /// A key, which is read as text; empty if there is none.
+    /// A key, which is read as text; empty if not set.
     const fn key(
         self,
         read: fn(&Options) -> Option<&Key>,
@@ -593,12 +593,12 @@ fn optional(value: Option<usize>) -> i64 {
     value.map_or(-1, |value| value as i64)
 }
 
-/// Milliseconds as they are read, `none` standing for `None`.
+/// Milliseconds for reading, where `none` stands for `None`.
 fn millis(span: Option<Duration>, none: i64) -> i64 {
     span.map_or(none, |span| span.as_millis() as i64)
 }
 
-/// Milliseconds as they are written, `none` standing for `None`.
+/// Milliseconds from writing, where `none` stands for `None`.
 fn duration(millis: i64, none: i64) -> Option<Duration> {
     (millis != none).then(|| span(millis))
 }

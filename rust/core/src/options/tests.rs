@@ -16,7 +16,7 @@ fn owner(row: &OptionRow) -> SocketType {
     row.sockets.first().copied().unwrap_or(SocketType::Dealer)
 }
 
-/// A value inside the row's limits, and different from the defaults where there is a choice.
+/// A value within the row's limits, different from the default if possible.
 fn fitting(row: &OptionRow) -> Value {
     match row.limits {
         table::Limits::Range(low, high) => Value::Int(100.clamp(low, high)),
@@ -43,7 +43,7 @@ fn the_table_is_sorted_and_its_names_are_unique() {
 }
 
 #[test]
-fn every_row_does_what_it_says() {
+fn every_row_has_the_documented_effect() {
     for row in SOCKET_OPTIONS {
         let mut options = options(owner(row));
         let mut value = fitting(row);
@@ -280,7 +280,7 @@ fn filters_add_up_and_clear() {
 }
 
 #[test]
-fn metadata_has_room_for_so_much() {
+fn metadata_is_limited() {
     let mut options = options(SocketType::Push);
     let metadata = id("METADATA");
     let mut set = |text: &str| options.set(metadata, &Value::from(text)).is_ok();
@@ -297,7 +297,7 @@ fn metadata_has_room_for_so_much() {
 }
 
 #[test]
-fn what_is_not_there_says_so() {
+fn options_that_do_not_exist_are_refused_with_the_reason() {
     let mut options = options(SocketType::Push);
     for (name, value) in [
         ("GSSAPI_SERVER", Value::Int(1)),
@@ -372,7 +372,7 @@ fn complete(options: &Options) -> Result<Arc<Options>> {
 }
 
 #[test]
-fn a_mechanism_without_its_keys_is_told_in_time() {
+fn a_mechanism_without_its_keys_is_refused_early() {
     let mut options = options(SocketType::Push);
     complete(&options).unwrap();
     options.set(id("CURVE_SERVER"), &Value::Int(1)).unwrap();

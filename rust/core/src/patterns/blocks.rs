@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// Items in one block: small enough for an allocator to keep together what is freed.
+/// Items in one block: small enough that an allocator keeps freed blocks together.
 const BLOCK: usize = 256;
 
-/// Grows by blocks and gives them back one by one. A queue that doubles leaves holes of every size in the heap, and the
-/// largest of them teach glibc to keep as much as they had.
+/// A queue that grows by blocks and frees them one by one. A queue that doubles leaves holes of every size in the heap,
+/// and glibc then raises its threshold for keeping memory to the largest of them.
 pub(super) struct Blocks<T> {
     blocks: VecDeque<VecDeque<T>>,
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_in_order_and_leaves_one_block() {
+    fn items_come_out_in_order_and_one_block_remains() {
         let mut queue = Blocks::default();
         for round in 0..3 {
             for n in 0..10_000 {

@@ -1,4 +1,4 @@
-//! Peers of a ROUTER that are called like somebody else: connected, not read from, and next in line for the name.
+//! Peers of a ROUTER whose name another peer has: they are connected, not read from, and next in line for the name.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::pipe::PipeId;
 
-/// How many may wait at a socket. They cost what other peers do; but those are there to be served.
+/// The maximum number of waiting peers of a socket, because each costs as much as a peer that is served.
 const WAITING_MAX: usize = 1000;
 
-/// Who waits for which name, the longest waiting first.
+/// The peers that wait for each name, in the order of their arrival.
 #[derive(Default)]
 pub(super) struct Claims {
     waiting: HashMap<Bytes, VecDeque<PipeId>>,
@@ -17,7 +17,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Puts a peer at the end of the line for `name`. False if too many wait already.
+    /// Adds a peer to the line for `name`. Returns false if too many wait already.
     pub(super) fn add(&mut self, name: &Bytes, id: PipeId) -> bool {
         self.remove(id);
         if self.names.len() >= WAITING_MAX {
@@ -28,12 +28,12 @@ impl Claims {
         true
     }
 
-    /// Whether this peer waits.
+    /// Whether this peer is waiting.
     pub(super) fn contains(&self, id: PipeId) -> bool {
         self.names.contains_key(&id)
     }
 
-    /// The peer waits no more. True if it did.
+    /// Removes the peer. Returns whether it was waiting.
     pub(super) fn remove(&mut self, id: PipeId) -> bool {
         let Some(name) = self.names.remove(&id) else {
             return false;
@@ -47,13 +47,13 @@ impl Claims {
         true
     }
 
-    /// Those that wait for `name`.
+    /// The peers that wait for `name`.
     pub(super) fn of(&self, name: &[u8]) -> Vec<PipeId> {
         let line = self.waiting.get(name);
         line.map_or_else(Vec::new, |line| line.iter().copied().collect())
     }
 
-    /// Whether nobody waits for anything.
+    /// Whether no peer is waiting.
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -70,7 +70,7 @@ mod tests {
         for n in 0..3 {
             assert!(claims.add(&a, PipeId(n)));
         }
-        // Whoever changes the line stands at the end, and in one only.
+        // A peer that changes lines goes to the end, and is only in one.
         assert!(claims.add(&b, PipeId(0)) && claims.add(&a, PipeId(1)));
         assert_eq!(claims.of(&a), [PipeId(2), PipeId(1)]);
         assert_eq!(claims.of(&b), [PipeId(0)]);

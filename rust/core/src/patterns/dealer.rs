@@ -26,7 +26,7 @@ impl Pattern for Dealer {
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
-            // Without room for it there are messages in front of it that tell the router the same.
+            // If there is no room for the probe, earlier messages have the same effect on the router.
             if pipes.write(id, &mut Message::new()) {
                 self.outbound.insert(id);
             }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_each_connection_when_told_to() {
+    fn probes_each_connection_if_requested() {
         let mut rig = Rig::new(&DEALER);
         let before = rig.accept("");
         rig.set(PatternOption::ProbeRouter(true)).unwrap();
@@ -163,14 +163,14 @@ mod tests {
             rig.far_recv(id).unwrap();
         }
         while rig.send([&body]).is_ok() {}
-        // Told of room, but there is none yet.
+        // The pattern is notified of room, but there is none yet.
         rig.far_recv(id).unwrap();
         rig.settle();
         assert!(rig.send([&body]).is_err());
         for _ in 0..3 {
             rig.far_recv(id).unwrap();
         }
-        // The probe is the first to find some.
+        // The probe is the first to find room.
         rig.disconnected(id);
         rig.ready(id, "");
         while rig.far_recv(id).is_some() {}

@@ -1,4 +1,4 @@
-//! Sending one message to many pipes.
+//! Sends one message to many pipes.
 
 use zeroxide_proto::message::Message;
 
@@ -7,26 +7,26 @@ use crate::pipe::PipeId;
 
 /// Marks pipes, then gives each marked one the same message.
 ///
-/// Marking a pipe twice is marking it once. A pipe that is full misses the message, and every further one until it has
-/// room again, without anybody waiting.
+/// Marking a pipe twice has the effect of marking it once. A full pipe misses the message and all further ones until it
+/// has room again, without delaying other pipes.
 #[derive(Default)]
 pub(super) struct Distributor {
-    /// By the place of the pipe in its set.
+    /// Indexed by the position of the pipe in its set.
     places: Vec<Place>,
     live: Vec<PipeId>,
     marked: Vec<PipeId>,
     round: u64,
-    /// How many of the live pipes are known to have no room.
+    /// The number of pipes in `live` that are known to be full.
     full: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// `None` while the pipe that lies at this place is not one of ours.
+    /// `None` while the pipe at this index does not belong to the distributor.
     id: Option<PipeId>,
-    /// Where it is in `live`.
+    /// Its index in `live`.
     at: usize,
-    /// The round in which it was marked last.
+    /// The last round in which it was marked.
     marked_in: u64,
     has_room: bool,
 }
@@ -50,7 +50,7 @@ impl Distributor {
         self.places[index] = Place {
             id: Some(id),
             at: self.live.len(),
-            // One behind, so that it is not marked.
+            // The previous round, so that it is not marked.
             marked_in: self.round.wrapping_sub(1),
             has_room: true,
         };
@@ -88,7 +88,7 @@ impl Distributor {
         (place.id == Some(id)).then_some(place)
     }
 
-    /// The next message goes to this pipe.
+    /// Marks this pipe for the next message.
     #[inline]
     pub(super) fn mark(&mut self, id: PipeId) {
         let round = self.round;
@@ -100,13 +100,13 @@ impl Distributor {
         }
     }
 
-    /// The next message goes to every pipe.
+    /// Marks every pipe for the next message.
     pub(super) fn mark_all(&mut self) {
         self.unmark();
         self.invert();
     }
 
-    /// The next message goes to those that are not marked instead.
+    /// Inverts the marks.
     pub(super) fn invert(&mut self) {
         let Distributor {
             places,
@@ -120,24 +120,24 @@ impl Distributor {
         marked.extend(live.iter().filter(unmarked));
     }
 
-    /// The next message goes to nobody.
+    /// Removes all marks.
     pub(super) fn unmark(&mut self) {
         self.marked.clear();
         self.round = self.round.wrapping_add(1);
     }
 
-    /// How many pipes are marked.
+    /// The number of marked pipes.
     #[inline]
     pub(super) fn marked(&self) -> usize {
         self.marked.len()
     }
 
-    /// Whether every marked pipe would get the message. Those whose far end is gone do not count.
+    /// Whether every marked pipe would get the message. Pipes whose far end is gone do not count.
     pub(super) fn marked_have_room(&mut self, pipes: &mut PipeSet) -> bool {
         for at in 0..self.marked.len() {
             let id = self.marked[at];
             if pipes.check_write(id) {
-                // The pipe may have seen the room before anybody was told of it, and then nobody will be.
+                // The pipe may have room that was found before a notification, which then does not come.
                 self.writable(id);
             } else if pipes.get(id).is_some_and(|pipe| !pipe.is_far_closed()) {
                 self.ran_full(id);
@@ -147,12 +147,12 @@ impl Distributor {
         true
     }
 
-    /// Gives the message to every marked pipe, and takes the marks off.
+    /// Sends the message to every marked pipe, and removes the marks.
     #[inline]
     pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) {
         self.round = self.round.wrapping_add(1);
         if self.full > 0 && self.is_one_marked_full() {
-            // Who was full is not looked at before it says that there is room: a look that finds some keeps it from saying so.
+            // A full pipe is not checked before it reports room, because a check that finds room suppresses the report.
             pipes.publish_gathered();
         } else if pipes.gather(&self.marked, message) {
             return self.marked.clear();
@@ -165,7 +165,7 @@ impl Distributor {
             for id in marked.drain(..) {
                 self.write(id, pipes, |pipes| pipes.write_copy(id, message));
             }
-            // Its capacity serves the next message.
+            // Its capacity is reused for the next message.
             self.marked = marked;
         }
         self.write(last, pipes, |pipes| pipes.write(last, message));
@@ -174,7 +174,7 @@ impl Distributor {
     #[inline]
     fn write(&mut self, id: PipeId, pipes: &mut PipeSet, write: impl FnOnce(&mut PipeSet) -> bool) {
         let reason = match self.place(id) {
-            // Not looked at before the reader has come down to the low-water mark.
+            // Not checked before the reader has reached the low-water mark.
             Some(place) if !place.has_room => DropReason::HighWater,
             _ => {
                 if write(pipes) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_disturbs_nobody_else() {
+    fn a_pipe_that_leaves_does_not_affect_others() {
         let (mut set, ids, mut far, mut distributor) = pipes(4);
         distributor.mark(ids[1]);
         distributor.remove(ids[0]);

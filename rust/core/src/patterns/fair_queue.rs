@@ -1,4 +1,4 @@
-//! Receiving from many pipes without letting one of them shout the others down.
+//! Receives from many pipes fairly, so that no pipe can starve the others.
 
 use zeroxide_proto::message::Message;
 
@@ -6,17 +6,17 @@ use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
 
-/// Takes one whole message from each pipe that has some, in turn.
+/// Takes one complete message from each pipe that has any, in turn.
 ///
-/// Only pipes that may have messages are in the circle, so ten thousand silent peers cost nothing. A pipe that turns
-/// out to be empty goes to sleep and out of the circle; its `readable` brings it back.
+/// Only pipes that may have messages are in the circle, so ten thousand silent peers cost nothing. A pipe that is found
+/// empty goes to sleep and leaves the circle; its `readable` brings it back.
 #[derive(Default)]
 pub(super) struct FairQueue {
     active: Ring,
 }
 
 impl FairQueue {
-    /// Messages may lie in this pipe.
+    /// Adds a pipe that may have messages.
     pub(super) fn insert(&mut self, id: PipeId) {
         self.active.insert(id);
     }
@@ -25,7 +25,7 @@ impl FairQueue {
         self.active.remove(id);
     }
 
-    /// The far end closed: what it left is still received, and the pipe is finished when there is nothing.
+    /// The far end closed. Its remaining messages are still received, and then the pipe is finished.
     pub(super) fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if pipes.check_read(id) {
             self.active.insert(id);
@@ -34,14 +34,14 @@ impl FairQueue {
         }
     }
 
-    /// The next message and where it came from.
+    /// The next message and its pipe.
     pub(super) fn recv(&mut self, pipes: &mut PipeSet) -> Option<(Message, PipeId)> {
         let mut message = Message::new();
         let id = self.recv_to(pipes, &mut message)?;
         Some((message, id))
     }
 
-    /// As [`recv`](Self::recv), straight to where the message shall be, which is new.
+    /// Like [`recv`](Self::recv), but fills an empty message in place.
     #[inline]
     pub(super) fn recv_to(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
         loop {
@@ -54,7 +54,7 @@ impl FairQueue {
         }
     }
 
-    /// Whether [`recv`](Self::recv) has something.
+    /// Whether [`recv`](Self::recv) would return a message.
     #[inline]
     pub(super) fn can_recv(&mut self, pipes: &mut PipeSet) -> bool {
         while let Some(id) = self.active.front() {

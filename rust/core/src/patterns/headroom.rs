@@ -1,29 +1,28 @@
-//! Whether there is memory for what peers make a pattern remember.
+//! Checks whether there is memory for state that peers make a pattern keep.
 
 use crate::sys::memory;
 
-/// By how much it grows until there is another look.
+/// The growth after which memory is checked again.
 const STEP: usize = 64 << 10;
-/// What must be there beside that: the many small things whose want would end the process.
-const RESERVE: usize = 8 << 20;
 
-/// Looks for memory now and then.
+/// Checks for memory at intervals.
 #[derive(Default)]
 pub(super) struct Headroom {
     since: usize,
 }
 
 impl Headroom {
-    /// Whether `growth` bytes may be added to what takes `size` bytes already, and may have to move into twice the room.
+    /// Whether `growth` bytes may be added to a structure of `size` bytes, which may have to be copied to one of twice
+    /// the size.
     pub(super) fn allows(&mut self, growth: usize, size: impl FnOnce() -> usize) -> bool {
         let since = self.since.saturating_add(growth);
         if since < STEP {
             self.since = since;
             return true;
         }
-        // What grows is copied on its way: into the table, and for the application.
+        // Added data is copied twice: into the table, and for the application.
         let needed = size().saturating_add(growth.saturating_mul(2));
-        let there = memory::is_there(RESERVE.saturating_add(needed.saturating_mul(2)));
+        let there = memory::leaves_reserve(needed.saturating_mul(2));
         if there {
             self.since = 0;
         }
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_refused_and_a_little_is_not() {
+    fn large_growth_is_refused_and_small_growth_is_not() {
         let mut headroom = Headroom::default();
         let nobody_looks = || unreachable!("it is too little for a look");
         assert!(headroom.allows(100, nobody_looks));

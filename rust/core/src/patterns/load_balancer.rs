@@ -1,4 +1,4 @@
-//! Sending to one of many pipes, each in its turn.
+//! Sends to one of many pipes in turn.
 
 use zeroxide_proto::message::Message;
 
@@ -9,15 +9,15 @@ use crate::pipe::PipeId;
 
 /// Gives each message to the next pipe that has room.
 ///
-/// Only pipes that may have room are in the circle. One that turns out to be full, or whose far end is gone, leaves it;
-/// its `writable` brings it back.
+/// Only pipes that may have room are in the circle. A pipe that is found full, or whose far end is gone, leaves it; its
+/// `writable` brings it back.
 #[derive(Default)]
 pub(super) struct LoadBalancer {
     open: Ring,
 }
 
 impl LoadBalancer {
-    /// There may be room in this pipe.
+    /// Adds a pipe that may have room.
     pub(super) fn insert(&mut self, id: PipeId) {
         self.open.insert(id);
     }
@@ -29,7 +29,7 @@ impl LoadBalancer {
     /// Writes the message to the next pipe with room.
     ///
     /// # Errors
-    /// `Again` when there is none; the message is as it was then.
+    /// `Again` if there is none; the message is then unchanged.
     #[inline]
     pub(super) fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         let Some(id) = self.next(pipes) else {
@@ -52,7 +52,7 @@ impl LoadBalancer {
         None
     }
 
-    /// The pipe that [`next`](Self::next) named was given its message.
+    /// Records that the pipe returned by [`next`](Self::next) got its message.
     #[inline]
     pub(super) fn took(&mut self) {
         self.open.rotate();

@@ -1,8 +1,8 @@
-//! Messaging patterns: who gets a message, and whose message is next.
+//! Messaging patterns: they decide which peers get a message, and which message is received next.
 //!
-//! A pattern sees pipes, never transports. It runs under its socket's lock and never blocks: what cannot be done now is
-//! answered with `Again`, and the socket waits. Adding a pattern is one file that ends in a [`PatternSpec`] and one line
-//! in [`PATTERNS`].
+//! A pattern sees pipes, never transports. It runs under its socket's lock and never blocks: an operation that is not
+//! possible now returns `Again`, and the socket waits. A new pattern is one file that ends in a [`PatternSpec`] and one
+//! line in [`PATTERNS`].
 //!
 //! The life of a pipe as a pattern sees it:
 //!
@@ -52,14 +52,14 @@ use crate::options::{Options, PatternOption};
 pub use crate::patterns::pipe_set::{Counters, DropReason, PipeSet, Side};
 use crate::pipe::PipeId;
 
-/// What a message that was received and given back means for sending.
+/// The effect of returning a received message on sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turns {
-    /// Nothing: the two directions have nothing to do with each other.
+    /// None, because the two directions are independent.
     None,
-    /// It has to be received first.
+    /// It must be received again before anything is sent.
     Strict,
-    /// It is forgotten once another one is sent.
+    /// It is discarded when another message is sent.
     Relaxed,
 }
 
@@ -68,8 +68,8 @@ pub trait Pattern: Send {
     /// A pipe exists. On the connecting side its connection may not be up yet.
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId);
 
-    /// The connection behind the pipe finished its handshake; `pipes.get(id).peer()` is current. SUB and XSUB send
-    /// their subscriptions here, ROUTER learns the routing id, a probe or a welcome goes out.
+    /// The connection of the pipe completed its handshake, and `pipes.get(id).peer()` is current. SUB and XSUB send
+    /// their subscriptions here, ROUTER learns the routing id, and probes and welcome messages are sent.
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId);
 
     /// The connection was lost; the pipe lives on and will be ready again.
@@ -83,34 +83,35 @@ pub trait Pattern: Send {
     /// There may be room in a pipe whose `check_write` was false.
     fn writable(&mut self, pipes: &mut PipeSet, id: PipeId);
 
-    /// The far end closed: nothing can be sent to it any more, what it sent before can still be read. `detach` follows
-    /// once that is drained.
+    /// The far end closed: nothing can be sent to it any more, but its earlier messages can still be read. `detach`
+    /// follows once they are.
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.writable(pipes, id);
     }
 
-    /// The pipe is removed right after this call.
+    /// The pipe is removed after this call.
     fn detach(&mut self, pipes: &mut PipeSet, id: PipeId);
 
-    /// Sends a whole message, and leaves of it what is to be dropped. The socket flushes afterwards.
+    /// Sends a complete message, and leaves any remains to be dropped in `message`. The socket flushes afterwards.
     ///
     /// # Errors
-    /// `Again` when it must wait; the pattern's own (`Fsm`, `HostUnreachable`, ...) otherwise. The message is as it was then.
+    /// `Again` if it must wait; the pattern's own errors (`Fsm`, `HostUnreachable`, ...) otherwise. The message is then
+    /// unchanged.
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()>;
 
-    /// Puts the next whole message into `message`, which is new, and says which pipe it came from.
+    /// Moves the next complete message into `message`, which is empty, and returns its pipe.
     ///
     /// # Errors
-    /// `Again` when nothing is there; the pattern's own otherwise.
+    /// `Again` if there is none; the pattern's own errors otherwise.
     fn recv(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<Option<PipeId>>;
 
-    /// Whether [`send`](Self::send) would not answer `Again` (what POLLOUT says).
+    /// Whether [`send`](Self::send) would not return `Again`, for POLLOUT.
     fn can_send(&mut self, pipes: &mut PipeSet) -> bool;
 
-    /// Whether a message that begins with `head` could be sent now, as far as its first part shows.
+    /// Checks whether a message that begins with `head` could be sent now, as far as its first part shows.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// As for [`send`](Self::send).
     fn check_send(&mut self, pipes: &mut PipeSet, head: &Frame) -> Result<()> {
         let _ = head;
         if self.can_send(pipes) {
@@ -120,21 +121,21 @@ pub trait Pattern: Send {
         }
     }
 
-    /// Whether [`recv`](Self::recv) would not answer `Again` (what POLLIN says).
+    /// Whether [`recv`](Self::recv) would not return `Again`, for POLLIN.
     fn can_recv(&mut self, pipes: &mut PipeSet) -> bool;
 
-    /// What a message that was received and given back means for sending.
+    /// The effect of returning a received message on sending.
     fn turns(&self) -> Turns {
         Turns::None
     }
 
-    /// Whether what was received last can still be given back: nothing was sent since that took its place.
+    /// Whether the last received message can still be returned, because no later send has replaced it.
     fn takes_back(&self) -> bool {
         true
     }
 
-    /// Who gets a message that begins with `topic`; an id may come several times. `None` if nobody subscribes to this
-    /// pattern.
+    /// The pipes that get a message beginning with `topic`; an id may occur several times. `None` if this pattern has
+    /// no subscriptions.
     fn subscribed(&mut self, pipes: &mut PipeSet, topic: &[u8]) -> Option<Vec<PipeId>> {
         let _ = (pipes, topic);
         None
@@ -143,29 +144,35 @@ pub trait Pattern: Send {
     /// Applies an option that concerns routing.
     ///
     /// # Errors
-    /// `Invalid` for an option this pattern does not have.
+    /// `Invalid` if this pattern does not have the option.
     fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
         let _ = (pipes, option);
         Err(Error::new(ErrorKind::Invalid))
     }
 
-    /// Whether this peer is connected and yet not there for the application: somebody else has its routing id.
+    /// Whether this peer is connected but not usable yet, because another peer has its routing id.
     fn is_waiting(&self, id: PipeId) -> bool {
         let _ = id;
         false
     }
 
-    /// What the application wants the peer of the connect that is being made to be called (CONNECT_ROUTING_ID), once.
+    /// The id that precedes what this peer sends, where the pattern puts one there.
+    fn route(&self, id: PipeId) -> Option<Bytes> {
+        let _ = id;
+        None
+    }
+
+    /// The routing id that the application chose for the peer of the current connect (CONNECT_ROUTING_ID), once.
     fn take_peer_name(&mut self) -> Option<Bytes> {
         None
     }
 
-    /// How many different topics are subscribed to (TOPICS_COUNT). `None` if this pattern has no topics.
+    /// The number of distinct subscribed topics (TOPICS_COUNT). `None` if this pattern has no topics.
     fn topics(&self) -> Option<usize> {
         None
     }
 
-    /// The routing id that the pattern gave to the newest connection it made (STREAM's readable ROUTING_ID).
+    /// The routing id that the pattern gave to its newest connection (STREAM's readable ROUTING_ID).
     fn newest_routing_id(&self) -> Option<Bytes> {
         None
     }
@@ -173,9 +180,9 @@ pub trait Pattern: Send {
 
 /// One row of [`PATTERNS`].
 pub struct PatternSpec {
-    /// Which socket type this is.
+    /// The socket type.
     pub socket_type: SocketType,
-    /// Makes the pattern's state for one socket.
+    /// Creates the pattern's state for one socket.
     pub new: fn() -> Box<dyn Pattern>,
     /// Whether the type can send at all; if not, sending is `NotSupported`.
     pub can_send: bool,
@@ -186,9 +193,9 @@ pub struct PatternSpec {
     pub conflates: bool,
     /// Whether a second connect to the same endpoint is a silent success without a second connection.
     pub single_connect: bool,
-    /// Whether what arrives must be looked at even while the application makes no call: subscriptions, which hold for
-    /// one connection. Where the next one uses the same pipe, a mark lies between the two
-    /// ([`is_lapse`](crate::pipe::is_lapse)).
+    /// Whether received messages must be processed even while the application makes no call. This applies to
+    /// subscriptions, which are valid for one connection. If the next connection uses the same pipe, a mark separates
+    /// the two ([`is_lapse`](crate::pipe::is_lapse)).
     pub eager: bool,
 }
 
@@ -200,8 +207,8 @@ pub fn spec(socket_type: SocketType) -> Option<&'static PatternSpec> {
         .find(|spec| spec.socket_type == socket_type)
 }
 
-/// Whether CONFLATE has an effect on what a socket with these options sends, and on what it receives. What goes the other
-/// way, such as subscriptions, is never conflated.
+/// Whether CONFLATE has an effect on the messages that a socket with these options sends, and on those that it
+/// receives. The other direction, for example subscriptions, is never conflated.
 pub(crate) fn conflation(options: &Options) -> (bool, bool) {
     let spec = spec(options.socket_type).filter(|spec| options.conflate && spec.conflates);
     (
@@ -210,7 +217,7 @@ pub(crate) fn conflation(options: &Options) -> (bool, bool) {
     )
 }
 
-/// Every pattern there is.
+/// All patterns.
 pub static PATTERNS: &[&PatternSpec] = &[
     &pair::PAIR,
     &publish::PUB,

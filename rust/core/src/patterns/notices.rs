@@ -1,40 +1,40 @@
-//! Raw connections, and the notices of their coming and going: for an application that talks bytes with its peers.
+//! Raw connections, and notices of their start and end, for applications that exchange plain bytes with their peers.
 
 use std::collections::VecDeque;
 
 use zeroxide_proto::message::Message;
 
 use crate::patterns::fair_queue::FairQueue;
-use crate::patterns::pipe_set::PipeSet;
+use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::ring::Ring;
 use crate::patterns::router_table::RouterTable;
 use crate::pipe::PipeId;
 
-/// While this many messages wait for an application that does not receive, connections that come and go unseen and
-/// without a word are not reported.
+/// While this many messages wait for an application that does not receive, connections that end without having sent
+/// anything are counted instead of reported.
 pub(super) const NOTICES_MAX: usize = 10_000;
 
-/// Puts a notice, the connection's id and an empty frame, in front of what a connection sends and behind it.
+/// Adds a notice, the connection's id and an empty frame, before and after the data of a connection.
 #[derive(Default)]
 pub(super) struct Notices {
-    /// Connections the application has not been told of. It is told before it receives anything from them.
+    /// Connections that were not reported yet. They are reported before anything is received from them.
     fresh: Ring,
-    /// Connections it has been told of, and not yet of their end.
+    /// Connections that were reported, and whose end was not.
     announced: Ring,
-    /// What is received before everything else: ends of connections, and what preceded them.
+    /// Messages to receive before all others: ends of connections, and the data before them.
     pending: VecDeque<(Message, PipeId)>,
 }
 
 impl Notices {
-    /// A connection is up.
+    /// A connection was established.
     pub(super) fn connected(&mut self, id: PipeId) {
         self.fresh.insert(id);
     }
 
-    /// A connection was lost, and the same pipe will carry the next.
+    /// A connection was lost, and its pipe will carry the next one.
     ///
-    /// What was received so far belongs to the one that is over. Only connections that the application knows of are
-    /// told apart: so there is never more than one of them to remember, however often the peer comes and goes.
+    /// Everything received so far belongs to the lost connection. Only reported connections are distinguished, so there
+    /// is at most one of them to remember, however often the peer reconnects.
     pub(super) fn disconnected(&mut self, pipes: &mut PipeSet, table: &RouterTable, id: PipeId) {
         if self.announced.remove(id) {
             while let Some(chunk) = pipes.read(id) {
@@ -44,24 +44,30 @@ impl Notices {
         }
     }
 
-    /// A connection is over and everything from it was received. The table still knows its name.
-    pub(super) fn detach(&mut self, table: &RouterTable, id: PipeId) {
-        if self.fresh.remove(id) && self.pending.len() < NOTICES_MAX {
-            self.push(table, id);
-            self.push(table, id);
+    /// A connection has ended and everything from it was received. The table still has its name.
+    pub(super) fn detach(&mut self, pipes: &mut PipeSet, table: &RouterTable, id: PipeId) {
+        if self.fresh.remove(id) {
+            // One notice for its start, one for its end.
+            for _ in 0..2 {
+                if self.pending.len() < NOTICES_MAX {
+                    self.push(table, id);
+                } else {
+                    pipes.count_drop(None, DropReason::HighWater);
+                }
+            }
         }
         if self.announced.remove(id) {
             self.push(table, id);
         }
     }
 
-    /// The application closes a connection, and need not be told.
+    /// The application closes a connection, and needs no notice of its end.
     pub(super) fn forget(&mut self, id: PipeId) {
         self.fresh.remove(id);
         self.announced.remove(id);
     }
 
-    /// The next notice, or the next chunk behind the id of its connection.
+    /// The next notice, or the next chunk after the id of its connection.
     pub(super) fn recv(
         &mut self,
         pipes: &mut PipeSet,
@@ -83,7 +89,7 @@ impl Notices {
         self.pending.pop_front()
     }
 
-    /// Whether [`recv`](Self::recv) has something.
+    /// Whether [`recv`](Self::recv) would return a message.
     pub(super) fn can_recv(
         &mut self,
         pipes: &mut PipeSet,
@@ -98,8 +104,8 @@ impl Notices {
         !self.pending.is_empty()
     }
 
-    /// Reading the last of a connection that is over makes its end the next thing to receive: the application may be
-    /// about to wait, and nothing else will happen that wakes it.
+    /// After the last data of an ended connection is read, its end must become receivable at once, because the
+    /// application may be about to wait and no other event would wake it.
     fn note_ends(&mut self, pipes: &PipeSet, table: &RouterTable) {
         for id in pipes.finished() {
             if self.announced.remove(*id) {
@@ -114,7 +120,7 @@ impl Notices {
     }
 }
 
-/// The connection's id in front of what it sent. One that was just made or lost sent nothing.
+/// Prefixes the connection's id to its data, which is empty for a new or ended connection.
 fn named(table: &RouterTable, id: PipeId, mut body: Message) -> Message {
     if let Some(name) = table.name(id) {
         body.push_front(name.clone());
@@ -143,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_router_is_told_of_peers_as_they_come_and_go() {
+    fn a_raw_router_reports_connections_and_their_ends() {
         let mut rig = raw_router();
         let a = rig.accept("");
         let b = rig.accept("");
@@ -179,7 +185,7 @@ mod tests {
         assert_eq!(rig.doomed(id), Some(DoomReason::Requested));
         assert_eq!(rig.far_recv_all(id), ["last words"]);
         assert!(!rig.can_recv());
-        // As any ROUTER it only counts what it cannot deliver.
+        // Like any ROUTER, it only counts undeliverable messages.
         rig.send_message(message([&name[..], b"late"])).unwrap();
         assert_eq!(rig.dropped(DropReason::Unroutable), 1);
     }

@@ -11,12 +11,12 @@ use crate::pipe::PipeId;
 #[derive(Default)]
 struct Pair {
     current: Option<PipeId>,
-    /// The peer before: gone, but not everything it sent has been received yet.
+    /// The previous peer: gone, but some of its messages have not been received yet.
     previous: Option<PipeId>,
 }
 
 impl Pair {
-    /// A peer that is gone does not keep its successor out, though what it sent comes first.
+    /// A peer that is gone does not exclude its successor, but its messages come first.
     fn admits(&mut self, pipes: &mut PipeSet) -> bool {
         let Some(current) = self.current else {
             return true;
@@ -54,7 +54,7 @@ impl Pattern for Pair {
     fn writable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        // Marks the pipe as finished when it holds nothing.
+        // Marks the pipe as finished if it is empty.
         pipes.check_read(id);
     }
 
@@ -75,7 +75,7 @@ impl Pattern for Pair {
             if pipes.read_to(id, message) {
                 return Ok(Some(id));
             }
-            // Puts the reader to sleep, or sees what was published since.
+            // Puts the reader to sleep, or finds messages published since.
             if pipes.check_read(id) && pipes.read_to(id, message) {
                 return Ok(Some(id));
             }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_does_not_wait_for_the_application_to_read_what_the_first_left() {
+    fn a_successor_does_not_wait_until_the_messages_of_the_first_are_read() {
         let mut rig = Rig::new(&PAIR);
         let first = rig.accept("");
         rig.far_send(first, ["1"]);
@@ -161,7 +161,7 @@ mod tests {
         rig.settle();
         rig.send(["x"]).unwrap();
         assert_eq!(rig.far_recv(second).unwrap(), ["x"]);
-        // But there is no third while two are unread.
+        // But a third is refused while two have unread messages.
         rig.far_close(second);
         rig.settle();
         let third = rig.accept("");

@@ -1,4 +1,4 @@
-//! The pipes of one socket, with the counters that say where each message went.
+//! The pipes of one socket, with counters for the fate of each message.
 
 mod gathering;
 
@@ -12,40 +12,40 @@ use zeroxide_proto::message::Message;
 use self::gathering::{AUDIENCE_MIN, Gathering};
 use crate::pipe::{Pipe, PipeId};
 
-/// Why a message did not arrive where it was sent.
+/// The reason why a message was not delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum DropReason {
     /// The peer's queue was at its high-water mark.
     HighWater,
-    /// Nobody was connected that could take it.
+    /// No peer was connected that could take it.
     NoPeer,
-    /// ROUTER or STREAM knew no peer by that routing id.
+    /// No peer of a ROUTER or STREAM has that routing id.
     Unroutable,
-    /// A newer message took its place (CONFLATE).
+    /// A newer message replaced it (CONFLATE).
     Conflated,
-    /// Nobody had subscribed to it. Counted, but not a loss.
+    /// No peer had subscribed to it. Counted, but not a loss.
     NoSubscriber,
-    /// It arrived although nothing here subscribes to it (any more).
+    /// It arrived without a matching subscription.
     Filtered,
-    /// It had not the frames that the pattern requires.
+    /// It lacked frames that the pattern requires.
     Malformed,
     /// The connection ended in the middle of it.
     Torn,
-    /// The connection was lost before it had left, or before the peer's machine had it.
+    /// The connection was lost before it was sent, or before the peer's machine acknowledged it.
     PeerGone,
-    /// The socket was closed and its linger time was over.
+    /// The socket was closed and its linger time expired.
     Lingered,
-    /// A newer request took its place (REQ_RELAXED), or a reply nobody waits for any more.
+    /// A newer request replaced it (REQ_RELAXED), or it is a reply that is no longer expected.
     Stale,
-    /// It arrived, but the socket had closed its end already (a second PAIR peer), did so before it was received
-    /// (disconnect, unbind), or had another peer of that routing id for as long as this one was there.
+    /// It was received, but the socket had already rejected the peer (a second PAIR peer), closed the connection before
+    /// the message was read (disconnect, unbind), or had another peer with that routing id all the time.
     Refused,
     /// A subscription above MAX_SUBSCRIPTIONS, which was ignored.
     Excess,
-    /// It was sent part by part and its last part failed, or its thread ended in the middle of it.
+    /// It was sent part by part and its last part failed, or its thread ended before that.
     Unfinished,
-    /// There was no memory for it, or none left in MEMORY_BUDGET for its sender, whose connection was ended.
+    /// There was no memory for it, or none left in MEMORY_BUDGET, and its sender was disconnected.
     NoMemory,
     /// It was larger than MAXMSGSIZE, which ended the connection.
     TooLarge,
@@ -72,7 +72,7 @@ impl DropReason {
         DropReason::TooLarge,
     ];
 
-    /// The name under which statistics show it.
+    /// The name used in statistics.
     pub const fn name(self) -> &'static str {
         match self {
             DropReason::HighWater => "high_water",
@@ -107,7 +107,7 @@ impl Counters {
         self.dropped[reason as usize] += n;
     }
 
-    /// How many were dropped for `reason`.
+    /// The number of messages dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
@@ -129,16 +129,16 @@ pub enum Side {
     Accepting,
 }
 
-/// Why a pattern wants a pipe gone.
+/// The reason why a pattern drops a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DoomReason {
-    /// PAIR serves one peer at a time, and has one.
+    /// PAIR serves one peer at a time, and already has one.
     SecondPeer,
-    /// Another peer holds the same routing id, and too many wait for one already, or it was set aside.
+    /// Another peer has the same routing id and too many are waiting for one, or the id was reserved.
     DuplicateRoutingId,
-    /// A newcomer with the same routing id took over (ROUTER_HANDOVER), and too many wait for one already.
+    /// A new peer with the same routing id took over (ROUTER_HANDOVER), and too many are waiting for one.
     HandedOver,
-    /// The peer announced a routing id that is too long, or that starts with a zero byte as only the automatic ones do.
+    /// The peer announced a routing id that is too long, or that starts with a zero byte like an automatic one.
     InvalidRoutingId,
     /// The application closed the connection by sending an empty message to it (STREAM).
     Requested,
@@ -169,36 +169,36 @@ struct Entry {
     side: Side,
     counters: Counters,
     dirty: bool,
-    /// The pattern wants this pipe gone.
+    /// The reason why the pattern drops this pipe, if it does.
     doomed: Option<DoomReason>,
 }
 
-/// A pipe that left the set, with what there is to say about it.
+/// A pipe that left the set, with its description.
 pub struct Removed {
     /// The end that the socket held.
     pub pipe: Pipe,
     /// The endpoint it was bound to or connected with.
     pub endpoint: Box<str>,
-    /// Why the pattern wanted it gone, if it did.
+    /// The reason why the pattern dropped it, if it did.
     pub doomed: Option<DoomReason>,
 }
 
 /// The pipes of one socket.
 ///
-/// Writing through the set remembers which pipes want a flush, so that a batch of messages is published once.
+/// Writes through the set record which pipes need a flush, so that a batch of messages is published once.
 #[derive(Default)]
 pub struct PipeSet {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The indices of all occupied slots, exclusive-or'd: of one pipe alone it is where that lies.
+    /// The exclusive or of the indices of all occupied slots: for a single pipe, its index.
     occupied: u32,
     dirty: Vec<PipeId>,
     doomed: Vec<PipeId>,
     finished: Vec<PipeId>,
     counters: Counters,
-    /// Most of those that were written to last had not read yet what came before.
+    /// Whether most of the pipes of the last write still had unread messages.
     behind: bool,
-    /// So many messages are not to be gathered even so.
+    /// The number of messages that are not to be gathered even so.
     pause: u8,
     gathering: Option<Box<Gathering>>,
 }
@@ -209,7 +209,7 @@ impl PipeSet {
         PipeSet::default()
     }
 
-    /// Adds a pipe; the id is never reused for another one.
+    /// Adds a pipe; its id is never reused.
     pub fn insert(&mut self, pipe: Pipe, endpoint: &str, side: Side) -> PipeId {
         let entry = Entry {
             pipe,
@@ -236,7 +236,7 @@ impl PipeSet {
         PipeId(u64::from(slot.generation) << 32 | index as u64)
     }
 
-    /// Takes a pipe out. What a doomed pipe still held for the application is lost and counted.
+    /// Removes a pipe. Messages that a dropped pipe still had for the application are lost and counted.
     pub fn remove(&mut self, id: PipeId) -> Option<Removed> {
         if self.entry(id)?.doomed.is_some() {
             self.discard(id, DropReason::PeerGone);
@@ -263,7 +263,7 @@ impl PipeSet {
         }
     }
 
-    /// The pipe called `id`, unless it is gone.
+    /// The pipe with this `id`, unless it is gone.
     #[inline]
     pub fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.entry(id).map(|entry| &mut entry.pipe)
@@ -299,8 +299,8 @@ impl PipeSet {
         self.get(id).is_some_and(Pipe::check_write)
     }
 
-    /// Whether a message can be read from `id` now. A pipe whose far end closed and that is drained is marked as
-    /// finished: the socket detaches it after the call. See [`Pipe::check_read`].
+    /// Whether a message can be read from `id` now. A pipe that is drained and whose far end closed is marked as
+    /// finished; the socket detaches it after the call. See [`Pipe::check_read`].
     #[inline]
     pub fn check_read(&mut self, id: PipeId) -> bool {
         let Some(entry) = self.entry(id) else {
@@ -315,8 +315,8 @@ impl PipeSet {
         false
     }
 
-    /// Marks as finished what is closed and drained although nobody has looked since: the last read of a pipe does not
-    /// tell that it was the last.
+    /// Marks drained pipes with a closed far end as finished, because the last read of a pipe does not detect that it
+    /// was the last.
     pub fn find_finished(&mut self) {
         for id in self.ids() {
             if self.get(id).is_some_and(|pipe| pipe.is_far_closed()) {
@@ -325,8 +325,8 @@ impl PipeSet {
         }
     }
 
-    /// Writes a whole message to `id`, and leaves of it what is to be dropped. It is flushed when the socket's call ends.
-    /// False when the pipe is full or gone; the message is as it was then.
+    /// Writes a complete message to `id`, and leaves any remains to be dropped. It is flushed when the socket's call
+    /// ends. Returns false if the pipe is full or gone; the message is then unchanged.
     #[inline]
     pub fn write(&mut self, id: PipeId, message: &mut Message) -> bool {
         let fits = self.check_write(id);
@@ -336,7 +336,7 @@ impl PipeSet {
         fits
     }
 
-    /// As [`write`](Self::write), where [`check_write`](Self::check_write) has just said that there is room.
+    /// Like [`write`](Self::write), after [`check_write`](Self::check_write) has reported room.
     #[inline]
     pub fn write_checked(&mut self, id: PipeId, message: &mut Message) {
         let Some(entry) = self.entry(id) else { return };
@@ -347,7 +347,8 @@ impl PipeSet {
         }
     }
 
-    /// Writes a copy of a whole message to `id`, as [`write`](Self::write) does. False when the pipe is full or gone.
+    /// Writes a copy of a complete message to `id`, like [`write`](Self::write). Returns false if the pipe is full or
+    /// gone.
     #[inline]
     pub fn write_copy(&mut self, id: PipeId, message: &Message) -> bool {
         let Some(entry) = self.entry(id) else {
@@ -364,7 +365,7 @@ impl PipeSet {
         true
     }
 
-    /// Writes `envelope` and then `message` as one message, without building it first, as [`write`](Self::write) does. For
+    /// Writes `envelope` and then `message` as one message, without building it first, like [`write`](Self::write). For
     /// pipes that do not conflate.
     #[inline]
     pub fn write_behind(
@@ -399,19 +400,19 @@ impl PipeSet {
         }
     }
 
-    /// Reads the next whole message from `id`; `None` when there is none now. See [`check_read`](Self::check_read).
+    /// Reads the next complete message from `id`; `None` if there is none now. See [`check_read`](Self::check_read).
     pub fn read(&mut self, id: PipeId) -> Option<Message> {
         self.get(id)?.read()
     }
 
-    /// As [`read`](Self::read), straight to where the message shall be, which is new. False when there is none.
+    /// Like [`read`](Self::read), but fills an empty message in place. Returns false if there is none.
     #[inline]
     pub fn read_to(&mut self, id: PipeId, message: &mut Message) -> bool {
         self.get(id).is_some_and(|pipe| pipe.read_to(message))
     }
 
-    /// Reads and drops everything that has been written to `id` by now, counting the application's messages among it.
-    /// What a peer adds meanwhile stays, so that none can keep this going.
+    /// Reads and drops everything written to `id` so far, and counts the application's messages in it. Messages that a
+    /// peer adds meanwhile stay, so that no peer can prolong this.
     pub fn discard(&mut self, id: PipeId, reason: DropReason) {
         let queued = self.get(id).map_or(0, |pipe| pipe.queued_in());
         for _ in 0..queued {
@@ -422,8 +423,8 @@ impl PipeSet {
         }
     }
 
-    /// Publishes everything written since the last flush, at the end of a call. What is being gathered may stay until the
-    /// end of the next one, or until somebody asks for it.
+    /// Publishes everything written since the last flush, at the end of a call. Gathered messages may stay until the
+    /// end of the next call, or until a reader asks for them.
     #[inline]
     pub fn flush(&mut self) {
         if !self.dirty.is_empty() {
@@ -445,7 +446,7 @@ impl PipeSet {
         self.behind = flushed >= AUDIENCE_MIN && asleep * 2 < flushed;
     }
 
-    /// Asks the socket to drop this pipe: the connection behind it is closed. Nothing more is read from it.
+    /// Asks the socket to drop this pipe and close its connection. Nothing more is read from it.
     pub fn doom(&mut self, id: PipeId, reason: DoomReason) {
         if let Some(entry) = self.entry(id)
             && entry.doomed.is_none()
@@ -455,7 +456,7 @@ impl PipeSet {
         }
     }
 
-    /// Counts a message that was dropped, on its pipe if it had one.
+    /// Counts a dropped message, on its pipe if it had one.
     pub fn count_drop(&mut self, id: Option<PipeId>, reason: DropReason) {
         match id.and_then(|id| self.entry(id)) {
             Some(entry) => entry.counters.add(reason, 1),
@@ -463,7 +464,7 @@ impl PipeSet {
         }
     }
 
-    /// The pipes that were found closed and drained, and are still here.
+    /// The pipes that were found drained and closed, and are still in the set.
     pub(super) fn finished(&self) -> &[PipeId] {
         &self.finished
     }
@@ -471,7 +472,7 @@ impl PipeSet {
     /// The next pipe that has to be detached, either finished or doomed.
     pub fn next_leaving(&mut self) -> Option<PipeId> {
         while let Some(id) = self.doomed.pop().or_else(|| self.finished.pop()) {
-            // A pipe leaves once, however often it was found finished, or both finished and doomed.
+            // A pipe leaves once, even if it was found finished several times, or was also dropped.
             if self.entry(id).is_some() {
                 return Some(id);
             }
@@ -479,13 +480,13 @@ impl PipeSet {
         None
     }
 
-    /// Whether [`next_leaving`](Self::next_leaving) has something.
+    /// Whether [`next_leaving`](Self::next_leaving) would return a pipe.
     #[inline]
     pub fn has_leaving(&self) -> bool {
         !self.doomed.is_empty() || !self.finished.is_empty()
     }
 
-    /// Drop counters of the whole socket, pipes that are gone included.
+    /// Drop counters of the whole socket, including removed pipes.
     pub fn counters(&self) -> Counters {
         let mut all = self.counters;
         for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
@@ -510,7 +511,7 @@ impl PipeSet {
     }
 }
 
-/// Where a pipe lies: small, below the largest number of pipes there ever were at a time, reused after the pipe left.
+/// The index of a pipe: less than the maximum number of simultaneous pipes, and reused after the pipe left.
 #[inline]
 pub(super) fn slot_index(id: PipeId) -> usize {
     (id.0 & u64::from(u32::MAX)) as usize
@@ -544,7 +545,7 @@ mod tests {
         pipes.remove(first);
         let (only, expected) = (pipes.only().map(ptr::from_ref), pipes.get(last));
         assert_eq!(only, expected.map(|pipe| ptr::from_ref(pipe)));
-        // Where it lies is known, however many places there are.
+        // The index is known, however many slots there are.
         assert_eq!(pipes.occupied as usize, slot_index(last));
         let again = insert(&mut pipes, "again");
         assert!(pipes.only().is_none());

@@ -1,4 +1,4 @@
-//! PUB: sends each message to those who subscribed to it, and waits for nobody.
+//! PUB: sends each message to its subscribers, and never waits.
 
 use zeroxide_proto::frame::Kind;
 use zeroxide_proto::message::Message;
@@ -15,12 +15,12 @@ use crate::pipe::{PipeId, is_lapse};
 #[derive(Default)]
 struct Pub {
     publisher: Publisher,
-    /// Peers whose connection was lost. What they wanted is kept for them until they are back and say it anew.
+    /// Peers whose connection was lost. Their subscriptions are kept until they reconnect and send them again.
     away: Ring,
 }
 
 impl Pub {
-    /// Takes note of all that a subscriber wants.
+    /// Processes the subscriptions of a peer.
     fn listen(&mut self, pipes: &mut PipeSet, id: PipeId) {
         while pipes.check_read(id) {
             let Some(message) = pipes.read(id) else {
@@ -47,7 +47,7 @@ impl Pub {
         }
     }
 
-    /// The peer is back: what its earlier connection wanted does not count any more.
+    /// The peer has reconnected, so the subscriptions of its earlier connection do not count any more.
     fn forget_lapsed(&mut self, id: PipeId) {
         if self.away.remove(id) {
             self.publisher.forget(id, |_| {});
@@ -110,7 +110,7 @@ impl Pattern for Pub {
 
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
-            // About notifications, which there are none of here.
+            // These concern notifications, which PUB does not have.
             PatternOption::XpubVerbose(_) | PatternOption::XpubVerboser(_) => Ok(()),
             option => self.publisher.set(option),
         }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_go_to_those_who_subscribed_to_a_prefix_once_each() {
+    fn messages_go_once_to_each_subscriber_of_a_prefix() {
         let mut rig = Rig::new(&PUB);
         let a = subscriber(&mut rig, &["w", "we", "weather"]);
         let b = subscriber(&mut rig, &[""]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_is_counted_as_that() {
+    fn messages_without_a_subscriber_are_counted_as_such() {
         let mut rig = Rig::new(&PUB);
         assert!(rig.can_send());
         rig.send(["x"]).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_topics_are_limited_and_what_is_wanted_already_costs_nothing() {
+    fn bytes_of_topics_are_limited_and_repeated_topics_cost_nothing() {
         let mut rig = Rig::new(&PUB);
         rig.set(PatternOption::MaxSubscriptionBytes(10)).unwrap();
         rig.set(PatternOption::MaxSubscriptions(3)).unwrap();
@@ -228,7 +228,7 @@ mod tests {
             rig.disconnected(id);
             rig.send(["old, for later"]).unwrap();
             if says_something {
-                // Both may be found before anybody was told of either connection.
+                // Both connections may be found before either was reported.
                 rig.far_send_message(id, subscribe("new"));
             }
             rig.ready(id, "");
@@ -237,7 +237,7 @@ mod tests {
             let expected = ["old, for later", "new"];
             let count = 1 + usize::from(says_something);
             assert_eq!(rig.far_recv_all(id), expected[..count]);
-            // It has no topic twice on its account.
+            // No topic counts twice for the peer.
             rig.far_send_message(id, cancel("new"));
             rig.settle();
             rig.send(["new"]).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_of_what_was_never_wanted_changes_nothing() {
+    fn a_cancel_without_a_subscription_changes_nothing() {
         let mut rig = Rig::new(&PUB);
         let id = subscriber(&mut rig, &["a"]);
         let other = subscriber(&mut rig, &["b"]);
@@ -266,7 +266,7 @@ mod tests {
         for _ in 0..2 {
             let id = rig.accept("");
             for n in 0..100_000 {
-                // The peer's connection waits while the pipe is full, and is told when there is room.
+                // The peer's connection waits while the pipe is full, and is notified of room.
                 while !rig.far_try_send(id, subscribe(&format!("topic {n}."))) {
                     rig.settle();
                 }
@@ -295,7 +295,7 @@ mod tests {
         }
         assert_eq!(seen.len(), 100);
         assert_eq!(rig.dropped(DropReason::HighWater), 96);
-        // One read of four is not enough room, two are.
+        // One read of four does not make enough room, two do.
         assert_eq!(rig.far_recv(slow).unwrap(), ["0"]);
         rig.settle();
         rig.send(["missed"]).unwrap();
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(rig.dropped(DropReason::HighWater), 97);
     }
 
-    /// Subscribers behind connections, who are busy: none of them has asked for more than there was.
+    /// Subscribers with connections that are busy: none of them has asked for more messages.
     fn busy_subscribers(rig: &mut Rig) -> Vec<PipeId> {
         let ids: Vec<PipeId> = (0..5).map(|_| subscriber(rig, &[""])).collect();
         ids.iter().for_each(|id| rig.far_takes_runs(*id));
@@ -314,20 +314,20 @@ mod tests {
     }
 
     #[test]
-    fn messages_for_many_who_are_busy_are_gathered_until_one_asks() {
+    fn messages_for_many_busy_subscribers_are_gathered_until_one_asks() {
         let mut rig = Rig::new(&PUB);
         let ids = busy_subscribers(&mut rig);
         for n in 0..10 {
             rig.send([format!("{n}"), "more".to_owned()]).unwrap();
         }
-        // The first one told that they are busy; each is a message of two frames.
+        // The first write found them busy; each message has two frames.
         assert_eq!(rig.far_loads(ids[1]), (vec![1, 1], 1));
         let asked = ids.iter().filter(|id| {
             rig.far_asks(**id);
             rig.far_loads(ids[1]) == (vec![9], 9)
         });
         assert_eq!(asked.count(), 1);
-        // Nobody is left out, and nobody gets anything twice.
+        // Every subscriber gets every message once.
         for id in [ids[0], ids[4]] {
             assert_eq!(rig.far_loads(id), (vec![1, 1, 9], 10));
         }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_gathered_for_those_who_wait() {
+    fn nothing_is_gathered_for_waiting_subscribers() {
         let mut rig = Rig::new(&PUB);
         let ids = busy_subscribers(&mut rig);
         for n in 0..3 {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_comes_before_anything_else() {
+    fn gathered_messages_come_before_all_others() {
         let mut rig = Rig::new(&PUB);
         let ids = busy_subscribers(&mut rig);
         let short = vec![b's'; 100];
@@ -355,12 +355,12 @@ mod tests {
         for body in [&short, &short, &short, &long, &short, &short] {
             rig.send([body]).unwrap();
         }
-        // Another call of the application's.
+        // Another call of the application.
         rig.can_send();
         let (loads, queued) = rig.far_loads(ids[0]);
         assert_eq!(loads.iter().sum::<u32>(), 6);
         assert_eq!((&loads[..3], queued), (&[1, 2, 1][..], 6));
-        // Not to all: not in the same run.
+        // Not for all subscribers, so not in the same run.
         rig.send([&short]).unwrap();
         rig.send([&short]).unwrap();
         rig.far_send_message(ids[4], cancel(""));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_while_messages_are_gathered_misses_them() {
+    fn a_subscriber_that_leaves_while_messages_are_gathered_misses_them() {
         let mut rig = Rig::new(&PUB);
         let ids = busy_subscribers(&mut rig);
         for n in 0..4 {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn nodrop_waits_for_those_whom_the_message_concerns() {
+    fn nodrop_waits_for_the_subscribers_of_the_message() {
         let mut rig = Rig::with_hwm(&PUB, 2);
         rig.set(PatternOption::XpubNodrop(true)).unwrap();
         let slow = subscriber(&mut rig, &["s"]);
@@ -412,14 +412,14 @@ mod tests {
         assert_eq!(rejected.message, message(["s", "3"]));
         assert!(!rig.can_send());
         rig.send(["other"]).unwrap();
-        // Nobody got the rejected one.
+        // No subscriber got the rejected one.
         assert_eq!(rig.far_recv_all(fast), ["other"]);
         assert_eq!(rig.far_recv_all(slow), ["s/1", "s/2"]);
         assert!(rig.can_send());
         rig.send(["s", "3"]).unwrap();
         assert_eq!(rig.far_recv_all(slow), ["s/3"]);
         rig.far_recv_all(fast);
-        // A full one that leaves is not waited for.
+        // A full subscriber that leaves is not waited for.
         rig.send(["s", "4"]).unwrap();
         rig.send(["s", "5"]).unwrap();
         rig.far_recv_all(fast);
@@ -440,7 +440,7 @@ mod tests {
         assert!(rig.is_gone(dead));
         rig.send(["x"]).unwrap();
         assert_eq!(rig.dropped(DropReason::NoSubscriber), 1);
-        // Its place is given to another, who inherits nothing.
+        // Its index is reused by another peer, which inherits nothing.
         let next = subscriber(&mut rig, &["y"]);
         rig.send(["x"]).unwrap();
         rig.send(["y"]).unwrap();
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn inverted_matching_sends_to_everybody_else() {
+    fn inverted_matching_sends_to_all_others() {
         let mut rig = Rig::new(&PUB);
         rig.set(PatternOption::InvertMatching(true)).unwrap();
         let a = subscriber(&mut rig, &["a"]);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_that_connects_goes_on_for_its_subscriber_across_a_broken_connection() {
+    fn a_publisher_that_connects_continues_for_its_subscriber_after_a_broken_connection() {
         let mut rig = Rig::new(&PUB);
         let id = rig.connect();
         rig.ready(id, "");
@@ -548,7 +548,7 @@ mod tests {
             sent += 1;
         }
         assert!(!rig.can_send());
-        // Told of room, but there is none yet.
+        // The pattern is notified of room, but there is none yet.
         rig.far_recv(id).unwrap();
         got += 1;
         rig.settle();
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_for_a_run_takes_no_room_away_from_who_was_full() {
+    fn checking_for_a_run_does_not_affect_a_full_pipe() {
         let mut rig = Rig::with_hwm(&PUB, 100);
         let ids = busy_subscribers(&mut rig);
         let all = |rig: &mut Rig, ids: &[PipeId]| {
@@ -611,7 +611,7 @@ mod tests {
             rig.far_recv(slow).unwrap();
             rig.settle();
         }
-        // Small ones that are looked at for gathering.
+        // Small messages that are considered for gathering.
         for _ in 0..2 {
             rig.send(["small"]).unwrap();
         }
@@ -623,7 +623,7 @@ mod tests {
             assert!(rig.far_recv(*id).is_none());
             rig.settle();
         }
-        // Reader is idle and asleep from here on.
+        // The reader is idle and asleep from here on.
         let mut seen = 0;
         for n in 0..1000 {
             rig.send([format!("{n}")]).unwrap();
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn nodrop_drops_nothing_before_it_is_told_of_room() {
+    fn nodrop_drops_nothing_before_it_is_notified_of_room() {
         let mut rig = Rig::with_hwm(&PUB, 100);
         rig.set(PatternOption::XpubNodrop(true)).unwrap();
         let id = subscriber(&mut rig, &[""]);

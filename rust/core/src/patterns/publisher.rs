@@ -1,4 +1,4 @@
-//! What PUB and XPUB have in common: who wants what, and giving it to them.
+//! The common part of PUB and XPUB: subscriptions, and sending to subscribers.
 
 use zeroxide_proto::message::Message;
 use zeroxide_proto::subscription::SubscriberTable;
@@ -11,24 +11,24 @@ use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::pipe::PipeId;
 use crate::sys::memory;
 
-/// What a topic takes beside its bytes, about.
+/// The approximate overhead of a topic in addition to its bytes.
 const TOPIC: usize = 100;
 
-/// A peer that wanted so many topics leaves enough memory behind for the system to have it back.
+/// The number of a peer's topics from which on their memory is returned to the system when it leaves.
 const MANY_TOPICS: usize = 50_000;
 
-/// Sends each message to the peers that subscribed to a prefix of its first frame. A peer that is full misses it.
+/// Sends each message to the peers that subscribed to a prefix of its first frame. A full peer misses it.
 pub(super) struct Publisher {
     pub(super) subscribers: SubscriberTable<PipeId>,
-    /// How many topics a peer may want; 0 = no limit.
+    /// The maximum number of a peer's topics; 0 = no limit.
     max_subscriptions: usize,
-    /// How many bytes these may have together; 0 = no limit.
+    /// The maximum total size of these topics; 0 = no limit.
     max_subscription_bytes: usize,
     headroom: Headroom,
     outbound: Distributor,
-    /// Wait instead of letting a full peer miss a message.
+    /// Whether to wait instead of letting a full peer miss a message.
     nodrop: bool,
-    /// Send to those who did not subscribe.
+    /// Whether to send to the peers that did not subscribe.
     invert: bool,
     welcome: Option<Message>,
 }
@@ -49,7 +49,7 @@ impl Default for Publisher {
 }
 
 impl Publisher {
-    /// Whether a peer may want this topic beside what it wants already, which `table` knows. Counts it as ignored if not.
+    /// Whether a peer may add this topic to those in `table`. Counts the topic as ignored if not.
     pub(super) fn admits(
         &mut self,
         pipes: &mut PipeSet,
@@ -66,7 +66,7 @@ impl Publisher {
             table.bytes_of(id).saturating_add(topic.len()),
             self.max_subscription_bytes,
         );
-        // What it wants already costs nothing.
+        // A topic that the peer already has costs nothing.
         let admits = admits || table.contains(topic, id);
         if !admits {
             pipes.count_drop(Some(id), DropReason::Excess);
@@ -96,12 +96,12 @@ impl Publisher {
         self.outbound.writable(id);
     }
 
-    /// The peer gets nothing any more. What it subscribed to is known until its pipe is removed.
+    /// Sends nothing more to the peer. Its subscriptions are kept until its pipe is removed.
     pub(super) fn remove(&mut self, id: PipeId) {
         self.outbound.remove(id);
     }
 
-    /// What the peer subscribed to does not count any more; `unwanted` is called with the topics that nobody else wants.
+    /// Discards the subscriptions of the peer; calls `unwanted` with the topics that no other peer has.
     pub(super) fn forget(&mut self, id: PipeId, mut unwanted: impl FnMut(&[u8])) {
         let mut count = 0;
         self.subscribers.remove_peer(id, |topic| {
@@ -127,7 +127,7 @@ impl Publisher {
         self.send_marked(pipes, message)
     }
 
-    /// Sends to this peer alone, if it wants it.
+    /// Sends to this peer alone, if it has subscribed.
     pub(super) fn send_to(
         &mut self,
         pipes: &mut PipeSet,
@@ -151,7 +151,7 @@ impl Publisher {
             return Ok(());
         }
         if self.nodrop {
-            // What is not in the pipes yet takes room, too.
+            // Gathered messages that are not in the pipes yet take room, too.
             pipes.publish_gathered();
             if !self.outbound.marked_have_room(pipes) {
                 self.outbound.unmark();
@@ -162,15 +162,15 @@ impl Publisher {
         Ok(())
     }
 
-    /// Whose subscriptions match; an id may come several times.
+    /// The pipes with matching subscriptions; an id may occur several times.
     pub(super) fn subscribed(&self, topic: &[u8]) -> Vec<PipeId> {
         let mut ids = Vec::new();
         self.subscribers.for_each_match(topic, |id| ids.push(id));
         ids
     }
 
-    /// Without NODROP nothing ever waits. With it, nobody knows what the next message is about, so a single full peer
-    /// is enough to say no: otherwise a sender that waits until it may send would spin.
+    /// Without NODROP, nothing ever waits. With it, the topic of the next message is unknown, so a single full peer is
+    /// sufficient to return false. Otherwise a sender that waits until it may send would spin.
     pub(super) fn can_send(&self) -> bool {
         !self.nodrop || self.outbound.all_have_room()
     }

@@ -1,4 +1,4 @@
-//! PULL: takes from the pushers, fairly.
+//! PULL: receives from the pushers, fairly.
 
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -112,7 +112,7 @@ mod tests {
                 rig.far_send(*id, [format!("slow {round}")]);
             }
             rig.settle();
-            // Whoever had something when the round began is served within ten receives.
+            // Each peer that had messages when the round began is served within ten receives.
             let taken: Vec<_> = (0..10).map(|_| rig.recv().unwrap()).collect();
             let served = taken.iter().filter(|m| m[0] == format!("slow {round}"));
             assert_eq!(served.count(), 9, "{taken:?}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_pusher_left_is_received_then_its_pipe_goes() {
+    fn messages_of_a_dead_pusher_are_received_before_its_pipe_is_removed() {
         let mut rig = Rig::new(&PULL);
         let id = rig.accept("");
         assert!(!rig.can_recv());

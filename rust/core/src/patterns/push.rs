@@ -21,7 +21,7 @@ impl Pattern for Push {
 
     fn ready(&mut self, _: &mut PipeSet, _: PipeId) {}
 
-    // A puller has nothing to say. What it says nevertheless stays in its pipe, which is bounded.
+    // A puller must not send. If it does, the messages stay in its pipe, which is bounded.
     fn readable(&mut self, _: &mut PipeSet, _: PipeId) {}
 
     fn writable(&mut self, _: &mut PipeSet, id: PipeId) {
@@ -111,7 +111,7 @@ mod tests {
             rig.send([format!("{n}")]).unwrap();
             rig.far_recv_all(fast);
         }
-        // The slow one took its four turns, the fast one everything else.
+        // The slow one got its four turns, the fast one everything else.
         assert_eq!(rig.far_recv_all(slow), ["0", "2", "4", "6"]);
         rig.settle();
         rig.send(["40"]).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let alive = rig.accept("");
         rig.send(["lost"]).unwrap();
         rig.far_close(dead);
-        // Even before the socket has heard of it.
+        // Even before the socket was notified.
         rig.send(["a"]).unwrap();
         rig.send(["b"]).unwrap();
         rig.settle();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_puller_that_talks_is_not_heard_and_can_still_leave() {
+    fn a_puller_that_sends_is_ignored_and_can_still_leave() {
         let mut rig = Rig::new(&PUSH);
         let id = rig.accept("");
         rig.far_send(id, ["what?"]);

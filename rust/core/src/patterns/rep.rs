@@ -1,4 +1,4 @@
-//! REP: receives a request, then sends its reply to whoever asked.
+//! REP: receives a request, then sends its reply to the peer that asked.
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -11,13 +11,13 @@ use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
-/// An envelope of more frames than this does not keep its room for the next one.
+/// An envelope with more frames does not keep its capacity for the next one.
 const ENVELOPE_KEPT: usize = 16;
 
 #[derive(Default)]
 struct Rep {
     inbound: FairQueue,
-    /// What came before the request, up to and with the empty frame; goes back in front of the reply.
+    /// The frames before the request, including the empty one; sent in front of the reply.
     envelope: Vec<Frame>,
     turn: Turn,
     probe_router: bool,
@@ -25,17 +25,17 @@ struct Rep {
 
 #[derive(Default)]
 enum Turn {
-    /// The next thing is a request.
+    /// The next operation is to receive a request.
     #[default]
     Receive,
-    /// A request is there, without its envelope; the application has not taken it yet.
+    /// A request was found, without its envelope; the application has not taken it yet.
     Received(Message, PipeId),
-    /// The next thing is the reply to this peer.
+    /// The next operation is to send the reply to this peer.
     Reply(PipeId),
 }
 
 impl Rep {
-    /// Looks for a request unless there is one.
+    /// Looks for a request, unless there is one.
     fn look(&mut self, pipes: &mut PipeSet) {
         while matches!(self.turn, Turn::Receive) {
             let Some((message, id)) = self.inbound.recv(pipes) else {
@@ -48,7 +48,7 @@ impl Rep {
         }
     }
 
-    /// Takes the envelope off. `None` when there is no empty frame, or nothing behind it.
+    /// Removes the envelope. `None` if there is no empty frame, or nothing after it.
     fn open(&mut self, mut message: Message) -> Option<Message> {
         self.envelope.clear();
         self.envelope.shrink_to(ENVELOPE_KEPT);
@@ -83,7 +83,7 @@ impl Pattern for Rep {
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
-            // Without room for it there are replies in front of it that tell the peer the same.
+            // If there is no room for the probe, earlier replies have the same effect on the peer.
             pipes.write(id, &mut Message::new());
         }
     }
@@ -107,7 +107,7 @@ impl Pattern for Rep {
             return Err(request_comes_first());
         };
         self.turn = Turn::Receive;
-        // A peer that is gone or does not read must not keep the others waiting.
+        // A peer that is gone or does not read must not delay the others.
         if !pipes.write_behind(to, self.envelope.drain(..), message) {
             let gone = pipes.get(to).is_none_or(|pipe| pipe.is_far_closed());
             let reason = if gone {
@@ -160,7 +160,7 @@ impl Pattern for Rep {
     fn set(&mut self, _: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
             PatternOption::ProbeRouter(on) => self.probe_router = *on,
-            // About the names of peers, which nobody sees here: a reply goes to whoever asked.
+            // These concern the names of peers, which REP does not use: a reply goes to the peer that asked.
             PatternOption::RouterMandatory(_)
             | PatternOption::RouterHandover(_)
             | PatternOption::ConnectRoutingId(_) => {}
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reply_goes_back_through_its_own_envelope() {
+    fn each_reply_gets_its_own_envelope() {
         let mut rig = Rig::new(&REP);
         let a = rig.accept("");
         let b = rig.accept("");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reply_to_a_vanished_peer_is_dropped_and_the_turn_goes_on() {
+    fn the_reply_to_a_vanished_peer_is_dropped_and_the_next_turn_begins() {
         let mut rig = Rig::new(&REP);
         let gone = rig.accept("");
         let other = rig.accept("");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_does_not_read_its_replies_blocks_nobody() {
+    fn a_peer_that_does_not_read_its_replies_does_not_block_others() {
         let mut rig = Rig::with_hwm(&REP, 1);
         let id = rig.accept("");
         for n in 0..3 {

@@ -1,11 +1,11 @@
 //! REQ: sends a request to one of its peers in turn, then waits for that peer's reply.
 //!
-//! Only the peer that was asked is listened to, and what it had sent before it was asked is thrown away: a late or
-//! repeated reply can never be taken for the reply to a later question, except with REQ_RELAXED and without
-//! REQ_CORRELATE.
+//! Only the peer that was asked is read, and its earlier messages are discarded. A late or repeated reply can therefore
+//! never be taken for the reply to a later request, except with REQ_RELAXED and without REQ_CORRELATE.
 //!
-//! A request that certainly never reached its peer, because that had hung up before, is sent again: to the next peer, or
-//! over the next connection. One that may have arrived is not; its peer may have done what it was asked.
+//! A request that certainly never reached its peer, because the peer had already disconnected, is sent again: to the
+//! next peer, or over the next connection. A request that may have arrived is not sent again, because its peer may have
+//! acted on it.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -20,8 +20,8 @@ use crate::patterns::pipe_set::{DropReason, PipeSet};
 use crate::patterns::{Pattern, PatternSpec, Turns};
 use crate::pipe::PipeId;
 
-/// A request of up to so many bytes is kept for the case that it does not arrive. It is a copy: what the program lent for
-/// sending has to be let go of before the reply.
+/// The maximum size of a request that is kept in case it does not arrive. It is a copy, because memory lent by the
+/// program must be released before the reply.
 const KEEP_MAX: usize = 16 << 10;
 
 struct Req {
@@ -33,28 +33,28 @@ struct Req {
     probe_router: bool,
 }
 
-/// A request that has not been answered.
+/// A request without a reply.
 struct Waiting {
-    /// Who was asked; stays here when that peer is gone for good, and nobody answers then.
+    /// The peer that was asked. Stays here when that peer has left permanently, and then no reply comes.
     from: PipeId,
-    /// What the reply must start with (REQ_CORRELATE).
+    /// The number with which the reply must start (REQ_CORRELATE).
     number: Option<[u8; 4]>,
     /// The reply without its envelope, found but not taken yet.
     reply: Option<Message>,
-    /// What was asked, unless it is too large to be kept.
+    /// The request, unless it is too large to be kept.
     request: Option<Message>,
-    /// How many messages to `from` had never arrived before.
+    /// The number of earlier messages to `from` that never arrived.
     missed: u64,
-    /// It did not arrive, and there was nobody else to ask.
+    /// Whether the request did not arrive, and there was no other peer to ask.
     is_back: bool,
 }
 
 impl Waiting {
-    /// Looks for the reply unless it is there.
+    /// Looks for the reply, unless it was found.
     fn look(&mut self, pipes: &mut PipeSet) -> bool {
         while self.reply.is_none() {
             let Some(message) = pipes.read(self.from) else {
-                // Puts the reader to sleep, or sees what was published since.
+                // Puts the reader to sleep, or finds messages published since.
                 if pipes.check_read(self.from) {
                     continue;
                 }
@@ -68,7 +68,7 @@ impl Waiting {
         true
     }
 
-    /// Takes the envelope off, or says what is wrong with it.
+    /// Removes the envelope, or returns what is wrong with it.
     fn open(&self, mut message: Message) -> std::result::Result<Message, DropReason> {
         if let Some(number) = self.number {
             let head = message.pop_front().ok_or(DropReason::Malformed)?;
@@ -91,7 +91,7 @@ impl Req {
         Req {
             outbound: LoadBalancer::default(),
             waiting: None,
-            // Replies to an earlier run of this program must not match.
+            // Replies to requests of an earlier run of this program must not match.
             next_number: RandomState::new().hash_one(0) as u32,
             correlate: false,
             relaxed: false,
@@ -103,7 +103,7 @@ impl Req {
         self.waiting.is_none() || self.relaxed
     }
 
-    /// The connection to a peer has ended, or the peer itself is gone.
+    /// The connection to a peer has ended, or the peer has left.
     fn recover(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let Some(waiting) = &mut self.waiting else {
             return;
@@ -120,7 +120,7 @@ impl Req {
         }
     }
 
-    /// Sends a request again that has come back, if somebody can be asked.
+    /// Sends a returned request again, if there is a peer to ask.
     fn ask_again(&mut self, pipes: &mut PipeSet) {
         let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.is_back) else {
             return;
@@ -138,7 +138,7 @@ impl Req {
     }
 }
 
-/// What stands before a request.
+/// The frames before a request.
 fn envelope(number: Option<[u8; 4]>) -> impl Iterator<Item = Frame> {
     let number = number.map(|number| Frame::copy_from(&number));
     number.into_iter().chain([Frame::new()])
@@ -161,7 +161,7 @@ fn missed(pipes: &mut PipeSet, id: PipeId) -> u64 {
     pipes.get(id).map_or(0, |pipe| pipe.never_arrived())
 }
 
-/// A copy of a request that shares nothing with it.
+/// A copy of a request that shares no memory with it.
 fn kept(request: &Message) -> Option<Message> {
     let copies = || request.iter().map(|frame| Frame::copy_from(frame));
     (request.size() <= KEEP_MAX).then(|| Message::from_frames(copies()))
@@ -179,7 +179,7 @@ impl Pattern for Req {
 
     fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if self.probe_router {
-            // Without room for it there are requests in front of it that tell the router the same.
+            // If there is no room for the probe, earlier requests have the same effect on the router.
             if pipes.write(id, &mut Message::new()) {
                 self.outbound.insert(id);
             }
@@ -197,7 +197,7 @@ impl Pattern for Req {
     fn far_closed(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.outbound.remove(id);
         let asked = self.waiting.as_mut().filter(|waiting| waiting.from == id);
-        // What it answered before it went counts. Whatever else it said does not.
+        // A reply sent before it left counts. Its other messages do not.
         if asked.is_none_or(|waiting| waiting.look(pipes)) {
             pipes.discard(id, DropReason::Stale);
             pipes.check_read(id);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_asked_in_turn_and_only_the_asked_one_is_heard() {
+    fn peers_are_asked_in_turn_and_only_the_asked_one_is_read() {
         let mut rig = Rig::new(&REQ);
         let a = rig.accept("");
         let b = rig.accept("");
@@ -349,7 +349,7 @@ mod tests {
         rig.far_send(a, ["", "ra"]);
         rig.settle();
         assert_eq!(rig.recv().unwrap(), ["ra"]);
-        // What b said before it was asked is no answer.
+        // A message that b sent before it was asked is not a reply.
         rig.send(["qb"]).unwrap();
         assert!(!rig.can_recv());
         assert_eq!(rig.dropped(DropReason::Stale), 1);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_request_whose_peer_is_gone_waits_and_hears_nobody_else() {
+    fn a_strict_request_whose_peer_is_gone_waits_and_reads_no_other_peer() {
         let mut rig = Rig::new(&REQ);
         let asked = rig.accept("");
         rig.send(["q"]).unwrap();
@@ -494,7 +494,7 @@ mod tests {
         rig.settle();
         assert_eq!(rig.recv().unwrap(), ["r"]);
         rig.settle();
-        // And an idle socket does not keep peers that leave talking.
+        // Peers that leave while sending are not kept by an idle socket either.
         let talker = rig.accept("");
         rig.far_send(talker, ["", "what?"]);
         rig.far_close(talker);
@@ -538,7 +538,7 @@ mod tests {
         rig.ready(id, "");
         rig.send(["q", "more"]).unwrap();
         let request = rig.far_recv_message(id).unwrap();
-        // It had arrived, for all that is known.
+        // It may have arrived.
         rig.far_loses(id, 1, 0);
         rig.disconnected(id);
         assert_eq!(rig.far_recv(id), None);
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_never_arrived_goes_to_who_is_there() {
+    fn a_request_that_never_arrived_goes_to_a_present_peer() {
         let mut rig = Rig::new(&REQ);
         let first = rig.accept("");
         rig.send(["q"]).unwrap();
@@ -564,7 +564,7 @@ mod tests {
         rig.settle();
         assert!(rig.is_gone(first));
         assert!(!rig.can_send());
-        // Nobody was there. The next one does not even look at it.
+        // No peer was there. The next one does not even receive it.
         let second = rig.accept("");
         rig.far_close(second);
         rig.settle();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_each_connection_when_told_to() {
+    fn probes_each_connection_if_requested() {
         let mut rig = Rig::new(&REQ);
         rig.set(PatternOption::ProbeRouter(true)).unwrap();
         let id = rig.accept("");

@@ -1,7 +1,7 @@
-//! One pattern under test, with the far end of each of its pipes in the test's hand.
+//! One pattern under test, with the test controlling the far end of each of its pipes.
 //!
-//! Stands in for the socket: it hands the pipes' events to the pattern, flushes after each call, and takes out the
-//! pipes that leave, all when told to. No threads, no sockets, no time.
+//! It replaces the socket: it passes the pipes' events to the pattern, flushes after each call, and removes the pipes
+//! that leave, all on request. No threads, no sockets, no time.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -37,14 +37,14 @@ pub(super) struct Rig {
     doomed: HashMap<PipeId, DoomReason>,
 }
 
-/// A message that was not sent, as the pattern left it.
+/// A message that was not sent, in the state in which the pattern left it.
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) message: Message,
     pub(super) error: Error,
 }
 
-/// The frames of a message as text; bytes that are none are escaped.
+/// The frames of a message as text; other bytes are escaped.
 pub(super) type Text = Vec<String>;
 
 pub(super) fn text(message: &Message) -> Text {
@@ -77,12 +77,12 @@ impl Rig {
 
     // ---- connections ----------------------------------------------------------------------
 
-    /// The socket connects; the connection is not up yet.
+    /// The socket connects; the connection is not established yet.
     pub(super) fn connect(&mut self) -> PipeId {
         self.attach(Side::Connecting)
     }
 
-    /// A peer connects that calls itself `routing_id`.
+    /// A peer with the routing id `routing_id` connects.
     pub(super) fn accept(&mut self, routing_id: &str) -> PipeId {
         self.accept_as(peer(routing_id))
     }
@@ -117,7 +117,7 @@ impl Rig {
         id
     }
 
-    /// A peer is there with its first event, before anything else that happened is looked at, as over inproc.
+    /// A peer connects, with its first event before any other event is processed, as over inproc.
     pub(super) fn accept_at_once(&mut self, routing_id: &str) -> PipeId {
         let id = self.attach(Side::Accepting);
         self.far[&id].set_far_peer(Arc::new(peer(routing_id)));
@@ -127,7 +127,7 @@ impl Rig {
         id
     }
 
-    /// The handshake is done.
+    /// The handshake is complete.
     pub(super) fn ready(&mut self, id: PipeId, routing_id: &str) {
         self.ready_as(id, peer(routing_id));
     }
@@ -137,25 +137,25 @@ impl Rig {
         self.settle();
     }
 
-    /// The connection is lost, to be made again.
+    /// The connection is lost, and will be re-established.
     pub(super) fn disconnected(&mut self, id: PipeId) {
         self.far[&id].announce_disconnected();
         self.settle();
     }
 
-    /// The session puts its mark behind what came from a connection that is lost.
+    /// The session adds its mark after the messages of a lost connection.
     pub(super) fn far_lapse(&mut self, id: PipeId) {
         self.far.get_mut(&id).unwrap().mark_lapse();
     }
 
-    /// The connection takes messages with it that were handed to the kernel; so many had certainly not arrived.
+    /// The connection loses messages that were passed to the kernel; `never_arrived` of them had certainly not arrived.
     pub(super) fn far_loses(&mut self, id: PipeId, lost: u64, never_arrived: u64) {
         let far = &self.far[&id];
         far.account(lost);
         far.account_lost(0, lost, never_arrived);
     }
 
-    /// The far end goes away. The socket hears of it at the next `settle`.
+    /// The far end leaves. The socket is notified at the next `settle`.
     pub(super) fn far_close(&mut self, id: PipeId) {
         self.far.remove(&id).unwrap();
     }
@@ -193,18 +193,18 @@ impl Rig {
         if far.check_read() { far.read() } else { None }
     }
 
-    /// The far end is a connection, which takes runs.
+    /// The far end is a connection, which accepts runs.
     pub(super) fn far_takes_runs(&mut self, id: PipeId) {
         self.far[&id].take_runs();
     }
 
-    /// The far end comes to ask for what is being gathered, if it was told.
+    /// The far end asks for the gathered messages, if it was notified.
     pub(super) fn far_asks(&mut self, id: PipeId) {
         self.far[&id].ask();
         self.settle();
     }
 
-    /// What arrived at a far end, by the number of messages in each frame, and how many messages wait there.
+    /// The messages that arrived at a far end, as the number of messages in each frame, and how many are waiting there.
     pub(super) fn far_loads(&mut self, id: PipeId) -> (Vec<u32>, u64) {
         let far = self.far.get_mut(&id).unwrap();
         let queued = far.queued_in();
@@ -214,7 +214,7 @@ impl Rig {
         (loads, queued)
     }
 
-    /// Whether the far end is still there.
+    /// Whether the far end still exists.
     pub(super) fn has_far(&self, id: PipeId) -> bool {
         self.far.contains_key(&id)
     }
@@ -259,7 +259,7 @@ impl Rig {
         result.map(|(message, from)| (text(&message), from))
     }
 
-    /// As [`recv_from`](Self::recv_from), before anything else happens.
+    /// Like [`recv_from`](Self::recv_from), before anything else happens.
     pub(super) fn recv_message(&mut self) -> Result<(Message, Option<PipeId>), ErrorKind> {
         let mut message = Message::new();
         match self.pattern.recv(&mut self.pipes, &mut message) {
@@ -297,7 +297,7 @@ impl Rig {
 
     // ---- the socket's part ----------------------------------------------------------------
 
-    /// Hands over what happened, as a socket does when it looks.
+    /// Passes on events, as a socket does when it looks.
     pub(super) fn settle(&mut self) {
         loop {
             let next = self.inbox.0.lock().unwrap().pop_front();
@@ -334,7 +334,7 @@ impl Rig {
         }
     }
 
-    // ---- what became of it ----------------------------------------------------------------
+    // ---- results ---------------------------------------------------------------------------
 
     pub(super) fn doomed(&self, id: PipeId) -> Option<DoomReason> {
         self.doomed.get(&id).copied()

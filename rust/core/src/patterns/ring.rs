@@ -3,10 +3,11 @@
 use crate::patterns::pipe_set::slot_index;
 use crate::pipe::PipeId;
 
-/// A circle of pipes with a place to look at: the front.
+/// A circle of pipes with a current one: the front.
 ///
-/// Every operation costs the same with ten thousand pipes as with two. The links lie in one array, by the place of the
-/// pipe in its [`PipeSet`](crate::patterns::PipeSet); a pipe must therefore be removed before it leaves the set.
+/// Every operation takes the same time with ten thousand pipes as with two. The links are in one array, indexed by the
+/// position of the pipe in its [`PipeSet`](crate::patterns::PipeSet), so a pipe must be removed before it leaves the
+/// set.
 #[derive(Default)]
 pub(super) struct Ring {
     links: Vec<Link>,
@@ -16,7 +17,7 @@ pub(super) struct Ring {
 
 #[derive(Clone, Copy)]
 struct Link {
-    /// `None` while the pipe that lies at this place is not in the circle.
+    /// `None` while the pipe at this index is not in the circle.
     id: Option<PipeId>,
     next: u32,
     previous: u32,
@@ -35,7 +36,7 @@ impl Ring {
         self.front
     }
 
-    /// The front goes to the back.
+    /// Moves the front to the back.
     #[inline]
     pub(super) fn rotate(&mut self) {
         if self.len > 1
@@ -66,7 +67,7 @@ impl Ring {
             .is_some_and(|link| link.id == Some(id))
     }
 
-    /// Adds a pipe at the back, unless it is in the circle already.
+    /// Adds a pipe at the back, unless it is in the circle.
     pub(super) fn insert(&mut self, id: PipeId) {
         if self.contains(id) {
             return;
@@ -96,7 +97,7 @@ impl Ring {
         self.len += 1;
     }
 
-    /// Takes a pipe out; the next one is the front if this one was.
+    /// Removes a pipe. If it was the front, the next one becomes the front.
     pub(super) fn remove(&mut self, id: PipeId) -> bool {
         if !self.contains(id) {
             return false;

@@ -1,4 +1,5 @@
-//! ROUTER: each message goes to the peer that its first frame names, and arrives behind the name of its sender.
+//! ROUTER: each message goes to the peer named by its first frame, and each received message starts with the name of
+//! its sender.
 
 use bytes::Bytes;
 use zeroxide_proto::frame::Frame;
@@ -18,30 +19,30 @@ use crate::pipe::PipeId;
 
 struct Router {
     table: RouterTable,
-    /// Peers whose name somebody else has.
+    /// Peers whose name another peer has.
     claims: Claims,
-    /// Only pipes whose peer has a name: nothing can be received from somebody without one.
+    /// Only pipes whose peer has a name, because nothing can be received from one without a name.
     inbound: FairQueue,
-    /// Peers with room, for POLLOUT when an unroutable message is an error.
+    /// Peers with room, for POLLOUT if an unroutable message is an error.
     open: LoadBalancer,
     mandatory: bool,
     handover: bool,
     probe_router: bool,
-    /// Peers speak bytes, not ZMTP: the application is told of their coming and going, and ends a connection with a
-    /// message of nothing.
+    /// Whether peers use plain bytes instead of ZMTP. The application then gets notices of connections and their ends,
+    /// and closes a connection by sending an empty message.
     raw: bool,
     notices: Notices,
 }
 
-/// Whether a peer may be called as it wants to be.
+/// The decision about the name that a peer announces.
 enum Claim {
     Granted,
-    /// Somebody else is.
+    /// Another peer has the name.
     Taken,
     Refused(DoomReason),
 }
 
-/// `None` of peers who might be anybody.
+/// `None` for peers without an authenticated identity.
 type Identity = Option<(bool, Bytes)>;
 
 impl Router {
@@ -59,7 +60,7 @@ impl Router {
         }
     }
 
-    /// Finds out what the peer of a fresh connection is called. False when it has to do without a name.
+    /// Determines the name of a new connection's peer. Returns false if the peer must wait without a name.
     fn identify(&mut self, pipes: &mut PipeSet, id: PipeId) -> bool {
         let announced = announced_id(pipes, id);
         self.claims.remove(id);
@@ -71,7 +72,7 @@ impl Router {
             _ => {}
         }
         let claim = self.claim(pipes, id, &announced);
-        // A peer that comes back under another name has no claim to the old one.
+        // A peer that returns under another name has no claim to the old one.
         self.release(pipes, id);
         self.table.remove(id);
         match claim {
@@ -83,7 +84,7 @@ impl Router {
         self.table.name(id).is_some()
     }
 
-    /// What a peer that calls itself `name` is told.
+    /// Decides whether a peer may have the name `name`.
     fn claim(&mut self, pipes: &mut PipeSet, id: PipeId, name: &Bytes) -> Claim {
         if name.is_empty() {
             return Claim::Granted;
@@ -100,14 +101,14 @@ impl Router {
         }
     }
 
-    /// Frees the name that `holder` has for `newcomer`, if that may have it.
+    /// Takes the name from `holder` for `newcomer`, if that is allowed.
     fn take_over(&mut self, pipes: &mut PipeSet, holder: PipeId, newcomer: PipeId) -> bool {
         let gone = pipes.get(holder).is_none_or(|pipe| pipe.is_far_closed());
         if gone {
             self.table.unroute(holder);
             return true;
         }
-        // Whoever has shown who it is shares its name with nobody else, and what the application chose stays.
+        // An authenticated peer shares its name with no other, and a name that the application chose stays.
         if !self.handover
             || self.table.given(holder) == Some(Given::Chosen)
             || identity(pipes, holder) != identity(pipes, newcomer)
@@ -118,7 +119,8 @@ impl Router {
         true
     }
 
-    /// Takes a peer's name away. The peer stays: closed, it would come back at once and take the name back, for ever.
+    /// Takes a peer's name away. The peer stays connected, because it would otherwise reconnect at once and take the
+    /// name back, forever.
     fn depose(&mut self, pipes: &mut PipeSet, holder: PipeId) {
         let name = self.table.unroute(holder);
         self.table.remove(holder);
@@ -127,7 +129,7 @@ impl Router {
         }
     }
 
-    /// Has a peer wait for the name that somebody else has: connected, and unread.
+    /// Lets a peer wait for a name that another one has: connected, but not read from.
     fn line_up(&mut self, pipes: &mut PipeSet, id: PipeId, name: &Bytes, otherwise: DoomReason) {
         self.inbound.remove(id);
         self.open.remove(id);
@@ -142,7 +144,7 @@ impl Router {
         pipes.doom(id, reason);
     }
 
-    /// The peer's name leads nowhere any more, or to whoever was waiting for it.
+    /// Frees the name of a peer, or gives it to a waiting one.
     fn release(&mut self, pipes: &mut PipeSet, id: PipeId) {
         if let Some(name) = self.table.unroute(id)
             && !self.claims.is_empty()
@@ -155,10 +157,10 @@ impl Router {
     fn pass_on(&mut self, pipes: &mut PipeSet, from: PipeId, name: Bytes) {
         let mut line = self.claims.of(&name);
         if self.handover {
-            // Who came last, as if the others had never been there.
+            // The last peer first, as if the others had never connected.
             line.reverse();
         }
-        // Whoever is the same comes first: a name that is free is for anybody.
+        // The peer with the same identity comes first. If there is none, any peer may have a free name.
         let before = identity(pipes, from);
         let same = line.iter().find(|id| identity(pipes, **id) == before);
         let Some(&heir) = same.or(line.first()) else {
@@ -169,7 +171,7 @@ impl Router {
         self.welcome(pipes, heir);
     }
 
-    /// A peer has its name.
+    /// The peer has its name.
     fn welcome(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.inbound.insert(id);
         self.open.insert(id);
@@ -177,18 +179,18 @@ impl Router {
             self.notices.connected(id);
         }
         if self.probe_router {
-            // Without room for it there are messages in front of it that tell the peer the same.
+            // If there is no room for the probe, earlier messages have the same effect on the peer.
             pipes.write(id, &mut Message::new());
         }
     }
 
-    /// Why nothing can be sent to whoever `name` names.
+    /// The error for a name that no peer has.
     fn nobody(name: &Frame) -> Error {
         let text = format!("no peer is called \"{}\"", name.escape_ascii());
         Error::with(ErrorKind::HostUnreachable, text)
     }
 
-    /// The message cannot be delivered because its addressee is not there.
+    /// Handles a message whose addressee is not connected.
     fn unroutable(&self, pipes: &mut PipeSet, message: &Message) -> Result<()> {
         if self.mandatory {
             return Err(Router::nobody(message.head()));
@@ -203,7 +205,7 @@ fn announced_id(pipes: &mut PipeSet, id: PipeId) -> Bytes {
     peer.map(|peer| peer.routing_id.clone()).unwrap_or_default()
 }
 
-/// Who a peer has shown to be: the user that somebody vouched for, or else the owner of a key.
+/// The authenticated identity of a peer: its user id, or else its key.
 fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
     let peer = pipes.get(id)?.peer()?;
     match &peer.user_id {
@@ -214,11 +216,12 @@ fn identity(pipes: &mut PipeSet, id: PipeId) -> Identity {
 
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        // With a name chosen beforehand the peer can be sent to before it is there.
+        // If its name was chosen beforehand, messages can be sent to the peer before it is connected.
         if let Some(name) = pipes.get(id).and_then(|pipe| pipe.peer_name()) {
             match self.table.route(&name) {
                 Some(holder) if pipes.get(holder).is_some_and(|pipe| !pipe.is_far_closed()) => {
-                    // Came in under this name while there was no connection: the application's word counts.
+                    // This peer got the name while there was no connection, but the application's choice takes
+                    // precedence.
                     self.depose(pipes, holder);
                 }
                 Some(holder) => drop(self.table.unroute(holder)),
@@ -240,7 +243,7 @@ impl Pattern for Router {
         if self.raw {
             self.notices.disconnected(pipes, &self.table, id);
         }
-        // It asks again when it is back.
+        // It asks again when it reconnects.
         self.claims.remove(id);
     }
 
@@ -274,7 +277,7 @@ impl Pattern for Router {
     }
 
     fn detach(&mut self, pipes: &mut PipeSet, id: PipeId) {
-        self.notices.detach(&self.table, id);
+        self.notices.detach(pipes, &self.table, id);
         if self.claims.remove(id) {
             pipes.discard(id, DropReason::Refused);
         }
@@ -299,10 +302,10 @@ impl Pattern for Router {
             return Ok(());
         }
         if self.mandatory {
-            // The pipe may have seen the room before anybody was told of it, and then nobody will be.
+            // The pipe may have room that was found before a notification, which then does not come.
             self.open.insert(id);
         }
-        // A name and nothing to deliver.
+        // A name without a message.
         if message.pop_front().is_none() {
             pipes.count_drop(Some(id), DropReason::Malformed);
             return Ok(());
@@ -355,6 +358,10 @@ impl Pattern for Router {
 
     fn is_waiting(&self, id: PipeId) -> bool {
         self.claims.contains(id)
+    }
+
+    fn route(&self, id: PipeId) -> Option<Bytes> {
+        self.table.name(id).map(|name| name.clone().into_bytes())
     }
 
     fn take_peer_name(&mut self) -> Option<Bytes> {

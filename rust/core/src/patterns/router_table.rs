@@ -1,4 +1,4 @@
-//! Who is called how: the routing ids of ROUTER and STREAM.
+//! The routing ids of ROUTER and STREAM.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,13 +10,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::pipe_set::slot_index;
 use crate::pipe::PipeId;
 
-/// The longest routing id there may be.
+/// The maximum length of a routing id.
 const LONGEST: usize = 255;
 
-/// Routing ids and pipes, in both directions.
+/// Maps routing ids to pipes, and vice versa.
 ///
-/// A pipe keeps its id for what is received from it, even when the id no longer leads to it because the peer is gone or
-/// somebody else has taken it over.
+/// A pipe keeps its id for messages received from it, even if the id no longer leads to it because the peer has left or
+/// another peer has taken the id over.
 pub(super) struct RouterTable {
     routes: HashMap<Bytes, PipeId>,
     names: Vec<Option<Name>>,
@@ -27,15 +27,15 @@ pub(super) struct RouterTable {
 
 struct Name {
     pipe: PipeId,
-    /// The id as it goes in front of what is received.
+    /// The id as a frame, to be put in front of received messages.
     frame: Frame,
     given: Given,
 }
 
-/// Where an id comes from.
+/// The origin of an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Given {
-    /// From the counter, because the peer announced none.
+    /// Generated, because the peer announced none.
     Automatic,
     /// The peer announced it.
     Announced,
@@ -44,7 +44,7 @@ pub(super) enum Given {
 }
 
 impl RouterTable {
-    /// An empty table. Automatic ids start at a random number, so that those of an earlier run lead nowhere.
+    /// An empty table. Generated ids start at a random number, so that ids of an earlier run are invalid.
     pub(super) fn new() -> RouterTable {
         RouterTable {
             routes: HashMap::new(),
@@ -54,19 +54,19 @@ impl RouterTable {
         }
     }
 
-    /// The pipe that `id` leads to.
+    /// The pipe with this id.
     #[inline]
     pub(super) fn route(&self, id: &[u8]) -> Option<PipeId> {
         self.routes.get(id).copied()
     }
 
-    /// The id of a pipe's peer, as the frame that goes in front of what is received from it.
+    /// The id of a pipe's peer, as the frame to put in front of its messages.
     #[inline]
     pub(super) fn name(&self, pipe: PipeId) -> Option<&Frame> {
         self.entry(pipe).map(|name| &name.frame)
     }
 
-    /// How the pipe's peer came by its id, if it has one.
+    /// The origin of the id of the pipe's peer, if it has one.
     pub(super) fn given(&self, pipe: PipeId) -> Option<Given> {
         self.entry(pipe).map(|name| name.given)
     }
@@ -79,7 +79,7 @@ impl RouterTable {
             .filter(|name| name.pipe == pipe)
     }
 
-    /// Calls the pipe's peer `id`, which must lead nowhere.
+    /// Gives the id `id`, which must be free, to the pipe's peer.
     pub(super) fn insert(&mut self, pipe: PipeId, id: Bytes, given: Given) {
         let index = slot_index(pipe);
         if index >= self.names.len() {
@@ -93,13 +93,13 @@ impl RouterTable {
         self.routes.insert(id, pipe);
     }
 
-    /// Gives the pipe's peer the next automatic id: a zero byte and a number.
+    /// Gives the next generated id to the pipe's peer: a zero byte and a number.
     pub(super) fn insert_automatic(&mut self, pipe: PipeId) {
         let id = loop {
             let [a, b, c, d] = self.next_automatic.to_be_bytes();
             self.next_automatic = self.next_automatic.wrapping_add(1);
             let id = [0, a, b, c, d];
-            // After four thousand million connections the first may still be there.
+            // After 2^32 connections, the first one may still exist.
             if !self.routes.contains_key(&id[..]) {
                 break id;
             }
@@ -107,7 +107,7 @@ impl RouterTable {
         self.insert(pipe, Bytes::copy_from_slice(&id), Given::Automatic);
     }
 
-    /// The pipe's id leads nowhere any more; what is received from it still bears it. Returns the id if it led here.
+    /// Frees the pipe's id; messages received from it still have the id. Returns the id if it led to this pipe.
     pub(super) fn unroute(&mut self, pipe: PipeId) -> Option<Bytes> {
         let id = self.entry(pipe)?.frame.clone();
         if self.routes.get(id.as_slice()) != Some(&pipe) {
@@ -117,7 +117,7 @@ impl RouterTable {
         Some(id.into_bytes())
     }
 
-    /// Forgets the pipe.
+    /// Removes the pipe.
     pub(super) fn remove(&mut self, pipe: PipeId) {
         if self.entry(pipe).is_some() {
             self.unroute(pipe);
@@ -125,10 +125,10 @@ impl RouterTable {
         }
     }
 
-    /// Sets an id aside for the peer of the next connect.
+    /// Reserves an id for the peer of the next connect.
     ///
     /// # Errors
-    /// `Invalid` for what is no routing id, `AddressInUse` when a peer is called so.
+    /// `Invalid` for an invalid routing id, `AddressInUse` if a peer has it.
     pub(super) fn reserve(&mut self, id: &Bytes) -> Result<()> {
         if !is_valid(id) {
             return Err(Error::with(
@@ -144,19 +144,18 @@ impl RouterTable {
         Ok(())
     }
 
-    /// The id that was set aside, once.
+    /// The reserved id, once.
     pub(super) fn take_reserved(&mut self) -> Option<Bytes> {
         self.reserved.take()
     }
 
-    /// Whether `id` is set aside for somebody else.
+    /// Whether `id` is reserved for another peer.
     pub(super) fn is_reserved(&self, id: &[u8]) -> bool {
         self.reserved.as_deref() == Some(id)
     }
 }
 
-/// Whether a peer may be called so. Ids that start with a zero byte are the automatic ones: nobody may pretend to have
-/// been given one.
+/// Whether a peer may announce this id. Ids that start with a zero byte are generated, and no peer may imitate one.
 pub(super) fn is_valid(id: &[u8]) -> bool {
     !id.is_empty() && id.len() <= LONGEST && id[0] != 0
 }
@@ -177,7 +176,7 @@ mod tests {
         table.insert_automatic(pipe(1));
         assert_eq!(&table.name(pipe(0)).unwrap()[..], b"\0\xff\xff\xff\xff");
         assert_eq!(&table.name(pipe(1)).unwrap()[..], b"\0\0\0\0\0");
-        // All the way round: the numbers in use are left out.
+        // After an overflow, numbers in use are skipped.
         table.next_automatic = u32::MAX;
         table.insert_automatic(pipe(2));
         assert_eq!(&table.name(pipe(2)).unwrap()[..], b"\0\0\0\0\x01");

@@ -1,4 +1,4 @@
-//! SUB: receives what it subscribed to.
+//! SUB: receives messages that match its subscriptions.
 
 use zeroxide_proto::message::Message;
 use zeroxide_proto::socket_type::SocketType;
@@ -15,15 +15,15 @@ use crate::pipe::PipeId;
 struct Sub {
     subscriber: Subscriber,
     inbound: FairQueue,
-    /// Receive what was not subscribed to.
+    /// Whether to receive messages that do not match.
     invert: bool,
-    /// Found to be wanted, not taken yet.
+    /// A matching message that was found but not taken yet.
     found: Option<(Message, PipeId)>,
 }
 
 impl Sub {
-    /// The next message that is wanted. What a publisher sent on its way to learning of an end is not, and there are
-    /// publishers that do not filter at all.
+    /// The next matching message. A publisher may have sent other messages before it learned about the end of a
+    /// subscription, and some publishers do not filter at all.
     #[inline]
     fn next(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Option<PipeId> {
         loop {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_are_told_and_told_again_after_each_reconnect() {
+    fn publishers_get_the_subscriptions_and_again_after_each_reconnect() {
         let mut rig = Rig::new(&SUB);
         subscribe(&mut rig, "b");
         let id = rig.connect();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_counted_and_only_the_last_end_goes_out() {
+    fn references_are_counted_and_only_the_last_end_is_sent() {
         let mut rig = Rig::new(&SUB);
         let id = rig.accept("");
         subscribe(&mut rig, "t");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_dropped_whole_and_counted() {
+    fn messages_that_do_not_match_are_dropped_completely_and_counted() {
         let mut rig = Rig::new(&SUB);
         let id = rig.accept("");
         rig.far_send(id, ["t0", "t"]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_are_heard_fairly_and_the_dead_are_told_nothing() {
+    fn publishers_are_read_fairly_and_dead_ones_get_nothing() {
         let mut rig = Rig::new(&SUB);
         subscribe(&mut rig, "");
         let a = rig.accept("");

@@ -1,4 +1,4 @@
-//! What SUB and XSUB have in common: what is wanted, and telling every publisher.
+//! The common part of SUB and XSUB: the subscriptions, and sending them to all publishers.
 
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
@@ -8,10 +8,10 @@ use crate::patterns::pipe_set::PipeSet;
 use crate::patterns::ring::Ring;
 use crate::pipe::PipeId;
 
-/// The subscriptions, kept here and known to every publisher that is connected.
+/// The subscriptions, which every connected publisher knows.
 ///
-/// A publisher that connects, or comes back, is told them all: so none is lost with a connection, and none needs room
-/// in a queue. They are exempt from the high-water mark.
+/// A publisher that connects or reconnects gets all of them, so none is lost with a connection, and none needs room in
+/// a queue. They are exempt from the high-water mark.
 #[derive(Default)]
 pub(super) struct Subscriber {
     subscriptions: Subscriptions,
@@ -19,7 +19,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    /// A connection is up: its publisher knows nothing yet.
+    /// A connection is established, and its publisher knows no subscriptions yet.
     pub(super) fn ready(&mut self, pipes: &mut PipeSet, id: PipeId) {
         self.connected.insert(id);
         self.subscriptions.for_each(|topic| {
@@ -27,25 +27,25 @@ impl Subscriber {
         });
     }
 
-    /// A connection is down.
+    /// A connection has ended.
     pub(super) fn remove(&mut self, id: PipeId) {
         self.connected.remove(id);
     }
 
-    /// One more reference to a prefix. Goes out each time, because a publisher may want to see each (XPUB_VERBOSE).
+    /// Adds a reference to a prefix. It is sent each time, because a publisher may want to see each (XPUB_VERBOSE).
     pub(super) fn subscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
         self.subscriptions.add(topic);
         self.tell(pipes, Kind::Subscribe, topic);
     }
 
-    /// One reference less. Goes out when it was the last.
+    /// Removes a reference. The last removal is sent.
     pub(super) fn unsubscribe(&mut self, pipes: &mut PipeSet, topic: &[u8]) {
         if self.subscriptions.remove(topic) == Removal::Last {
             self.tell(pipes, Kind::Cancel, topic);
         }
     }
 
-    /// How many different topics there are.
+    /// The number of distinct topics.
     pub(super) fn topics(&self) -> usize {
         self.subscriptions.len()
     }

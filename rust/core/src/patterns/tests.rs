@@ -1,4 +1,4 @@
-//! What holds for every pattern.
+//! Properties of every pattern.
 
 use bytes::Bytes;
 use zeroxide_proto::frame::Kind;
@@ -32,7 +32,7 @@ fn directions_a_type_does_not_have_are_not_supported() {
     }
 }
 
-/// However many come and go, on both sides, the application need not make a call for it.
+/// However many peers come and go, on both sides, no call of the application is needed.
 #[test]
 fn peers_that_leave_are_forgotten_while_the_application_is_idle() {
     for spec in PATTERNS {
@@ -55,7 +55,7 @@ fn peers_that_leave_are_forgotten_while_the_application_is_idle() {
     }
 }
 
-/// A small generator, so that a failure can be repeated.
+/// A small random generator, so that a failure can be reproduced.
 struct Dice(u64);
 
 impl Dice {
@@ -107,8 +107,8 @@ impl Dice {
     }
 }
 
-/// Whatever peers and application do, in whatever order, nothing panics, what can be sent can be sent, what can be
-/// received is received, and in the end nothing is left.
+/// Whatever peers and application do, in any order, nothing panics, POLLOUT and POLLIN are correct, and nothing is left
+/// at the end.
 #[test]
 fn nothing_that_happens_confuses_any_of_them() {
     for spec in PATTERNS {
@@ -155,7 +155,7 @@ fn step(rig: &mut Rig, ids: &mut Vec<PipeId>, dice: &mut Dice, spec: &PatternSpe
         4 => drop(rig.far_recv(id)),
         5..8 => {
             let could = rig.can_send();
-            // POLLOUT knows nothing of the topic or the addressee, nor of a pipe that is full since.
+            // POLLOUT does not know the topic or the addressee, or that a pipe has become full since.
             let exact = !matches!(spec.socket_type, SocketType::Pub | SocketType::Xpub)
                 && !matches!(spec.socket_type, SocketType::Router | SocketType::Stream);
             let mut message = dice.message();

@@ -1,4 +1,4 @@
-//! XPUB: a publisher whose application sees the subscriptions come and go.
+//! XPUB: a publisher whose application receives the subscriptions.
 
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::message::Message;
@@ -15,32 +15,33 @@ use crate::patterns::publisher::Publisher;
 use crate::patterns::{Pattern, PatternSpec};
 use crate::pipe::{PipeId, is_lapse};
 
-/// While this many bytes wait for an application that does not receive, nothing more is read from the peers: their own
-/// flow control holds them back. Many an application never looks at all, and serves its subscribers nevertheless: until
-/// the first time that it receives, it only misses what is too much. Room for a quarter of a million short topics.
+/// While this many bytes wait for an application that does not receive, nothing more is read from the peers, so that
+/// their own flow control makes them wait. Many applications never receive, but still serve their subscribers: before
+/// its first receive, an application only misses the notifications beyond this limit. It has room for a quarter of a
+/// million short topics.
 const PENDING_MAX: usize = 32 << 20;
 
-/// What an item costs beside its bytes.
+/// The overhead of an item in addition to its bytes.
 const PENDING_ITEM: usize = 128;
 
 #[derive(Default)]
 struct Xpub {
     publisher: Publisher,
     inbound: FairQueue,
-    /// What the application is to receive next.
+    /// The notifications and messages to receive next.
     pending: Blocks<Pending>,
     pending_bytes: usize,
     headroom: Headroom,
-    /// The application has received something, and so wants to know everything.
+    /// Whether the application has ever received, and so needs every notification.
     receives: bool,
     verbose: Verbose,
-    /// The application decides about subscriptions (XPUB_MANUAL).
+    /// Whether the application decides about subscriptions (XPUB_MANUAL).
     manual: bool,
-    /// What it sends next is for the one it decided about (XPUB_MANUAL_LAST_VALUE).
+    /// Whether its next message is only for the subscriber about which it decided (XPUB_MANUAL_LAST_VALUE).
     last_value: bool,
-    /// What the peers asked for while it does.
+    /// The requests of the peers in that mode.
     requested: SubscriberTable<PipeId>,
-    /// Whose message the application received last.
+    /// The peer whose message the application received last.
     last: Option<PipeId>,
 }
 
@@ -55,20 +56,20 @@ impl Pending {
     }
 }
 
-/// Which subscriptions the application sees.
+/// Which subscriptions the application receives.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Verbose {
-    /// The first of a topic and the end of its last.
+    /// The first subscription to a topic, and the end of its last.
     #[default]
     Off,
-    /// And every further one.
+    /// Also every further subscription.
     Subscriptions,
-    /// And every end.
+    /// Also the end of every subscription.
     All,
 }
 
 impl Xpub {
-    /// Takes note of what the peers want, as long as the application keeps up.
+    /// Processes the subscriptions of the peers, as long as the application keeps up.
     fn listen(&mut self, pipes: &mut PipeSet) {
         while self.pending_bytes < PENDING_MAX || !(self.receives || self.manual) {
             let Some((message, id)) = self.inbound.recv(pipes) else {
@@ -101,7 +102,7 @@ impl Xpub {
         self.publisher.admits(pipes, from, topic, requested)
     }
 
-    /// Whether the application is to see it.
+    /// Whether the application must be notified of it.
     fn subscribe(&mut self, topic: &[u8], from: PipeId) -> bool {
         if self.manual {
             self.requested.add(topic, from);
@@ -120,7 +121,7 @@ impl Xpub {
         dropped == Dropped::LastOfTopic || self.verbose == Verbose::All
     }
 
-    /// Subscriptions appear to the application as a message: 1 or 0, then the topic.
+    /// Queues a notification for the application: 1 or 0, then the topic.
     fn notify(&mut self, pipes: &mut PipeSet, byte: u8, topic: &[u8], from: Option<PipeId>) {
         let body = [&[byte], topic].concat();
         self.push(pipes, Message::single(Frame::from(body)), from);
@@ -139,13 +140,13 @@ impl Xpub {
         self.pending.push_back(pending);
     }
 
-    /// A peer that leaves, or will come back on a new connection, wants nothing any more.
+    /// Cancels all subscriptions of a peer that leaves, or that will return on a new connection.
     fn cancel_all(&mut self, pipes: &mut PipeSet, id: PipeId) {
         let tables = [&self.publisher.subscribers, &self.requested];
         let most = tables.map(|table| table.bytes_of(id) + PENDING_ITEM * table.topics_of(id));
         let waiting = self.pending_bytes;
         if !self.headroom.allows(most[0].max(most[1]), || waiting) {
-            // Nobody can be told what it does not want any more.
+            // The application is not notified of the cancelled topics.
             self.publisher.forget(id, |_| {});
             self.requested.remove_peer(id, |_| {});
             return pipes.count_drop(Some(id), DropReason::NoMemory);
@@ -167,7 +168,7 @@ impl Xpub {
         }
     }
 
-    /// The subscriber that the application decides about.
+    /// The subscriber about which the application decides.
     fn decide(&mut self, pipes: &mut PipeSet) -> Result<Option<PipeId>> {
         if !self.manual {
             let text = "SUBSCRIBE and UNSUBSCRIBE need XPUB_MANUAL on an XPUB socket";
@@ -228,7 +229,7 @@ impl Pattern for Xpub {
             return Err(Error::new(ErrorKind::Again));
         };
         self.pending_bytes -= pending.cost();
-        // What was held back becomes pending at once: peers must not wait for the application's next call.
+        // Held-back subscriptions become pending at once, because peers must not wait for the application's next call.
         self.listen(pipes);
         self.last = pending.from;
         *message = pending.message;
@@ -255,7 +256,7 @@ impl Pattern for Xpub {
 
     fn set(&mut self, pipes: &mut PipeSet, option: &PatternOption) -> Result<()> {
         match option {
-            // As with libzmq each of the two sets both.
+            // As in libzmq, each of the two sets both.
             PatternOption::XpubVerbose(true) => self.verbose = Verbose::Subscriptions,
             PatternOption::XpubVerboser(true) => self.verbose = Verbose::All,
             PatternOption::XpubVerbose(false) | PatternOption::XpubVerboser(false) => {
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_leaves_cancels_what_it_alone_wanted() {
+    fn a_peer_that_leaves_cancels_topics_that_no_other_has() {
         let mut rig = Rig::new(&XPUB);
         let a = rig.accept("");
         let b = rig.accept("");
@@ -385,7 +386,7 @@ mod tests {
             Err(ErrorKind::Invalid)
         );
         rig.set(PatternOption::XpubManual(true)).unwrap();
-        // Nobody to decide about: no error, no effect.
+        // No peer to decide about: no error, no effect.
         rig.set(PatternOption::Subscribe(topic("x"))).unwrap();
         let a = rig.accept("");
         let b = rig.accept("");
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_value_goes_to_the_one_that_just_subscribed() {
+    fn a_last_value_is_sent_only_to_the_latest_subscriber() {
         let mut rig = Rig::new(&XPUB);
         let topic = Bytes::from_static(b"A");
         rig.set(PatternOption::XpubManualLastValue(true)).unwrap();
@@ -434,7 +435,7 @@ mod tests {
         rig.send(["A2"]).unwrap();
         assert_eq!(rig.far_recv_all(peers[0]), ["A0", "A2"]);
         assert_eq!(rig.far_recv_all(peers[1]), ["A1", "A2"]);
-        // It does not want that: nobody gets it.
+        // It has not subscribed to that, so no peer gets it.
         tell(&mut rig, peers[0], subscribe("B"));
         rig.recv().unwrap();
         rig.send(["B"]).unwrap();
@@ -449,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lost_connection_wanted_ends_with_it() {
+    fn subscriptions_of_a_lost_connection_end_with_it() {
         let mut rig = Rig::new(&XPUB);
         let id = rig.connect();
         rig.ready(id, "");
@@ -457,7 +458,7 @@ mod tests {
             tell(&mut rig, id, subscribe(topic));
         }
         assert_eq!(rig.recv_all(), ["\\x01x", "\\x01y"]);
-        // However late the application looks.
+        // However late the application receives.
         rig.far_lapse(id);
         rig.disconnected(id);
         rig.ready(id, "");
@@ -494,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_application_does_not_receive_holds_the_peers_back() {
+    fn an_application_that_does_not_receive_makes_the_peers_wait() {
         let mut rig = Rig::with_hwm(&XPUB, 10);
         let a = rig.accept("");
         let b = rig.accept("");
@@ -507,12 +508,12 @@ mod tests {
             rig.settle();
             assert!(sent < 100, "no end to it");
         }
-        // Everybody waits, not only who caused it.
+        // All peers wait, not only the one that caused it.
         tell(&mut rig, b, subscribe("b"));
         rig.send(["b1"]).unwrap();
         assert!(rig.far_recv_all(b).is_empty());
 
-        // Room for one of the first, then for one of each: nobody waits for the application to look once more.
+        // Room for one of the first, then for one of each: no peer waits for another receive.
         for _ in 0..2 {
             rig.recv().unwrap();
         }
@@ -538,7 +539,7 @@ mod tests {
         rig.settle();
         rig.send(["99999.x"]).unwrap();
         assert_eq!(rig.far_recv_all(id), ["99999.x"]);
-        // Nor does it matter how much there is that it does not look at.
+        // The size of unread notifications does not matter either.
         let topic = "t".repeat(1 << 20);
         for n in 0..40 {
             rig.far_send_message(id, subscribe(&format!("{topic}{n}")));

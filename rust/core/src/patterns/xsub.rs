@@ -18,7 +18,7 @@ use crate::pipe::PipeId;
 struct Xsub {
     subscriber: Subscriber,
     inbound: FairQueue,
-    /// For messages that are no subscriptions.
+    /// For messages that are not subscriptions.
     upstream: Distributor,
 }
 
@@ -42,8 +42,8 @@ impl Xsub {
     }
 }
 
-/// A subscription or its end as the application writes it: 1 or 0, then the topic. Proxies may hand on frames that
-/// say so by their kind.
+/// A subscription or its end in the application's format: 1 or 0, then the topic. Proxies may pass on frames whose kind
+/// already identifies them.
 fn called(frame: &Frame) -> Option<(Kind, &[u8])> {
     match (frame.kind(), frame.as_slice()) {
         (kind @ (Kind::Subscribe | Kind::Cancel), topic) => Some((kind, topic)),
@@ -89,7 +89,7 @@ impl Pattern for Xsub {
 
     fn send(&mut self, pipes: &mut PipeSet, message: &mut Message) -> Result<()> {
         if called(message.head()).is_some() {
-            // Each part of such a message is a subscription, or a message, of its own.
+            // Each part of such a message is a separate subscription or message.
             message.take_frames(|part| self.send_part(pipes, mem::take(part)));
         } else {
             self.send_upstream(pipes, message);
@@ -172,7 +172,7 @@ mod tests {
             rig.far_recv_all(id),
             ["Subscribe a", "Subscribe b", "hello", "Cancel a"]
         );
-        // But a message that begins otherwise is one message.
+        // A message that begins otherwise is one message.
         rig.send(["hello", "\x01c"]).unwrap();
         assert_eq!(rig.far_recv_all(id), ["hello/\\x01c"]);
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_are_told_again_after_a_reconnect() {
+    fn publishers_get_the_subscriptions_again_after_a_reconnect() {
         let mut rig = Rig::with_hwm(&XSUB, 1);
         let id = rig.connect();
         rig.send(["\x01a"]).unwrap();

@@ -8,13 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use zeroxide_proto::engine::PeerInfo;
 
+use super::far::{Far, Parting};
 use super::{Limit, Pipe, PipeEvent, limit, lock};
 
 impl Pipe {
     /// True once the far end closed; what it flushed before can still be read.
     #[inline]
     pub fn is_far_closed(&self) -> bool {
-        self.own().far_closed.load(Ordering::Acquire)
+        self.own().far.is_gone()
     }
 
     /// True once the far end closed and everything it sent was read.
@@ -30,23 +31,23 @@ impl Pipe {
 
     /// Closes this end, but only for the connection behind it: a connecting session makes another one, with another
     /// pipe, after its usual delay.
-    pub fn give_up(self) {
-        self.far().far_gave_up.store(true, Ordering::Release);
+    pub fn give_up(mut self) {
+        self.parting = Parting::GiveUp;
     }
 
     /// Closes this end and takes back what the far end has not read yet.
-    pub fn withdraw(self) {
-        self.far().far_withdrew.store(true, Ordering::Release);
+    pub fn withdraw(mut self) {
+        self.parting = Parting::Withdraw;
     }
 
     /// Whether the far end closed by [`withdraw`](Self::withdraw).
     pub fn far_withdrew(&self) -> bool {
-        self.own().far_withdrew.load(Ordering::Acquire)
+        self.own().far.get() == Far::Withdrew
     }
 
     /// Whether the far end closed by [`give_up`](Self::give_up).
     pub fn far_gave_up(&self) -> bool {
-        self.own().far_gave_up.load(Ordering::Acquire)
+        self.own().far.get() == Far::GaveUp
     }
 
     /// How long the far end wished its messages to be delivered after it closed; `None` = for ever.

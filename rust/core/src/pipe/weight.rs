@@ -11,12 +11,13 @@ const EACH: u64 = PART as u64;
 
 impl Pipe {
     /// A message of so many parts is about to be written.
-    #[cold]
+    #[inline]
     pub(super) fn note_parts(&mut self, parts: usize) {
         self.parts_written += parts as u64 - 1;
         self.publish_parts();
     }
 
+    #[inline]
     pub(super) fn publish_parts(&self) {
         let counts = &self.own().counts;
         counts
@@ -24,10 +25,10 @@ impl Pipe {
             .store(self.parts_written, Ordering::Relaxed);
     }
 
-    /// A part was read, and not the last of its message.
+    /// This many parts were read, not counting the last part of each message.
     #[inline]
-    pub(super) fn count_part(&mut self) {
-        self.parts_read += 1;
+    pub(super) fn count_parts(&mut self, parts: u64) {
+        self.parts_read += parts;
         let counts = &self.own().counts;
         counts.parts_read.store(self.parts_read, Ordering::Relaxed);
     }
@@ -71,6 +72,7 @@ impl Pipe {
 }
 
 /// What was written at one end of a pipe and waits at the other.
+#[derive(Clone)]
 pub(crate) struct Inbound {
     shared: Arc<Shared>,
     side: usize,
@@ -80,7 +82,7 @@ impl Inbound {
     /// What whole messages that wait take. Nothing once the end that reads is gone.
     pub(crate) fn weight(&self) -> u64 {
         let own = &self.shared.ends[self.side];
-        if own.far_closed.load(Ordering::Acquire) {
+        if own.far.is_gone() {
             return 0;
         }
         let (own, far) = (&own.counts, &self.shared.ends[1 - self.side].counts);

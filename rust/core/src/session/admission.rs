@@ -31,7 +31,8 @@ const ETIMEDOUT: u64 = 110;
 /// What a connection knows about its admission.
 #[derive(Default)]
 pub(super) struct Admission {
-    exchange: Option<Exchange>,
+    /// The question to the ZAP handler, as long as it is open.
+    exchange: Option<Box<Exchange>>,
     /// Why the peer is refused, in words.
     refusal: Option<String>,
     /// There was nobody to ask.
@@ -66,7 +67,7 @@ impl Session {
         let Some(me) = self.me.upgrade() else { return };
         match zap::ask(&self.registry, question, me, HANDLER) {
             Some(Ok(exchange)) => {
-                up.admission.exchange = Some(exchange);
+                up.admission.exchange = Some(Box::new(exchange));
                 self.take_answer(up, now);
             }
             Some(Err(failure)) => up.refuse(failure, mechanism, now),
@@ -128,7 +129,15 @@ impl Session {
     }
 
     pub(super) fn emit_handshake_failure(&self, up: &Connection, reason: &CloseReason) {
-        let text = up.explain(reason);
+        let mut text = up.explain(reason);
+        let security = &self.options.security;
+        if *reason == CloseReason::PeerClosed
+            && security.mechanism == SecurityMechanism::Curve
+            && !security.as_server
+        {
+            // A server that cannot open the client's HELLO has no key to answer with.
+            text.push_str("; CURVE_SERVERKEY may not be its public key");
+        }
         let (kind, value) = match reason {
             CloseReason::Protocol(error) => {
                 (EventKind::HandshakeFailedProtocol, u64::from(error.code()))

@@ -1,60 +1,28 @@
-//! The thread that waits for messages reads them off the wire itself: a message then costs it a wait for the descriptor,
-//! and no hand-off from the I/O thread, which sleeps on. What is not reading is left to the I/O thread.
+//! The thread that waits for messages drives the connection itself: a message then costs it one wait for the descriptor,
+//! and no hand-off from the I/O thread, which sleeps on.
 //!
-//! Meanwhile the descriptor is *lent*: the I/O thread hears of its end, and of nothing else. Where one short wait follows the other it stays
-//! lent in between: an answer may come before the thread that asked gets to wait for it, and the I/O thread would only be
-//! in its way. A guard, a timer of the I/O thread's, ends that when no wait has come for [`GUARD`], or for up to
-//! [`GUARD_MAX`] where the connection has been lent for longer than that: each look takes a core away from somebody, which
-//! may be a thread that has its answer to give.
+//! [`driver`](super::driver) says who drives when. The waiting thread only reads: timers, replies to the peer and the
+//! connection's end are left to the I/O thread.
 
 use std::os::fd::AsRawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use zeroxide_proto::error::CloseReason;
 
+use super::driver::Event;
 use super::traffic::{Input, READ_BUDGET, READ_ONCE};
 use super::{Connection, Link, Session, State};
-use crate::io_thread::Interest;
 use crate::pipe::{Line, Loan, Look};
 use crate::reactor::Token;
-
-/// How long nobody may have waited for a lent connection, at first; twice that after each look of the guard that found it
-/// used.
-const GUARD: Duration = Duration::from_millis(1);
-const GUARD_MAX: Duration = Duration::from_millis(16);
-
-/// Who reads from a connection.
-#[derive(Default)]
-pub(super) struct Lease {
-    /// The I/O thread watches for the descriptor's end only.
-    lent: bool,
-    /// The loan of the thread that waits for it instead.
-    waiting: Option<u64>,
-    /// One has waited since the guard last looked.
-    used: bool,
-    /// When the guard looks.
-    guard: Option<Instant>,
-    /// How long it looked away before.
-    away: Duration,
-    /// The I/O thread is not told of room to write.
-    deaf: bool,
-}
-
-impl Lease {
-    /// When the guard looks.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.guard
-    }
-}
 
 impl Line for Session {
     fn take_over(&self) -> Option<Loan> {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
-            // Nobody may wait elsewhere for what nobody watches.
+            // If the descriptor is not watched, a sleep on the futex might never end: block for the lock instead.
             Err(TryLockError::WouldBlock) if self.lent.load(Ordering::Relaxed) => self.lock(),
             Err(_) => return None,
         };
@@ -68,8 +36,8 @@ impl Line for Session {
         else {
             return None;
         };
-        let token = *token;
-        if up.lease.waiting.is_some() {
+        let token = Some(*token);
+        if up.driver.has_waiter() {
             return None;
         }
         let quiet = closing.is_none()
@@ -82,21 +50,13 @@ impl Line for Session {
             && !up.hung_up
             && up.ended.is_none();
         if !quiet {
-            self.end_lease(up, token);
+            self.change_driver(up, token, Event::Recall);
             return None;
         }
-        if !up.lease.lent && !self.io.watch(token, up.stream.fd(), Interest::HangUp) {
+        if !self.change_driver(up, token, Event::TakeOver) {
             return None;
         }
-        self.lent.store(true, Ordering::Relaxed);
         *loans += 1;
-        up.lease = Lease {
-            lent: true,
-            waiting: Some(*loans),
-            used: true,
-            deaf: true,
-            ..up.lease
-        };
         Some(Loan {
             fd: up.stream.fd().as_raw_fd(),
             number: *loans,
@@ -117,19 +77,22 @@ impl Line for Session {
 
     fn give_back(&self, loan: Loan, soon: bool) {
         let mut state = self.lock();
-        let State { token, link, .. } = &mut *state;
-        let (Some(token), Link::Up(up)) = (*token, link) else {
+        let State {
+            token, link, loans, ..
+        } = &mut *state;
+        let Link::Up(up) = link else { return };
+        if !up.is_lent_to(loan, *loans) {
             return;
+        }
+        let guard = up.driver.poll_timeout();
+        let event = if soon {
+            Event::GiveBackSoon
+        } else {
+            Event::GiveBack
         };
-        if up.lease.waiting.take_if(|it| *it == loan.number).is_none() {
-            return;
-        }
-        if !soon {
-            return self.end_lease(up, token);
-        }
-        if up.lease.lent && up.lease.guard.is_none() {
-            up.lease.away = GUARD;
-            up.lease.guard = Some(Instant::now() + GUARD);
+        self.change_driver(up, *token, event);
+        if up.driver.is_between() && guard.is_none() {
+            // The I/O thread sets its timer.
             drop(state);
             self.wake();
         }
@@ -141,10 +104,8 @@ impl Line for Session {
         }
         let mut state = self.lock();
         let State { token, link, .. } = &mut *state;
-        if let (Some(token), Link::Up(up)) = (*token, link)
-            && up.lease.waiting.is_none()
-        {
-            self.end_lease(up, token);
+        if let Link::Up(up) = link {
+            self.change_driver(up, *token, Event::Recall);
         }
     }
 
@@ -154,54 +115,44 @@ impl Line for Session {
         }
         let mut state = self.lock();
         match &state.link {
-            Link::Up(up) if up.lease.lent && up.lease.waiting.is_none() => {}
+            Link::Up(up) if up.driver.is_between() => {}
             _ => return false,
         }
         let now = Instant::now();
         self.contain(&mut state, |state| self.read_up(state, now));
         let State { token, link, .. } = &mut *state;
-        if let (Some(token), Link::Up(up)) = (*token, link) {
-            self.end_lease(up, token);
+        if let Link::Up(up) = link {
+            self.change_driver(up, *token, Event::Recall);
         }
         drop(state);
-        // The rest of what has come of it is the I/O thread's.
+        // Everything else that follows from these bytes is left to the I/O thread.
         self.wake();
         true
     }
 }
 
 impl Session {
-    /// Ends a lease that nobody uses. Runs in the I/O thread only.
-    pub(super) fn check_lease(&self, state: &mut State, now: Instant) {
+    /// Takes a connection back that no thread uses any more. Runs in the I/O thread only.
+    pub(super) fn check_driver(&self, state: &mut State, now: Instant) {
         let closing = state.closing.is_some();
-        let (Some(token), Link::Up(up)) = (state.token, &mut state.link) else {
-            return;
-        };
-        let lease = &mut up.lease;
-        if closing && lease.waiting.is_none() {
-            return self.end_lease(up, token);
-        }
-        if lease.guard.is_none_or(|at| at > now) {
-            return;
-        }
-        if std::mem::take(&mut lease.used) {
-            lease.away = (lease.away * 2).min(GUARD_MAX);
-            lease.guard = Some(now + lease.away);
-        } else if lease.waiting.is_some() {
-            // Longer than a guard is worth.
-            lease.guard = None;
-        } else {
-            self.end_lease(up, token);
+        if let Link::Up(up) = &mut state.link {
+            let event = if closing && up.driver.is_between() {
+                Event::Recall
+            } else {
+                Event::Timer
+            };
+            self.change_driver_at(up, state.token, event, || now);
         }
     }
 
-    /// Before a lent connection is judged by what it has not said: what has come in counts, whoever was to read it.
+    /// Reads what has arrived before a timer judges a lent connection by its silence: the thread that has the loan may not
+    /// have come to it yet.
     pub(super) fn catch_up(&self, state: &mut State, now: Instant) {
         let Link::Up(up) = &state.link else {
             return;
         };
         let is_due = up.engine.poll_timeout().is_some_and(|at| at <= now);
-        if is_due && up.lease.lent {
+        if is_due && up.driver.is_lent() {
             self.read_up(state, now);
         }
     }
@@ -222,25 +173,51 @@ impl Session {
         }
     }
 
-    /// Writing found no room: the I/O thread is to be told when there is some.
-    pub(super) fn heed_room(&self, up: &mut Connection, token: Option<Token>) {
-        if up.lease.deaf
-            && let Some(token) = token
-        {
-            self.io.watch(token, up.stream.fd(), Interest::Both);
-            (up.lease.deaf, up.lease.lent) = (false, false);
-            self.lent.store(false, Ordering::Relaxed);
-        }
+    /// Moves a connection's driver to its next state, and tells the I/O thread what to watch for if that changes: it is
+    /// told of bytes that have arrived already. False if a thread wanted to take over and the system refuses.
+    pub(super) fn change_driver(
+        &self,
+        up: &mut Connection,
+        token: Option<Token>,
+        event: Event,
+    ) -> bool {
+        self.change_driver_at(up, token, event, Instant::now)
     }
 
-    /// Does `work` in a thread of the application's. A panic in there ends the connection, and not the thread: that is a
-    /// bug, but none of the caller's, and whoever waits must not wait for a connection that nobody reads from any more.
+    fn change_driver_at(
+        &self,
+        up: &mut Connection,
+        token: Option<Token>,
+        event: Event,
+        now: impl FnOnce() -> Instant,
+    ) -> bool {
+        let (before, next) = (up.driver, up.driver.next(event, now));
+        if next.interest() != before.interest() {
+            // Without a token the I/O thread has not begun to watch, and will begin with everything.
+            let Some(token) = token else { return false };
+            let told = self.io.watch(token, up.stream.fd(), next.interest());
+            if !told && next.is_lent() {
+                return false;
+            }
+            self.lent.store(next.is_lent(), Ordering::Relaxed);
+        }
+        up.driver = next;
+        true
+    }
+
+    /// The connection is gone, and with it its driver.
+    pub(super) fn forget_driver(&self) {
+        self.lent.store(false, Ordering::Relaxed);
+    }
+
+    /// Does `work` in a thread of the application. A panic in `work` is a bug of this crate, so it ends the connection and
+    /// not the caller's thread. The I/O thread is woken, because nobody reads from the connection any more.
     pub(super) fn contain<T>(
         &self,
         state: &mut State,
         work: impl FnOnce(&mut State) -> T,
     ) -> Option<T> {
-        // What it left half-made goes with the connection, and the I/O thread sees to that.
+        // The state that the panic left half-made ends with the connection, in the I/O thread.
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(state)));
         if result.is_err() {
             if let Link::Up(up) = &mut state.link {
@@ -251,21 +228,13 @@ impl Session {
         result.ok()
     }
 
-    /// The I/O thread watches the descriptor again, and is told of what is there already.
-    fn end_lease(&self, up: &mut Connection, token: Token) {
-        up.lease.guard = None;
-        if std::mem::take(&mut up.lease.lent) {
-            self.lent.store(false, Ordering::Relaxed);
-            self.io.watch(token, up.stream.fd(), Interest::Input);
-        }
-    }
-
     fn look_at(&self, state: &mut State, loan: Loan, hung_up: bool) -> Look {
         let now = Instant::now();
+        let last_loan = state.loans;
         let Link::Up(up) = &mut state.link else {
             return Look::Elsewhere;
         };
-        if !up.lease.lent || up.lease.waiting != Some(loan.number) || up.ended.is_some() {
+        if !up.is_lent_to(loan, last_loan) || up.ended.is_some() {
             return Look::Elsewhere;
         }
         let timer = up.engine.poll_timeout();
@@ -279,7 +248,7 @@ impl Session {
             up.ended = Some(reason);
             return Look::Elsewhere;
         }
-        // Its timers are the I/O thread's, and so is what the engine has to say.
+        // Timers and what the engine has to send are left to the I/O thread.
         let sooner = match (up.engine.poll_timeout(), timer) {
             (Some(now), Some(before)) => now < before,
             (now, None) => now.is_some(),
@@ -290,6 +259,14 @@ impl Session {
         } else {
             Look::Again
         }
+    }
+}
+
+impl Connection {
+    /// Whether the thread with `loan` still drives the connection. The last loan is the only one that can be valid, and
+    /// it is not if it was recalled, or was one of the connection before.
+    fn is_lent_to(&self, loan: Loan, last: u64) -> bool {
+        self.driver.has_waiter() && loan.number == last
     }
 }
 

@@ -36,7 +36,7 @@ impl Session {
         }
         self.notice_close(state, io);
         self.check_revoked(state, io);
-        self.check_lease(state, io.now());
+        self.check_driver(state, io.now());
         self.check_patience(state, io);
         match &state.link {
             Link::Idle => self.start_round(state, io),
@@ -228,7 +228,7 @@ impl Session {
         match std::mem::replace(&mut state.link, Link::Idle) {
             Link::Up(mut up) => {
                 io.unwatch(up.stream.fd());
-                self.lent.store(false, Ordering::Relaxed);
+                self.forget_driver();
                 if backlog::is_large(up.engine.take_volume(true)) {
                     io.give_memory_back();
                 }
@@ -254,7 +254,10 @@ impl Session {
         }
         let stranded = up.stranded();
         // What the peer's kernel has not acknowledged by now nobody will read.
-        let unheard = up.tail.messages_within(up.stream.unsent() as u64);
+        let unheard = match up.given {
+            0 => 0,
+            _ => up.tail.messages_within(up.stream.unsent() as u64),
+        };
         // A peer that has finished had acknowledged what it had by then; after a reset there may be more.
         let never_arrived = stranded + if up.finished { unheard } else { 0 };
         let why = up.explain(reason);
@@ -334,7 +337,7 @@ impl Session {
     fn arm_timer(&self, state: &mut State, io: &mut Reactor) {
         let Some(token) = state.token else { return };
         let link = match &state.link {
-            Link::Up(up) => match (up.engine.poll_timeout(), up.lease.poll_timeout()) {
+            Link::Up(up) => match (up.engine.poll_timeout(), up.driver.poll_timeout()) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },

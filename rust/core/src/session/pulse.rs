@@ -32,6 +32,8 @@ const PROBES: u8 = 3;
 pub(super) struct Pulse {
     /// Since when something is to be acknowledged, as far as looks have shown.
     since: Option<Instant>,
+    /// The kernel sends probes.
+    is_probed: bool,
 }
 
 impl Pulse {
@@ -60,7 +62,7 @@ pub(super) fn configure(
     stream: &Stream,
     accepted: bool,
 ) {
-    if options.heartbeat_ivl.is_none() && stream.acks().is_some() {
+    if options.heartbeat_ivl.is_none() && stream.is_remote() {
         config.watch_ivl = Some(if accepted { ACCEPTING } else { CONNECTING });
         config.watch_again_ivl = PATIENCE;
     }
@@ -72,6 +74,11 @@ impl Session {
         let Link::Up(up) = &mut state.link else {
             return;
         };
+        if state.connecter.is_some() && !up.pulse.is_probed && up.engine.is_ready() {
+            // When a timer fires for the first time. A connection that ends soon never gets here.
+            up.pulse.is_probed = true;
+            up.stream.probe_silent(&self.options);
+        }
         let Some(asked) = up.engine.take_doubt() else {
             return;
         };

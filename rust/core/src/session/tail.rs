@@ -1,52 +1,73 @@
 //! What was written last, so that it can be told how much of it had not reached the peer's kernel when the connection ended.
 
 /// So many writes are remembered exactly.
-const MARKS: usize = 8;
+const WRITES: usize = 8;
 
-/// How many bytes and whole messages were written, in all and as it was after each of the last writes.
-#[derive(Clone, Copy, Debug, Default)]
+/// How many bytes and whole messages were written, in all and with each of the last writes.
+#[derive(Debug, Default)]
 pub(super) struct Tail {
-    marks: [Mark; MARKS],
-    newest: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark {
     bytes: u64,
     messages: u64,
+    /// There once a message was written: many connections only receive.
+    last: Option<Box<Last>>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    /// Bytes and messages of each.
+    writes: [(u32, u32); WRITES],
+    newest: usize,
 }
 
 impl Tail {
     /// So many more bytes were written, and so many messages in all.
     #[inline]
     pub(super) fn note(&mut self, bytes: usize, messages: u64) {
-        let bytes = self.marks[self.newest].bytes + bytes as u64;
-        self.newest = (self.newest + 1) % MARKS;
-        self.marks[self.newest] = Mark { bytes, messages };
+        let more = messages - self.messages;
+        self.bytes += bytes as u64;
+        self.messages = messages;
+        match &mut self.last {
+            Some(last) => last.note(bytes, more),
+            None if messages > 0 => self.last.insert(Box::default()).note(bytes, more),
+            None => {}
+        }
     }
 
     /// How many messages end within the last `bytes` that were written. Of a write of several messages, and of what lies
     /// further back than is remembered, that is an estimate.
     pub(super) fn messages_within(&self, bytes: u64) -> u64 {
-        let newest = self.marks[self.newest];
-        let from = newest.bytes.saturating_sub(bytes);
-        let mut after = newest;
-        for back in 1..=MARKS {
-            let before = match back {
-                MARKS => Mark::default(),
-                _ => self.marks[(self.newest + MARKS - back) % MARKS],
-            };
-            if before.bytes <= from {
-                let (span, messages) =
-                    (after.bytes - before.bytes, after.messages - before.messages);
-                let within = u128::from(messages) * u128::from(after.bytes - from);
+        let from = self.bytes.saturating_sub(bytes);
+        let (mut end, mut after) = (self.bytes, self.messages);
+        let writes = self.last.iter().flat_map(|last| last.backwards());
+        // What lies further back counts as one write.
+        let rest = std::iter::once((u64::MAX, u64::MAX));
+        for (span, messages) in writes.chain(rest) {
+            let (span, messages) = (span.min(end), messages.min(after));
+            if end - span <= from {
+                let within = u128::from(messages) * u128::from(end - from);
                 let share = within.div_ceil(u128::from(span.max(1)));
                 let share = u64::try_from(share).unwrap_or(messages);
-                return newest.messages - after.messages + share;
+                return self.messages - after + share;
             }
-            after = before;
+            (end, after) = (end - span, after - messages);
         }
-        newest.messages
+        self.messages
+    }
+}
+
+impl Last {
+    #[inline]
+    fn note(&mut self, bytes: usize, messages: u64) {
+        self.newest = (self.newest + 1) % WRITES;
+        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.writes[self.newest] = (short(bytes as u64), short(messages));
+    }
+
+    fn backwards(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..WRITES).map(|back| {
+            let (bytes, messages) = self.writes[(self.newest + WRITES - back) % WRITES];
+            (bytes.into(), messages.into())
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Bytes in, bytes out: what a driver of a session does with its connection.
 
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,8 +11,8 @@ use zeroxide_proto::error::CloseReason;
 use zeroxide_proto::frame::{Frame, Kind};
 use zeroxide_proto::socket_type::SocketType;
 
-use super::{Link, Session, State, pipe_pair};
-use crate::budget::{Ruling, Share};
+use super::{Link, Session, State, driver, pipe_pair};
+use crate::budget::{Holder, Ruling, Share};
 use crate::monitor::EventKind;
 use crate::patterns::{DropReason, Side};
 use crate::pipe::Pipe;
@@ -76,7 +76,10 @@ impl Session {
                 up.engine.handle_eof(now);
                 continue;
             }
-            if up.engine.is_partial() && state.share.as_ref().is_some_and(Share::is_condemned) {
+            if up.engine.is_partial()
+                && let Some(share) = &state.share
+                && share.has_to_go(|| open(&up.engine, state.pipe.as_ref()))
+            {
                 // Here and not at the next look: as long as the peer is silent there is none.
                 break Input::Closed(CloseReason::OutOfMemory);
             }
@@ -87,7 +90,7 @@ impl Session {
                 break Input::More;
             }
             if let Some(share) = &mut state.share {
-                match may_grow(share, &up.engine, state.pipe.as_ref(), now) {
+                match self.may_grow(share, &up.engine, state.pipe.as_ref(), now) {
                     Ruling::Go => {}
                     Ruling::Wait => {
                         up.engine.hold_back();
@@ -128,10 +131,33 @@ impl Session {
                 }
             }
         };
+        if let (Some(share), Link::Up(up)) = (&mut state.share, &state.link)
+            && share.is_unsettled(|| open(&up.engine, state.pipe.as_ref()))
+        {
+            let open = open(&up.engine, state.pipe.as_ref());
+            share.settle(open, up.engine.is_partial());
+        }
         if let Some(pipe) = &mut state.pipe {
             pipe.flush();
         }
         result
+    }
+
+    /// Whether the connection may hold more than it does.
+    #[inline]
+    fn may_grow(
+        &self,
+        share: &mut Share,
+        engine: &Engine,
+        pipe: Option<&Pipe>,
+        now: Instant,
+    ) -> Ruling {
+        let gross = engine.held() as u64 + pipe.map_or(0, Pipe::weight_written);
+        if !share.is_due(gross) {
+            return Ruling::Go;
+        }
+        let holder = || -> Weak<dyn Holder> { self.me.clone() };
+        share.look(gross, open(engine, pipe), engine.is_partial(), now, holder)
     }
 
     /// Moves what the engine can decode into the pipe.
@@ -163,7 +189,7 @@ impl Session {
                         continue;
                     }
                     Some(Event::Ready(peer)) => {
-                        self.handshake_done(state, &peer);
+                        self.handshake_done(state, peer);
                         continue;
                     }
                 }
@@ -185,7 +211,7 @@ impl Session {
                         pipe.flush();
                     }
                     if let Some(share) = &mut state.share {
-                        match may_grow(share, &up.engine, state.pipe.as_ref(), now) {
+                        match self.may_grow(share, &up.engine, state.pipe.as_ref(), now) {
                             Ruling::Go => {}
                             Ruling::Wait => return Decoded::Stalled,
                             Ruling::End => return Decoded::Closed(CloseReason::OutOfMemory),
@@ -196,19 +222,26 @@ impl Session {
         }
     }
 
-    fn handshake_done(&self, state: &mut State, peer: &Arc<PeerInfo>) {
+    fn handshake_done(&self, state: &mut State, peer: Arc<PeerInfo>) {
         let Link::Up(up) = &mut state.link else {
             return;
         };
         let address = up.stream.peer_address();
         up.was_ready = true;
         self.joined.store(true, Ordering::Relaxed);
-        let mut info = PeerInfo::clone(peer);
         let security = &self.options.security;
         let authenticated = up.is_authenticated(security.mechanism, security.as_server);
-        vouch(&mut info, &address, up.stream.id(), authenticated);
-        let warning = up.warning(peer, &address);
-        let info = Arc::new(info);
+        let warning = up.warning(&peer, &address);
+        // Nobody else has it from now on, so that it need not be copied.
+        drop(up.engine.take_peer());
+        let mut info = peer;
+        let descriptor = up.stream.id();
+        vouch(
+            Arc::make_mut(&mut info),
+            &address,
+            descriptor,
+            authenticated,
+        );
         self.party().peer = Some(info.clone());
         match warning {
             Some(warning) => self.emit_because(EventKind::HandshakeSucceeded, 0, warning),
@@ -315,7 +348,7 @@ impl Session {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     up.writable = false;
-                    self.heed_room(up, *token);
+                    self.change_driver(up, *token, driver::Event::NoRoom);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
@@ -345,15 +378,10 @@ impl Session {
     }
 }
 
-/// Whether the connection may hold more than it does.
+/// What the connection holds of messages that are not complete, with the room for more.
 #[inline]
-fn may_grow(share: &mut Share, engine: &Engine, pipe: Option<&Pipe>, now: Instant) -> Ruling {
-    let gross = engine.held() as u64 + pipe.map_or(0, Pipe::weight_written);
-    if !share.is_due(gross) {
-        return Ruling::Go;
-    }
-    let begun = engine.held() as u64 + pipe.map_or(0, Pipe::weight_begun);
-    share.look(gross, begun, engine.is_partial(), now)
+fn open(engine: &Engine, pipe: Option<&Pipe>) -> u64 {
+    engine.held() as u64 + pipe.map_or(0, Pipe::weight_begun)
 }
 
 /// Inbound messages are published in runs of this many frames.
@@ -361,19 +389,22 @@ const FLUSH_RUN: usize = 256;
 
 /// Adds what we know of a peer to what it said about itself, and instead of that.
 fn vouch(info: &mut PeerInfo, address: &str, descriptor: u64, authenticated: bool) {
-    let descriptor = descriptor.to_string();
+    let fixed = |value: &'static str| Bytes::from_static(value.as_bytes());
     let known = [
-        ("Peer-Address", address),
-        ("Mechanism", info.mechanism),
-        ("Authenticated", if authenticated { "yes" } else { "no" }),
-        ("__fd", &descriptor),
+        ("Peer-Address", Bytes::copy_from_slice(address.as_bytes())),
+        ("Mechanism", fixed(info.mechanism)),
+        (
+            "Authenticated",
+            fixed(if authenticated { "yes" } else { "no" }),
+        ),
+        ("__fd", Bytes::from(descriptor.to_string())),
     ];
     info.properties.retain(|(said, _)| {
-        let ours = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case(said);
+        let ours = |(name, _): &(&str, Bytes)| name.eq_ignore_ascii_case(said);
         !known.iter().any(ours)
     });
-    let own =
-        known.map(|(name, value)| (name.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+    info.properties.reserve_exact(known.len());
+    let own = known.map(|(name, value)| (name.to_owned(), value));
     info.properties.extend(own);
 }
 

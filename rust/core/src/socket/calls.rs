@@ -10,18 +10,11 @@ use zeroxide_proto::socket_type::SocketType;
 
 use super::core::{Core, State};
 use super::parts::PartsReceiver;
+use super::returned::Returned;
 use super::{Events, SendError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::patterns::{DropReason, Turns};
 use crate::pipe::PipeId;
-
-/// A message that was given back.
-pub(super) struct Returned {
-    /// When it was received, as told by whoever gave it back.
-    order: u64,
-    pub(super) message: Message,
-    pub(super) peer: Option<Arc<PeerInfo>>,
-}
 
 #[cold]
 fn to_be_received_first() -> Error {
@@ -31,11 +24,104 @@ fn to_be_received_first() -> Error {
 }
 
 /// Where a message came from.
+#[derive(Debug)]
 pub(super) enum Source {
     /// Just now out of a pipe.
     Pipe(Option<PipeId>),
-    /// From this peer, some time ago.
-    Peer(Option<Arc<PeerInfo>>),
+    /// From this peer, some time ago: it was given back, with this order.
+    Returned(u64, Option<Arc<PeerInfo>>),
+}
+
+/// Says when a message was received and from which peer, so that it can be given back to its place.
+#[derive(Debug)]
+pub struct Receipt {
+    order: u64,
+    source: Source,
+}
+
+impl Receipt {
+    /// The receipt of a message that was just received. One that had been given back keeps its old place.
+    #[inline]
+    pub(super) fn of(state: &mut State, source: Source, named: bool) -> Receipt {
+        let order = match &source {
+            Source::Returned(order, _) => *order,
+            Source::Pipe(_) => {
+                state.receipts += 1;
+                state.receipts
+            }
+        };
+        let source = match named {
+            true => Source::Returned(order, Core::peer_of(state, source)),
+            false => source,
+        };
+        Receipt { order, source }
+    }
+
+    /// The peer that sent the message, if the receipt names it.
+    pub fn peer(&self) -> Option<Arc<PeerInfo>> {
+        match &self.source {
+            Source::Returned(_, peer) => peer.clone(),
+            Source::Pipe(_) => None,
+        }
+    }
+}
+
+/// The receipts of messages that were received one after the other.
+#[derive(Debug, Default)]
+pub struct Receipts {
+    runs: Vec<Run>,
+}
+
+/// The receipts of messages that came one after the other out of one pipe, or of one message that had been given back.
+#[derive(Debug)]
+struct Run {
+    /// The order of the first message.
+    order: u64,
+    count: u64,
+    source: Source,
+}
+
+impl Receipts {
+    /// Adds the receipt of a message that was just received.
+    #[inline]
+    pub(super) fn add(&mut self, state: &mut State, source: Source) {
+        if let Source::Pipe(id) = source
+            && let Some(last) = self.runs.last_mut()
+            && let Source::Pipe(before) = last.source
+            && before == id
+            && last.order + last.count == state.receipts + 1
+        {
+            state.receipts += 1;
+            last.count += 1;
+            return;
+        }
+        let Receipt { order, source } = Receipt::of(state, source, false);
+        self.runs.push(Run {
+            order,
+            count: 1,
+            source,
+        });
+    }
+
+    /// The receipts of all messages, in order.
+    pub fn each(self) -> impl Iterator<Item = Receipt> {
+        self.runs.into_iter().flat_map(|run| {
+            let Run {
+                order,
+                count,
+                source,
+            } = run;
+            let id = match source {
+                Source::Pipe(id) => id,
+                Source::Returned(..) => None,
+            };
+            let others = (1..count).map(move |next| Receipt {
+                order: order + next,
+                source: Source::Pipe(id),
+            });
+            std::iter::once(Receipt { order, source }).chain(others)
+        })
+    }
 }
 
 impl Core {
@@ -173,7 +259,7 @@ impl Core {
             self.end_turn(true);
             self.level(state);
             *message = returned.message;
-            return Ok(Source::Peer(returned.peer));
+            return Ok(Source::Returned(returned.order, returned.peer));
         }
         let result = state.pattern.recv(&mut state.pipes, message);
         if result.is_ok() {
@@ -195,7 +281,7 @@ impl Core {
     pub(super) fn peer_of(state: &mut State, source: Source) -> Option<Arc<PeerInfo>> {
         match source {
             Source::Pipe(id) => state.pipes.get(id?).and_then(|pipe| pipe.peer()),
-            Source::Peer(peer) => peer,
+            Source::Returned(_, peer) => peer,
         }
     }
 
@@ -211,7 +297,8 @@ impl Core {
         while batch.len() < max
             && let Some(returned) = state.returned.pop_front()
         {
-            batch.push(finish(state, returned.message, Source::Peer(returned.peer)));
+            let source = Source::Returned(returned.order, returned.peer);
+            batch.push(finish(state, returned.message, source));
         }
         while batch.len() < max {
             let mut message = Message::new();
@@ -252,6 +339,15 @@ impl Core {
         self.signal.wake();
     }
 
+    /// Puts messages that were received but did not reach the program back in their places.
+    pub(super) fn give_back_received(&self, state: &mut State, messages: Vec<(Message, Receipt)>) {
+        // The last one first: of messages with the same order, the one that is given back later comes first.
+        for (message, Receipt { order, source }) in messages.into_iter().rev() {
+            let peer = Core::peer_of(state, source);
+            self.give_back_now(state, order, vec![(message, peer)]);
+        }
+    }
+
     /// Puts parts that a thread received, but passed to nobody, before those that are left for it.
     pub(super) fn give_back_parts_now(
         &self,
@@ -275,14 +371,14 @@ impl Core {
         if !self.mailbox.is_empty() {
             self.process(state);
         }
-        let readable = !state.returned.is_empty()
-            || state.pattern.can_recv(&mut state.pipes)
-            || self.parts.rcvmore();
-        let writable = state.pattern.can_send(&mut state.pipes) && !self.must_receive_first(state);
-        let events = Events {
-            readable: self.spec.can_recv && readable,
-            writable: self.spec.can_send && writable,
-        };
+        let readable = self.spec.can_recv
+            && (!state.returned.is_empty()
+                || state.pattern.can_recv(&mut state.pipes)
+                || self.parts.rcvmore());
+        let writable = self.spec.can_send
+            && state.pattern.can_send(&mut state.pipes)
+            && !self.must_receive_first(state);
+        let events = Events { readable, writable };
         self.settle(state);
         events
     }

@@ -2,20 +2,21 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use zeroxide_proto::socket_type::SocketType;
 use zeroxide_queue::mpsc::Queue;
 
-use super::calls::Returned;
-use super::endpoints::Endpoints;
-use super::inbox::Post;
-use super::monitoring::Monitor;
+use super::entries::Endpoints;
+use super::monitor::Monitor;
 use super::parts::Parts;
 use super::patience::Patience;
-use super::stats::Totals;
-use super::waiting::Rhythm;
+use super::phase::{Phase, PhaseCell, PhaseEvent};
+use super::post::Post;
+use super::returned::Returned;
+use super::rhythm::Rhythm;
+use super::totals::Totals;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::patterns::{self, Counters, Pattern, PatternSpec, PipeSet};
@@ -24,18 +25,13 @@ use crate::port::Origin;
 use crate::registry::{ContextUser, LiveGuard, Registry};
 use crate::signal::Signal;
 
-/// Where a socket is in its life.
-const OPEN: u8 = 0;
-const TERMINATED: u8 = 1;
-const CLOSED: u8 = 2;
-
 /// What a socket's handles, its sessions and its context share.
 pub(super) struct Core {
     me: Weak<Core>,
     pub(super) spec: &'static PatternSpec,
     pub(super) registry: Arc<Registry>,
     pub(super) signal: Signal,
-    phase: AtomicU8,
+    phase: PhaseCell,
     pub(super) mailbox: Queue<Post>,
     /// Something in the mailbox must not wait for the application's next call.
     pub(super) urgent: AtomicBool,
@@ -48,6 +44,8 @@ pub(super) struct Core {
     pub(super) monitors: Mutex<Vec<Monitor>>,
     /// The events that any of them wants.
     pub(super) monitor_mask: AtomicU32,
+    /// Events for which a monitor had no room.
+    pub(super) missed_events: AtomicU64,
     /// What was lost outside the pipes that the socket has now.
     pub(super) lost_below: Mutex<Counters>,
     /// How many entries `State::unread` has.
@@ -68,6 +66,8 @@ pub(super) struct State {
     pub(super) unread: HashSet<PipeId>,
     /// Received, and given back because it reached nobody; first in line.
     pub(super) returned: VecDeque<Returned>,
+    /// How many receipts were given.
+    pub(super) receipts: u64,
     /// The socket became able to send since anybody asked; keeps the descriptor readable.
     pub(super) out_event: bool,
     pub(super) rhythm: Rhythm,
@@ -118,7 +118,7 @@ impl Core {
             spec,
             registry: registry.clone(),
             signal: Signal::new(),
-            phase: AtomicU8::new(OPEN),
+            phase: PhaseCell::new(),
             mailbox: Queue::new(),
             urgent: AtomicBool::new(false),
             parts: Parts::default(),
@@ -133,6 +133,7 @@ impl Core {
                 totals: Totals::default(),
                 unread: HashSet::new(),
                 returned: VecDeque::new(),
+                receipts: 0,
                 out_event: true,
                 rhythm: Rhythm::default(),
                 line: None,
@@ -141,6 +142,7 @@ impl Core {
             key: OnceLock::new(),
             monitors: Mutex::default(),
             monitor_mask: AtomicU32::new(0),
+            missed_events: AtomicU64::new(0),
             lost_below: Mutex::default(),
             unread: AtomicUsize::new(0),
         });
@@ -212,7 +214,7 @@ impl Core {
 
     #[inline]
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.phase.load(Ordering::Acquire) == OPEN {
+        if self.phase.is_open() {
             Ok(())
         } else {
             Err(self.why_not_open())
@@ -221,28 +223,26 @@ impl Core {
 
     #[cold]
     fn why_not_open(&self) -> Error {
-        match self.phase.load(Ordering::Acquire) {
-            TERMINATED => Error::new(ErrorKind::Terminated),
+        match self.phase.get() {
+            Phase::Terminated => Error::new(ErrorKind::Terminated),
             _ => Error::with(ErrorKind::NotSocket, "this socket is closed"),
         }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.phase.load(Ordering::Acquire) == CLOSED
+        self.phase.get() == Phase::Closed
     }
 
     /// True for the one caller that closes the socket.
     pub(super) fn begin_close(&self) -> bool {
-        self.phase.swap(CLOSED, Ordering::AcqRel) != CLOSED
+        self.phase.change(PhaseEvent::Close) != Phase::Closed
     }
 }
 
 impl ContextUser for Core {
     fn on_context_shutdown(&self) {
         // A closed socket stays closed.
-        let _ = self
-            .phase
-            .compare_exchange(OPEN, TERMINATED, Ordering::AcqRel, Ordering::Acquire);
+        self.phase.change(PhaseEvent::Shutdown);
         self.terminate_monitors();
         self.signal.wake();
         self.signal.raise();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use zeroxide_proto::socket_type::SocketType;
 
 use super::core::{Core, State};
-use super::endpoints::{Attached, Place};
+use super::entries::{Attached, Place};
 use super::{Socket, Wait};
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
@@ -48,7 +48,11 @@ impl Socket {
     /// this moment. `what` says what the peers should be.
     pub fn too_few(&self, found: usize, wanted: usize, what: &str) -> Error {
         self.core().again(|state| {
-            let place = whereabouts(state, &Peers::of(state));
+            let place = match only_bind(state) {
+                // It would repeat the count.
+                Some(endpoint) if what == "connected" => format!(" at {endpoint}"),
+                _ => whereabouts(state, &Peers::of(state)),
+            };
             format!("{found} of {wanted} peers are {what}{place}")
         })
     }
@@ -211,6 +215,13 @@ fn whereabouts(state: &State, peers: &Peers) -> String {
         text if text.is_empty() => ": this socket is neither bound nor connected".to_owned(),
         text => format!(" at {text}"),
     }
+}
+
+/// The endpoint of a socket that has one, and is bound to it.
+fn only_bind(state: &State) -> Option<&str> {
+    let mut places = state.endpoints.places();
+    let first = places.next()?;
+    (first.attached == Attached::Bound && places.next().is_none()).then_some(first.endpoint)
 }
 
 /// The first endpoints, each with its peers, and the number of the others.

@@ -7,6 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{PoisonError, TryLockError};
 
 use super::core::{Core, State};
+use super::post::Post;
 use crate::monitor::{EventKind, MonitorEvent, Party};
 use crate::patterns::{DropReason, PatternSpec};
 use crate::pipe::{Limit, Pipe, PipeEvent, PipeId, PipeOwner};
@@ -15,15 +16,6 @@ use crate::port::{Origin, SocketPort};
 /// From so many peers on that are gone and have left something to receive, nobody else is let in. Their messages are
 /// limited for each of them only, and a peer can come back as often as it likes.
 const UNREAD_MAX: usize = 1000;
-
-pub(super) enum Post {
-    Attach {
-        pipe: Box<Pipe>,
-        endpoint: Box<str>,
-        origin: Origin,
-    },
-    Pipe(PipeId, PipeEvent),
-}
 
 impl Core {
     fn post(&self, post: Post, urgent: bool) {

@@ -8,7 +8,7 @@ use zeroxide_proto::error::ProtocolError;
 use zeroxide_proto::socket_type::SocketType;
 
 use super::core::Core;
-use super::endpoints::What;
+use super::entries::What;
 use crate::error::{Error, ErrorKind, Result};
 use crate::monitor::{EventKind, MonitorEvent};
 use crate::patterns::{self, Side};

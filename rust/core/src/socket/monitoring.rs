@@ -3,50 +3,15 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
 
 use super::core::Core;
+use super::monitor::{Listener, Monitor};
 use super::{Socket, Wait, limit};
 use crate::error::{Error, ErrorKind, Result};
-use crate::monitor::{EventKind, EventQueue, Found, MonitorEvent, Over};
+use crate::monitor::{EventQueue, Found, MonitorEvent, Over};
 use crate::signal::Woken;
-
-/// Somebody who is told of events, and of which.
-pub(super) struct Monitor {
-    to: Listener,
-    mask: u32,
-}
-
-enum Listener {
-    /// A PAIR socket that programs connect to. There is one at most.
-    Pair(Socket),
-    Queue(Arc<EventQueue>),
-}
-
-impl Monitor {
-    fn tell(&self, event: &MonitorEvent) {
-        if self.mask & event.kind as u32 == 0 {
-            return;
-        }
-        match &self.to {
-            // A monitor that nobody reads is full at some time; the socket's work does not wait for it, and the
-            // monitor's own counters say how much it missed.
-            Listener::Pair(pair) => _ = pair.send(event.to_message(), Wait::Dont),
-            Listener::Queue(queue) => queue.push(event),
-        }
-    }
-
-    fn end(self) {
-        self.tell(&MonitorEvent::new(EventKind::MonitorStopped, 0, ""));
-        match self.to {
-            // What the application has not read yet it may still read.
-            Listener::Pair(pair) => pair.close(Some(Some(Duration::ZERO))),
-            Listener::Queue(queue) => queue.end(Over::Closed),
-        }
-    }
-}
 
 /// The events of a socket, one after the other, until it or this is closed.
 pub struct EventStream {
@@ -127,7 +92,7 @@ impl Drop for EventStream {
 }
 
 impl Socket {
-    /// The events of `mask` (a sum of [`EventKind`]s) from now on. There may be several readers, beside
+    /// The events of `mask` (a sum of [`EventKind`](crate::monitor::EventKind)s) from now on. There may be several readers, beside
     /// [`monitor`](Self::monitor).
     ///
     /// # Errors
@@ -177,7 +142,9 @@ impl Socket {
 impl Core {
     pub(super) fn send_event(&self, event: &MonitorEvent) {
         for monitor in self.monitors().iter() {
-            monitor.tell(event);
+            if !monitor.tell(event) {
+                self.missed_events.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 

@@ -262,6 +262,7 @@ impl Parts {
     }
 
     /// Whether parts are left for this thread.
+    #[inline]
     pub(super) fn rcvmore(&self) -> bool {
         !self.nobody() && self.with(|mine| !mine.incoming.is_empty())
     }

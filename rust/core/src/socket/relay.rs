@@ -139,7 +139,10 @@ impl Relay<'_> {
             return Ok(None);
         }
         let received = match from.returned.pop_front() {
-            Some(returned) => Ok((returned.message, Source::Peer(returned.peer))),
+            Some(returned) => Ok((
+                returned.message,
+                Source::Returned(returned.order, returned.peer),
+            )),
             None => {
                 let mut message = Message::new();
                 let result = from.pattern.recv(&mut from.pipes, &mut message);

@@ -2,11 +2,13 @@
 
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
 use super::Socket;
 use super::core::State;
+use super::totals::below;
 use crate::error::Result;
 use crate::patterns::{Counters, DropReason};
 use crate::pipe::Pipe;
@@ -29,6 +31,8 @@ pub struct SocketStats {
     pub queued_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
+    /// Events that monitors did not get, because thousands of earlier events had not been read.
+    pub missed_events: u64,
     /// The peers connected now, and the endpoints that are being connected.
     pub peers: Vec<PeerStats>,
 }
@@ -42,6 +46,8 @@ pub struct PeerStats {
     pub address: String,
     /// The routing id that the peer announced.
     pub routing_id: Bytes,
+    /// The id that precedes its messages (ROUTER); empty for other types.
+    pub route: Bytes,
     /// Whether its connection is up, its handshake finished. Of a peer that is gone messages may be left to receive.
     pub connected: bool,
     /// Whether it waits for its routing id, which another peer has, and is not read from until then (ROUTER).
@@ -60,46 +66,6 @@ pub struct PeerStats {
     pub queued_in: u64,
     /// Messages dropped, by reason.
     pub dropped: Counters,
-}
-
-/// What is left of pipes that are gone.
-#[derive(Default)]
-pub(super) struct Totals {
-    sent: u64,
-    sent_bytes: u64,
-    received: u64,
-    received_bytes: u64,
-    dropped: Counters,
-}
-
-impl Totals {
-    /// Takes over the counters of a pipe that leaves. What the far end has not read of it is lost, unless the far end
-    /// is a socket that can still read it.
-    pub(super) fn retire(&mut self, pipe: &Pipe, local: bool) {
-        let (sent, sent_bytes) = pipe.written();
-        let (received, received_bytes) = pipe.read_so_far();
-        self.sent += sent;
-        self.sent_bytes += sent_bytes;
-        self.received += received;
-        self.received_bytes += received_bytes;
-        self.dropped.merge(&below(pipe, local));
-        let unread = pipe.lost(true) - pipe.lost(false);
-        self.dropped.add(DropReason::PeerGone, unread);
-    }
-}
-
-/// What was lost in a pipe and behind it, rather than by the pattern. What another socket of the context replaced or did
-/// not get is its own to count.
-fn below(pipe: &Pipe, local: bool) -> Counters {
-    let mut counters = Counters::default();
-    let (out, inbound) = pipe.conflated();
-    counters.add(DropReason::Conflated, out);
-    if !local {
-        counters.add(DropReason::Conflated, inbound);
-        counters.add(DropReason::Torn, pipe.torn_in());
-        counters.add(DropReason::PeerGone, pipe.lost(false));
-    }
-    counters
 }
 
 impl Socket {
@@ -121,6 +87,7 @@ impl Socket {
         stats.dropped.merge(&lost_below);
         let unfinished = core.parts().unfinished();
         stats.dropped.add(DropReason::Unfinished, unfinished);
+        stats.missed_events = core.missed_events.load(Ordering::Relaxed);
         Ok(stats)
     }
 }
@@ -144,6 +111,7 @@ fn snapshot(state: &State) -> SocketStats {
         peer.dropped = *counters;
         peer.dropped.merge(&below);
         peer.waiting = state.pattern.is_waiting(id);
+        peer.route = state.pattern.route(id).unwrap_or_default();
         stats.sent += peer.sent;
         stats.sent_bytes += peer.sent_bytes;
         stats.received += peer.received;
@@ -174,6 +142,7 @@ fn peer_stats(pipe: &Pipe, endpoint: &str, local: bool) -> PeerStats {
             .as_ref()
             .map(|peer| peer.routing_id.clone())
             .unwrap_or_default(),
+        route: Bytes::new(),
         connected: pipe.is_connected(),
         waiting: false,
         sent,

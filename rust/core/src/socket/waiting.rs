@@ -21,30 +21,6 @@ const LOOKING: Duration = Duration::from_micros(20);
 /// After a wait no longer than that the next one is expected to be as short.
 const SOON: Duration = Duration::from_micros(500);
 
-/// What the calls since the last wait say about the next one.
-#[derive(Default)]
-pub(super) struct Rhythm {
-    received: u32,
-    sent: bool,
-}
-
-impl Rhythm {
-    #[inline]
-    pub(super) fn note_received(&mut self) {
-        self.received = self.received.saturating_add(1);
-    }
-
-    pub(super) fn note_run(&mut self, count: usize) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        self.received = self.received.saturating_add(count);
-    }
-
-    #[inline]
-    pub(super) fn note_sent(&mut self) {
-        self.sent = true;
-    }
-}
-
 /// What a wait can do beside waiting.
 pub(super) struct Outlook {
     line: Option<Arc<dyn Line>>,

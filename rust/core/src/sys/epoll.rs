@@ -8,24 +8,24 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// A set of descriptors, each under a key of the caller's choice.
+/// A set of descriptors, each with a key chosen by the caller.
 #[derive(Debug)]
 pub(crate) struct Epoll {
     fd: OwnedFd,
 }
 
-/// What one wants to be told of a descriptor. That it broke is always told.
+/// The events to report about a descriptor. An error is always reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interest {
-    /// Bytes, the end of them, and room.
+    /// Bytes, the end of the stream, and room.
     Both,
-    /// Bytes and the end of them.
+    /// Bytes and the end of the stream.
     Input,
-    /// The end, whatever bytes are there before it.
+    /// The end of the stream, even if there are unread bytes before it.
     HangUp,
 }
 
-/// What a descriptor became ready for.
+/// The readiness of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Readiness {
     flags: EventFlags,
@@ -34,13 +34,13 @@ pub(crate) struct Readiness {
 /// One descriptor that became ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
-    /// The key it was added under.
+    /// The key with which it was added.
     pub(crate) key: u64,
-    /// What for.
+    /// Its readiness.
     pub(crate) ready: Readiness,
 }
 
-/// Room for the outcome of a wait, used again by the next.
+/// Space for the result of a wait, reused by the next.
 pub(crate) struct Events {
     raw: Vec<epoll::Event>,
 }
@@ -52,12 +52,12 @@ impl Epoll {
         })
     }
 
-    /// Watches both directions, edge-triggered: an event comes when more became possible, and once at the start.
+    /// Watches both directions, edge-triggered: an event occurs when more becomes possible, and once at the start.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()> {
         self.add_for(fd, key, Interest::Both)
     }
 
-    /// As [`add`](Self::add), for less.
+    /// Like [`add`](Self::add), for fewer events.
     pub(crate) fn add_for(
         &self,
         fd: BorrowedFd<'_>,
@@ -72,7 +72,7 @@ impl Epoll {
         )?)
     }
 
-    /// Watches something else of it. What is possible already is told once more.
+    /// Changes the events to report. Conditions that already hold are reported again.
     pub(crate) fn modify(
         &self,
         fd: BorrowedFd<'_>,
@@ -87,12 +87,12 @@ impl Epoll {
         )?)
     }
 
-    /// Stops watching. Must come before the descriptor is closed: a duplicate would keep it in the set.
+    /// Stops watching. Must be called before the descriptor is closed, because a duplicate would keep it in the set.
     pub(crate) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::delete(&self.fd, fd)?)
     }
 
-    /// Waits until a descriptor is ready or the deadline passes. A wait that a signal interrupts ends empty.
+    /// Waits until a descriptor is ready or the deadline passes. If a signal interrupts it, the result is empty.
     pub(crate) fn wait(&self, events: &mut Events, deadline: Option<Instant>) -> io::Result<()> {
         events.raw.clear();
         let timeout = super::time_until(deadline);
@@ -121,19 +121,19 @@ impl AsFd for Epoll {
 }
 
 impl Readiness {
-    /// There are bytes or connections to take, or the end of them, or an error to learn by reading.
+    /// There are bytes or connections to take, or the end of the stream, or an error that a read will return.
     pub(crate) fn is_readable(self) -> bool {
         self.flags
             .intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
     }
 
-    /// There is room to write, or an error to learn by writing.
+    /// There is room to write, or an error that a write will return.
     pub(crate) fn is_writable(self) -> bool {
         self.flags
             .intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
     }
 
-    /// The peer finished sending or the connection broke. Bytes may still wait to be read: read until the end.
+    /// The peer closed its sending direction or the connection broke. There may be unread bytes, so read until the end.
     pub(crate) fn is_hangup(self) -> bool {
         self.flags
             .intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
@@ -141,7 +141,7 @@ impl Readiness {
 }
 
 impl Events {
-    /// Room for so many per wait; what does not fit comes with the next one.
+    /// Space for this number of events per wait; further ones are returned by the next wait.
     pub(crate) fn with_capacity(capacity: usize) -> Events {
         Events {
             raw: Vec::with_capacity(capacity.max(1)),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_while_nobody_asked_is_told_when_somebody_does() {
+    fn an_event_that_was_not_requested_is_reported_once_it_is() {
         let epoll = Epoll::new().unwrap();
         let (near, mut far) = UnixStream::pair().unwrap();
         epoll.add(near.as_fd(), 1).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_whatever_else_nobody_asked_for() {
+    fn the_end_is_reported_whatever_was_requested() {
         let epoll = Epoll::new().unwrap();
         let (near, mut far) = UnixStream::pair().unwrap();
         epoll.add(near.as_fd(), 1).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_told() {
+    fn waits_until_the_deadline() {
         let epoll = Epoll::new().unwrap();
         let mut events = Events::with_capacity(1);
         let start = Instant::now();

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
-/// A counter behind a descriptor; readable while it is above zero.
+/// A counter with a descriptor, which is readable while the counter is above zero.
 #[derive(Debug)]
 pub(crate) struct EventFd {
     fd: OwnedFd,
@@ -22,17 +22,17 @@ impl EventFd {
 
     /// Makes it readable.
     pub(crate) fn signal(&self) {
-        // Writing fails only when the counter is full, and then it is readable already.
+        // A write fails only if the counter is full, and then the descriptor is readable already.
         let _ = retry_on_intr(|| write(&self.fd, &1_u64.to_ne_bytes()));
     }
 
-    /// Makes it unreadable, however often it was signalled. True when it was readable.
+    /// Makes it unreadable, however often it was signalled. Returns whether it was readable.
     pub(crate) fn drain(&self) -> bool {
         let mut count = [0; 8];
         match retry_on_intr(|| read(&self.fd, &mut count)) {
             Ok(_) => true,
             Err(Errno::AGAIN) => false,
-            // Cannot happen to an eventfd; taken as "look for yourself".
+            // Cannot happen to an eventfd; treated as readable, so that the caller checks.
             Err(_) => true,
         }
     }

@@ -1,5 +1,5 @@
-//! Waiting for a word to change. Unlike a condition variable it tells when a signal handler ran, which is what lets a
-//! blocked call notice Ctrl-C at once.
+//! Waits for a word to change. Unlike a condition variable, a futex reports that a signal handler ran, so that a
+//! blocked call reacts to Ctrl-C at once.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use std::time::Instant;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-/// How a wait ended.
+/// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    /// Woken, perhaps for nothing, or the word was different from the start: look again.
+    /// Woken, perhaps spuriously, or the word differed from the start: check again.
     Woken,
     /// The deadline passed.
     TimedOut,
@@ -25,14 +25,14 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -
         Ok(()) | Err(Errno::AGAIN) => Wait::Woken,
         Err(Errno::INTR) => Wait::Interrupted,
         Err(Errno::TIMEDOUT) => Wait::TimedOut,
-        // None is possible with a valid word and time; looking again is right whatever it may be.
+        // There are no other errors with a valid word and time; checking again is right in any case.
         Err(_) => Wait::Woken,
     }
 }
 
-/// Wakes everybody who waits for `word`. Change it first.
+/// Wakes all threads that wait for `word`. Change the word first.
 pub(crate) fn wake_all(word: &AtomicU32) {
-    // Fails only for an address that is none, and this one comes from a reference.
+    // Fails only for an invalid address, and this one comes from a reference.
     let _ = futex::wake(word, Flags::PRIVATE, i32::MAX as u32);
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The addresses of this machine.
 ///
 /// # Errors
-/// What the system says when it does not tell them.
+/// The system's error.
 pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
     let all = addresses()?.into_iter();
     Ok(all.map(|(_, address)| address.ip()).collect())
@@ -43,10 +43,10 @@ pub(crate) fn addresses() -> io::Result<Vec<(String, SocketAddr)>> {
     Ok(found)
 }
 
-/// The address behind a pointer.
+/// The address at a pointer.
 ///
 /// # Safety
-/// The pointer is null or points to an address as long as its family says.
+/// The pointer is null or points to an address of the length that its family implies.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
     if address.is_null() {
         return None;
@@ -58,7 +58,7 @@ unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
         libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
         _ => return None,
     };
-    // SAFETY: the storage is larger than either kind of address, and the family says how long the source is.
+    // SAFETY: the storage is larger than either kind of address, and the family determines the length of the source.
     let copy = unsafe {
         SockAddr::try_init(|storage, size| {
             ptr::copy_nonoverlapping(address.cast::<u8>(), storage.cast::<u8>(), length);
@@ -69,10 +69,10 @@ unsafe fn address_of(address: *const libc::sockaddr) -> Option<SocketAddr> {
     copy.ok()?.1.as_socket()
 }
 
-/// The number of an interface, given by name or already as a number.
+/// The number of an interface, given by name or as a number.
 ///
 /// # Errors
-/// `NoDevice` when there is none of that name.
+/// `NoDevice` if there is none with that name.
 pub(crate) fn index(name: &str) -> Result<u32> {
     if let Ok(number) = name.parse() {
         return Ok(number);

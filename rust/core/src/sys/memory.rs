@@ -1,4 +1,4 @@
-//! What the allocator has been given back and keeps, given back to the system; and how much there is.
+//! Returns memory to the system that was freed but that the allocator keeps, and reports how much there is.
 
 use std::fs;
 use std::ptr;
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// No more often than this,
+/// The minimum interval,
 const EVERY: Duration = Duration::from_secs(1);
-/// and no more than one part in so many of the time: the larger the process, the longer it takes.
+/// and the maximum share of the time, as one part in this many. The larger the process, the longer the operation takes.
 const SHARE: u64 = 100;
 
-/// What all threads of the process have together.
+/// Shared by all threads of the process.
 static RATION: Ration = Ration::new();
 
-/// Gives memory back, unless that was done only just: then it says when to ask again. It may take milliseconds, in which
-/// no thread gets memory: for the end of something large, and with no lock held. Where the allocator has no such call it
-/// is left to itself.
+/// Returns freed memory to the system, unless that was done only just; then returns when to ask again. It may take
+/// milliseconds, in which no thread can allocate, so call it at the end of something large, and without locks. Does
+/// nothing if the allocator has no such call.
 pub(crate) fn give_back() -> Option<Duration> {
     let start = now();
     if let Err(wait) = RATION.begin(start) {
@@ -30,16 +30,24 @@ pub(crate) fn give_back() -> Option<Duration> {
 
 fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: takes no memory from anybody who uses it, and may be called by any thread at any time.
+    // SAFETY: does not affect memory in use, and may be called by any thread at any time.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Whether the system has so many bytes for this process now. Takes them, untouched, and gives them back: not by way of
-/// the allocator, which would draw its conclusions from that.
-pub(crate) fn is_there(bytes: usize) -> bool {
-    // SAFETY: a new mapping, which nobody knows and which is gone again at once.
+/// Memory that must remain for other small allocations, whose failure would abort the process.
+const RESERVE: usize = 8 << 20;
+
+/// Whether the system can provide this many bytes to the process now, and a reserve for small allocations.
+pub(crate) fn leaves_reserve(bytes: usize) -> bool {
+    is_there(RESERVE.saturating_add(bytes))
+}
+
+/// Whether the system can provide this many bytes to the process now. Maps them untouched and unmaps them again. Does
+/// not use the allocator, which would adapt to the request.
+fn is_there(bytes: usize) -> bool {
+    // SAFETY: a new mapping that no other code knows, and that is unmapped at once.
     unsafe {
         let start = libc::mmap(
             ptr::null_mut(),
@@ -53,15 +61,15 @@ pub(crate) fn is_there(bytes: usize) -> bool {
     }
 }
 
-/// How many bytes this process may have at most, by the machine, its control group and its own limit.
+/// The maximum number of bytes of this process, according to the machine, its control group and its own limit.
 pub(crate) fn most() -> u64 {
     let mut space = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: there is room for the answer; without one it stays what it is.
+    // SAFETY: there is space for the result, which an error leaves unchanged.
     unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut space) };
-    // SAFETY: takes a number and gives one.
+    // SAFETY: takes a number and returns one.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     // SAFETY: as above.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -71,7 +79,7 @@ pub(crate) fn most() -> u64 {
     most.unwrap_or(u64::MAX).min(space.rlim_cur)
 }
 
-/// The smallest limit of the control groups that the process is in.
+/// The smallest limit of the process's control groups.
 fn group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut files = vec![
@@ -89,7 +97,7 @@ fn group() -> Option<u64> {
     files.into_iter().filter_map(limit).min()
 }
 
-/// Nanoseconds of a clock that only goes forward.
+/// The time of a monotonic clock, in nanoseconds.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::try_from(now).map_or(0, nanos)
@@ -99,7 +107,8 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// From when on it may be done again. One number and no lock: a fork may copy it at any moment.
+/// The time from which the operation may be repeated. A single number without a lock, because a fork may copy it at any
+/// moment.
 struct Ration(AtomicU64);
 
 impl Ration {
@@ -107,7 +116,7 @@ impl Ration {
         Ration(AtomicU64::new(0))
     }
 
-    /// Takes a turn, or says how long to wait for the next.
+    /// Reserves the operation, or returns how long to wait for the next turn.
     fn begin(&self, now: u64) -> Result<(), u64> {
         let next = self.0.load(Ordering::Relaxed);
         if next > now {
@@ -120,7 +129,7 @@ impl Ration {
         taken.map(|_| ()).map_err(|_| every)
     }
 
-    /// It was done, from `start` to `end`.
+    /// Records that the operation ran from `start` to `end`.
     fn end(&self, start: u64, end: u64) {
         let took = end.saturating_sub(start);
         let next = end.saturating_add(took.saturating_mul(SHARE));
@@ -138,6 +147,9 @@ mod tests {
     fn there_is_memory_but_not_without_end() {
         assert!(is_there(1 << 20));
         assert!(!is_there(1 << 62));
+        assert!(leaves_reserve(0));
+        assert!(!leaves_reserve(1 << 62));
+        assert!(!leaves_reserve(usize::MAX));
         assert!(most() > 64 << 20);
     }
 
@@ -150,7 +162,7 @@ mod tests {
         ration.end(start, start + 2 * MS);
         assert_eq!(ration.begin(start + 600 * MS), Err(400 * MS));
         assert_eq!(ration.begin(start + 1000 * MS), Ok(()));
-        // A process so large that it takes longer has it done more rarely.
+        // In a process so large that the operation takes longer, it runs less often.
         ration.end(start + 1000 * MS, start + 1050 * MS);
         assert_eq!(ration.begin(start + 5000 * MS), Err(1050 * MS));
         assert_eq!(ration.begin(start + 6050 * MS), Ok(()));

@@ -1,18 +1,20 @@
-//! System calls: the one place of this crate where `unsafe` may live, and the seam for other systems.
+//! System calls. This is the only module of this crate in which `unsafe` is allowed, and the interface to other
+//! systems.
 //!
-//! What is asked of each file, should another system get its own:
+//! The requirements on each file, if another system gets its own:
 //!
-//! * [`epoll`]: edge-triggered readiness of many descriptors, both directions at once, each under a 64-bit key; a wait
-//!   that a signal interrupts is an empty one.
-//! * [`eventfd`]: a descriptor that any thread can make readable; made readable twice it is drained once.
-//! * [`futex`]: waits for a word to change, and says when a signal handler ran in the meantime.
-//! * [`stream`]: bytes in and out of a connected socket without blocking, without signals, without touching memory
-//!   that holds no bytes yet.
-//! * [`thread`]: threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
-//! * [`parting`]: threads that sleep where they would be ended from outside in the middle of a call.
-//! * [`poll`]: readiness of a few descriptors that the application brings, once.
+//! * [`epoll`]: edge-triggered readiness of many descriptors, both directions at once, each with a 64-bit key; a wait
+//!   that a signal interrupts returns no events.
+//! * [`eventfd`]: a descriptor that any thread can make readable; one drain is sufficient after several signals.
+//! * [`futex`]: waits for a word to change, and reports that a signal handler ran meanwhile.
+//! * [`stream`]: reads and writes a connected socket without blocking, without signals, and without accessing
+//!   uninitialised memory.
+//! * [`thread`]: threads that receive no signals, with a name, a priority and a set of CPUs.
+//! * [`parting`]: threads that sleep instead of being ended from outside in the middle of a call.
+//! * [`poll`]: readiness of a few descriptors of the application, once.
 //! * [`interfaces`]: the addresses of the network interfaces.
-//! * [`memory`]: what the allocator keeps, back to the system; how much a process may have, and whether there is some.
+//! * [`memory`]: returns the allocator's free memory to the system; reports the limit of a process, and whether memory
+//!   is available.
 
 #![allow(unsafe_code)]
 
@@ -30,15 +32,15 @@ use std::time::{Duration, Instant};
 
 use rustix::time::Timespec;
 
-/// How long it is until `deadline`, as the kernel wants it. `None` waits for ever; so does a time the kernel cannot
-/// count.
+/// The time until `deadline`, in the kernel's format. `None` waits forever, and so does a time that the kernel cannot
+/// represent.
 fn time_until(deadline: Option<Instant>) -> Option<Timespec> {
     let wait = deadline?.saturating_duration_since(Instant::now());
     timespec(wait)
 }
 
 fn timespec(wait: Duration) -> Option<Timespec> {
-    // Far beyond any program's life, far below what overflows inside the kernel.
+    // Longer than any program runs, and short enough not to overflow in the kernel.
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     if wait > CENTURY {
         return None;

@@ -1,8 +1,8 @@
-//! Threads that somebody else ends in the middle of a call.
+//! Threads that other code ends in the middle of a call.
 //!
-//! An interpreter that goes down may end any other thread that wants to go on in it, with `pthread_exit`. That unwinds the
-//! thread's stack through the frames of this library, which stop every unwinding at their edge, and the system then aborts
-//! the process. So such a thread does not get to unwind anything: it sleeps until the process is gone.
+//! An interpreter that shuts down may end any other thread that wants to continue in it, with `pthread_exit`. That
+//! unwinds the thread's stack through the frames of this library, which stop all unwinding at their boundary, and the
+//! system then aborts the process. Such a thread therefore does not unwind: it sleeps until the process ends.
 
 #[cfg(target_env = "gnu")]
 use glibc::prepare;
@@ -13,20 +13,21 @@ thread_local! {
     static IS_PREPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a thread that is being ended now shall sleep instead, for as long as the process lives.
+/// Whether a thread that is being ended must sleep instead, for the rest of the process.
 static IS_OVER: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// From now on, a thread that was [prepared](prepare_for_exit) and is ended while `is_over` says so sleeps instead. The
-/// first one to be given counts.
+/// From now on, a thread that was [prepared](prepare_for_exit) and is ended while `is_over` returns true sleeps
+/// instead. Only the first function that is set counts.
 pub fn sleep_instead_of_exit(is_over: fn() -> bool) {
     let _ = IS_OVER.set(is_over);
 }
 
-/// Makes the calling thread one that may sleep instead of being ended.
+/// Prepares the calling thread to sleep instead of being ended.
 #[inline]
 pub fn prepare_for_exit() {
     IS_PREPARED.with(|is_prepared| {
-        if !is_prepared.replace(true) {
+        if !is_prepared.get() {
+            is_prepared.set(true);
             prepare();
         }
     });
@@ -43,7 +44,7 @@ mod glibc {
     use std::ffi::{c_int, c_void};
     use std::ptr;
 
-    /// What glibc runs before a thread unwinds past it: `struct _pthread_cleanup_buffer`.
+    /// The structure that glibc runs before unwinding past it: `struct _pthread_cleanup_buffer`.
     #[repr(C)]
     struct Cleanup {
         routine: extern "C" fn(*mut c_void),
@@ -53,7 +54,7 @@ mod glibc {
     }
 
     thread_local! {
-        /// Gone with the thread, when nothing can end it any more.
+        /// Dropped with the thread, when nothing can end it any more.
         static CLEANUP: RefCell<Option<Box<Cleanup>>> = const { RefCell::new(None) };
     }
 
@@ -73,9 +74,9 @@ mod glibc {
                 cancel_type: 0,
                 previous: ptr::null_mut(),
             }));
-            // SAFETY: The buffer has glibc's layout, stays where it is, and lives until the thread's own values go, which is
-            // after its stack was left or unwound: nobody looks at it any more then. Not being on the stack, it counts as left
-            // by whichever frame is unwound first.
+            // SAFETY: the buffer has glibc's layout, does not move, and lives until the thread's local values are
+            // dropped, which happens after its stack was left or unwound, when glibc does not access it any more.
+            // Because it is not on the stack, glibc treats it as left by the first frame that is unwound.
             unsafe { _pthread_cleanup_push(&raw mut **buffer, sleep, ptr::null_mut()) };
         });
     }
@@ -99,12 +100,12 @@ mod tests {
     static OVER: AtomicBool = AtomicBool::new(true);
 
     extern "C" fn ended(tell: *mut c_void) -> *mut c_void {
-        // SAFETY: The sender was leaked for this thread.
+        // SAFETY: the sender was leaked for this thread.
         let tell = unsafe { &*tell.cast::<mpsc::Sender<&'static str>>() };
         prepare_for_exit();
         prepare_for_exit();
         tell.send("ends").unwrap();
-        // SAFETY: There is nothing to drop in any frame of this thread; and it does not get to unwind them.
+        // SAFETY: no frame of this thread has anything to drop, and the frames are not unwound.
         unsafe { libc::pthread_exit(ptr::null_mut()) }
     }
 
@@ -120,7 +121,7 @@ mod tests {
         };
         assert_eq!(made, 0);
         assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("ends"));
-        // SAFETY: The thread is joinable, and joined nowhere else.
+        // SAFETY: the thread is joinable, and joined nowhere else.
         let joined = unsafe { libc::pthread_tryjoin_np(thread, ptr::null_mut()) };
         assert_eq!(joined, libc::EBUSY);
     }

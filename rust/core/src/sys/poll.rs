@@ -1,4 +1,5 @@
-//! [`wait`]: a few descriptors of the application's, once. An [`alarm`] of the calling thread's ends it as a signal does.
+//! [`wait`]: waits once for a few descriptors of the application. An [`alarm`] of the calling thread ends it like a
+//! signal.
 
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -9,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What to look for, and what was found.
+/// The events to wait for, or those that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ready {
     /// Bytes or the end of the stream.
@@ -18,17 +19,17 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
     /// Urgent data.
     pub(crate) priority: bool,
-    /// An error, or a number that is no open descriptor; always looked for.
+    /// An error, or a number that is not an open descriptor; always reported.
     pub(crate) error: bool,
 }
 
 thread_local! {
-    /// Open for as long as it is here.
+    /// The descriptor is open as long as it is stored here.
     static ALARM: Cell<Option<RawFd>> = const { Cell::new(None) };
 }
 
-/// Does `work`. Once there is something to read from `fd`, every wait in this thread ends as if a signal handler had run,
-/// also one that has not begun yet.
+/// Runs `work`. Once `fd` is readable, every wait of this thread ends as if a signal handler had run, including a wait
+/// that has not begun yet.
 pub(crate) fn with_alarm<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
     struct Before(Option<RawFd>);
     impl Drop for Before {
@@ -40,22 +41,23 @@ pub(crate) fn with_alarm<T>(fd: BorrowedFd<'_>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What ends the waits of this thread, if there is such a thing.
+/// The descriptor that ends the waits of this thread, if there is one.
 pub(crate) fn alarm() -> Option<RawFd> {
     ALARM.get()
 }
 
 fn polled_alarm<'a>() -> Option<PollFd<'a>> {
-    // SAFETY: `with_alarm` has it borrowed until it takes it away, and no call that polls it outlasts that.
+    // SAFETY: `with_alarm` borrows the descriptor until it removes it, and no call that polls it lasts longer.
     let fd = alarm().map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
     fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
 }
 
-/// Waits until one of the descriptors is ready for what is asked of it, and returns what each is ready for, in order;
-/// nothing when the deadline passed.
+/// Waits until one of the descriptors is ready, and returns the readiness of each, in order; none if the deadline
+/// passed.
 ///
 /// # Errors
-/// `Interrupted` when a signal handler ran or there is an alarm and nothing else, `Invalid` for a negative number, and what the system says.
+/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `Invalid` for a negative number; and the
+/// system's errors.
 pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<Vec<Ready>> {
     if let Some((fd, _)) = fds.iter().find(|(fd, _)| *fd < 0) {
         return Err(Error::with(
@@ -66,7 +68,7 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
     let mut polled: Vec<PollFd<'_>> = fds
         .iter()
         .map(|(fd, wanted)| {
-            // SAFETY: the number is not negative (checked above), and it is only handed to poll(2), which answers
+            // SAFETY: the number is not negative (checked above), and it is only passed to poll(2), which returns
             // POLLNVAL for one that is not open; nothing is read, written or closed through it.
             let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
             PollFd::from_borrowed_fd(fd, flags(*wanted))
@@ -88,21 +90,22 @@ pub(crate) fn wait(fds: &[(RawFd, Ready)], deadline: Option<Instant>) -> Result<
     }
 }
 
-/// What a wait for two descriptors has found.
+/// The result of a wait for two descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Either {
-    /// There is something to read from the first one, or the end of it.
+    /// The first one is readable, or at its end.
     pub(crate) first: bool,
-    /// Its peer has finished, whatever is still to be read, or it broke.
+    /// Its peer has closed, even if there are unread bytes, or it broke.
     pub(crate) hung_up: bool,
-    /// There is something to read from the other one.
+    /// The other one is readable.
     pub(crate) other: bool,
 }
 
-/// Waits until there is something to read from one of two descriptors, or the deadline passes: then from neither.
+/// Waits until one of two descriptors is readable, or the deadline passes; then neither is.
 ///
 /// # Errors
-/// `Interrupted` when a signal handler ran or there is an alarm and nothing else, `Invalid` when `fd` is no open descriptor, and what the system says.
+/// `Interrupted` if a signal handler ran, or if only the alarm is ready; `Invalid` if `fd` is not an open descriptor;
+/// and the system's errors.
 pub(crate) fn either(
     fd: RawFd,
     other: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! Bytes in and out of a connected socket, and adopting descriptors from outside.
+//! Reads and writes connected sockets, and adopts descriptors from outside.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -9,15 +9,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-/// As many slices as the kernel takes in one call.
+/// The maximum number of slices in one system call.
 const MAX_SLICES: usize = 1024;
-/// What a buffer gets that comes without room.
+/// The room that is made in a full buffer.
 const SMALL_ROOM: usize = 4096;
 
-/// Appends what has arrived to `buffer`, as much as it has room for; a full buffer is given some first. 0 is the end of
+/// Appends received bytes to `buffer`, up to its capacity; makes room first if the buffer is full. 0 means the end of
 /// the stream.
 pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize> {
-    // Reading into no room would look like the end of the stream.
+    // A read without room would look like the end of the stream.
     if buffer.capacity() == buffer.len() {
         buffer
             .try_reserve(SMALL_ROOM)
@@ -26,8 +26,8 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> io::Result<usize
     Ok(retry_on_intr(|| rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT))?.1)
 }
 
-/// Sends as much of the slices as the kernel takes now, without ever raising SIGPIPE. With `more` the kernel may hold it
-/// back for a moment, since something follows at once that can leave with it.
+/// Sends as many bytes of the slices as the kernel accepts now, without raising SIGPIPE. With `more`, the kernel may
+/// delay them, because further bytes follow at once.
 pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(MAX_SLICES)];
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -41,7 +41,7 @@ pub(crate) fn send(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], more: bool) -> io
     Ok(sent?)
 }
 
-/// Whether the peer has finished or the connection broke, as far as the kernel knows now. Bytes may still wait to be read.
+/// Whether the peer has closed or the connection broke, according to the kernel. There may be unread bytes.
 pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     let over = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
     let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
@@ -52,29 +52,29 @@ pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(over)
 }
 
-/// What the kernel knows about whether the peer's machine takes what is sent.
+/// The kernel's view of whether the peer's machine acknowledges data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acks {
-    /// Something was sent, and not acknowledged yet.
+    /// Whether there are sent bytes that were not acknowledged.
     pub(crate) unacknowledged: bool,
-    /// So many probes for room, or for life, in a row were not answered.
+    /// The number of consecutive probes, for room or for life, without an answer.
     pub(crate) probes: u8,
-    /// When anything was acknowledged last, as long ago.
+    /// The time since the last acknowledgement.
     pub(crate) last: Duration,
 }
 
-/// The part of the kernel's `tcp_info` that has been there since Linux 2.4.
+/// The part of the kernel's `tcp_info` that has existed since Linux 2.4.
 const TCP_INFO_SIZE: usize = 104;
 const TCP_INFO_PROBES: usize = 3;
 const TCP_INFO_UNACKED: usize = 24;
 const TCP_INFO_LAST_ACK_RECV: usize = 56;
 
-/// See [`Acks`]; only of a TCP connection.
+/// See [`Acks`]; only for a TCP connection.
 pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
     let mut info = [0u8; TCP_INFO_SIZE];
     let mut size = TCP_INFO_SIZE as libc::socklen_t;
-    // SAFETY: the kernel writes at most `size` bytes to `info`, which has as many, and how many to `size`; both outlive
-    // the call.
+    // SAFETY: the kernel writes at most `size` bytes to `info`, which has that size, and the actual number to `size`;
+    // both outlive the call.
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -101,7 +101,7 @@ pub(crate) fn acks(fd: BorrowedFd<'_>) -> io::Result<Acks> {
 /// From `linux/tcp.h`.
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
-/// Has the kernel repeat what is not answered at the latest after `longest`, a thousandth of a second to two minutes.
+/// Limits the interval of the kernel's retransmissions and probes to `longest`, from a millisecond to two minutes.
 ///
 /// # Errors
 /// `ENOPROTOOPT` before Linux 6.15.
@@ -123,17 +123,17 @@ pub(crate) fn limit_backoff(fd: BorrowedFd<'_>, longest: Duration) -> io::Result
     }
 }
 
-/// Tells the peer that nothing more comes.
+/// Closes the sending direction.
 pub(crate) fn shutdown_write(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 
-/// The error that a connection attempt or the connection met, if any; asking clears it.
+/// The error of a connection attempt or connection, if any; reading it clears it.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::net::sockopt::socket_error(fd)??)
 }
 
-/// How many bytes the kernel still holds that the peer has not acknowledged (TCP) or not read (Unix).
+/// The number of bytes in the kernel that the peer has not acknowledged (TCP) or not read (Unix).
 pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
     // SAFETY: SIOCOUTQ (another name of TIOCOUTQ) writes one int to where the getter points.
     let getter = unsafe {
@@ -144,14 +144,14 @@ pub(crate) fn unsent(fd: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// Takes over a descriptor that the program opened. From now on it is closed by whoever holds the result.
+/// Takes over a descriptor that the program opened. The owner of the result closes it.
 pub(crate) fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
     if raw < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: only borrowed to ask whether it is open; a closed number makes the question fail with EBADF.
+    // SAFETY: only borrowed to check whether it is open; a closed number makes the call fail with EBADF.
     let flags = rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(raw) })?;
-    // SAFETY: the descriptor is open, and giving its number to USE_FD hands it over.
+    // SAFETY: the descriptor is open, and setting USE_FD transfers its ownership.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     rustix::io::fcntl_setfd(&fd, flags | FdFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&fd, true)?;
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appends_what_arrived_into_the_room_there_is() {
+    fn appends_received_bytes_up_to_the_capacity() {
         let (near, mut far) = UnixStream::pair().unwrap();
         far.write_all(b"abcdef").unwrap();
         let mut buffer = Vec::with_capacity(5);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_knows_whether_what_was_sent_was_taken() {
+    fn the_kernel_knows_whether_sent_bytes_were_acknowledged() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();

@@ -1,4 +1,4 @@
-//! Threads that no signal is delivered to, with a name, a priority and their own set of CPUs.
+//! Threads that receive no signals, with a name, a priority and a set of CPUs.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,13 +9,14 @@ pub(crate) use crate::options::ThreadSettings;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Starts a thread in which no signal handler ever runs, so that a signal always reaches a thread of the program, and
-/// interrupts it if it waits.
+/// Starts a thread in which no signal handler ever runs, so that every signal goes to a thread of the program, and
+/// interrupts its wait.
 pub(crate) fn spawn(
     settings: ThreadSettings,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    // A thread inherits the mask of its maker: blocked here, so that not even its first instructions are exposed.
+    // A thread inherits its creator's mask. Signals are blocked here, so that not even its first instructions are
+    // exposed.
     let _masked = Masked::new();
     let name = settings.name.replace('\0', "");
     thread::Builder::new().name(name).spawn(move || {
@@ -24,10 +25,11 @@ pub(crate) fn spawn(
     })
 }
 
-/// Starts a thread of this name in which no signal handler ever runs: a signal always reaches a thread of the program.
+/// Starts a thread with this name in which no signal handler ever runs, so that every signal goes to a thread of the
+/// program.
 ///
 /// # Errors
-/// What the system says when there can be no more threads.
+/// The system's error, if there can be no more threads.
 pub fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -41,8 +43,8 @@ pub fn spawn_without_signals(
     spawn(settings, body)
 }
 
-/// Sets the calling thread up, its name excepted, and blocks its signals. What the system refuses is left as it is: a thread with the wrong
-/// priority still does its work.
+/// Applies the settings to the calling thread, except its name, and blocks its signals. Settings that the system
+/// refuses are skipped, because a thread with the wrong priority still does its work.
 pub(crate) fn settle(settings: &ThreadSettings) {
     block_signals();
     if !settings.cpus.is_empty() {
@@ -66,23 +68,23 @@ fn pin(cpus: &[usize]) -> io::Result<()> {
 }
 
 fn schedule(policy: Option<i32>, priority: Option<i32>) -> io::Result<()> {
-    // SAFETY: takes no pointer; 0 names the calling thread.
+    // SAFETY: takes no pointer; 0 means the calling thread.
     let policy = policy.unwrap_or_else(|| unsafe { libc::sched_getscheduler(0) });
     let real_time = policy == libc::SCHED_FIFO || policy == libc::SCHED_RR;
     let lowest = if real_time { 1 } else { 0 };
-    // SAFETY: integers, for which zero is a value. musl has more of them than glibc, so they are not named.
+    // SAFETY: integers, for which zero is valid. musl has more fields than glibc, so they are not named.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = if real_time {
         priority.unwrap_or(lowest)
     } else {
         lowest
     };
-    // SAFETY: the parameters are initialised and outlive the call; 0 names the calling thread.
+    // SAFETY: the parameters are initialised and outlive the call; 0 means the calling thread.
     if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {
         return Err(io::Error::last_os_error());
     }
     if !real_time && priority.is_some_and(|priority| priority > 0) {
-        // Ordinary policies know no priority: the nearest thing is the best niceness.
+        // Ordinary policies have no priority; the nearest equivalent is the best niceness.
         rustix::process::nice(-20)?;
     }
     Ok(())
@@ -101,8 +103,8 @@ impl Masked {
     }
 }
 
-/// Blocks all signals in this thread, but those that tell of a fault in the thread itself: a blocked fault kills the
-/// process without a word from its handler. What was blocked before is the result.
+/// Blocks all signals in this thread, except those that report a fault of the thread itself: a blocked fault kills the
+/// process without running its handler. Returns the previous mask.
 fn block_signals() -> libc::sigset_t {
     let faults = [
         libc::SIGSEGV,
@@ -114,8 +116,8 @@ fn block_signals() -> libc::sigset_t {
     ];
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
-    // SAFETY: sigfillset initialises `all` before it is read, pthread_sigmask initialises `before`; neither fails with
-    // valid pointers and a valid first argument, which these are.
+    // SAFETY: sigfillset initialises `all` before it is read, and pthread_sigmask initialises `before`; neither fails
+    // with valid pointers and a valid first argument.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         for fault in faults {
@@ -128,7 +130,7 @@ fn block_signals() -> libc::sigset_t {
 
 impl Drop for Masked {
     fn drop(&mut self) {
-        // SAFETY: `before` was filled by pthread_sigmask; a null pointer asks for nothing back.
+        // SAFETY: pthread_sigmask initialised `before`; with a null pointer, nothing is returned.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut());
         }
@@ -143,7 +145,7 @@ mod tests {
 
     fn blocked(signal: i32) -> bool {
         let mut mask = MaybeUninit::uninit();
-        // SAFETY: asks for the mask only, which initialises it.
+        // SAFETY: only reads the mask, which initialises it.
         unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), mask.as_mut_ptr());
             libc::sigismember(mask.as_ptr(), signal) == 1
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_where_it_is_told() {
+    fn applies_its_settings() {
         let cpu = allowed_cpus()[0];
         let (tell, told) = mpsc::channel();
         let settings = ThreadSettings {

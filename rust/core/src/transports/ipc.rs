@@ -1,7 +1,7 @@
-//! ipc: stream sockets of the Unix domain, at a path or (Linux) under an abstract name.
+//! ipc: Unix domain stream sockets, at a path or (on Linux) under an abstract name.
 //!
-//! Binding never takes an address away from anybody: what is at the path already is asked first, and only a socket
-//! that nobody answers is replaced. Of several that bind there at once one wins: they take turns, by a lock on the
+//! Binding never takes an address from another program. An existing socket at the path is tested first, and replaced
+//! only if no program listens there. If several programs bind at once, one wins: they take turns by locking the
 //! directory.
 
 use std::fs::{self, DirBuilder, File};
@@ -22,13 +22,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CredentialFilter, Options};
 use crate::sys::stream::adopt;
 
-/// What the kernel's socket address has room for, a terminating zero excluded.
+/// The maximum length of a path in a socket address, without the terminating zero.
 const LONGEST_PATH: usize = 107;
-/// How often a path is tried again that somebody else is changing at the same time.
+/// The number of attempts for a path that another program changes at the same time.
 const ATTEMPTS: usize = 8;
-/// How long a socket that answers nobody is given to begin to listen, should it come from a program without the lock.
+/// The time after which a socket without a listener is tested again, in case it belongs to a program that does not use
+/// the lock.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long to wait for the lock. Others lock directories, too, for reasons of their own; they do not stop us.
+/// The maximum wait for the lock. Other programs may lock directories for other reasons, which must not block us.
 const LOCK_MAX: Duration = Duration::from_secs(1);
 
 /// See the module text.
@@ -83,7 +84,7 @@ impl Transport for Ipc {
                 connected: true,
                 proxy: None,
             }),
-            // Unlike TCP nothing goes on behind the back: the listener's backlog is full, and that is all.
+            // Unlike TCP, no attempt continues in the background: the listener's backlog is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let text = format!("too many connections wait at {target}");
                 Err(Error::with(ErrorKind::ConnectionRefused, text))
@@ -97,7 +98,7 @@ impl Transport for Ipc {
 struct IpcListener {
     socket: Socket,
     endpoint: String,
-    /// What to remove at the end, if it is ours.
+    /// The path to remove at the end, if we created it.
     owned: Option<Owned>,
     filter: CredentialFilter,
     buffers: Buffers,
@@ -105,16 +106,16 @@ struct IpcListener {
 
 type Buffers = (Option<usize>, Option<usize>);
 
-/// A path that this process has made, recognised by more than its name.
+/// A path that this process created, with its inode to recognise it.
 struct Owned {
     path: PathBuf,
     file: FileId,
-    /// Made for it alone.
+    /// The temporary directory created for it.
     directory: Option<PathBuf>,
     pid: u32,
 }
 
-/// Which file a path leads to.
+/// Identifies the file at a path.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct FileId {
     device: u64,
@@ -162,14 +163,13 @@ impl Drop for IpcListener {
 }
 
 impl Owned {
-    /// Removes the path, unless somebody has put another socket there meanwhile. A forked child leaves it to its
-    /// parent.
+    /// Removes the path, unless another program has put another socket there. A forked child leaves it to its parent.
     fn remove(self) {
         if self.pid != process::id() {
             return;
         }
         if file_id(&self.path).is_ok_and(|file| file == self.file) {
-            // Gone already, or no longer allowed: either way it is not ours to complain.
+            // Ignore an error: the path is gone already, or may not be removed any more.
             let _ = fs::remove_file(&self.path);
         }
         if let Some(directory) = &self.directory {
@@ -190,7 +190,7 @@ pub(super) fn endpoint(address: &SockAddr) -> String {
 fn socket_address(address: &str) -> Result<SockAddr> {
     let invalid = |why: &str| Err(Error::with(ErrorKind::Invalid, why));
     if address.is_empty() || address == "@" {
-        return invalid("the path or the name behind '@' is missing");
+        return invalid("the path, or the name after '@', is missing");
     }
     if address.contains('\0') {
         return invalid("a path has no zero bytes");
@@ -202,7 +202,7 @@ fn socket_address(address: &str) -> Result<SockAddr> {
         );
         return Err(Error::with(ErrorKind::NameTooLong, text));
     }
-    // An abstract name begins with a zero byte where a path has its first letter.
+    // An abstract name begins with a zero byte.
     match address.strip_prefix('@') {
         Some(name) => Ok(SockAddr::unix(format!("\0{name}"))?),
         None => Ok(SockAddr::unix(address)?),
@@ -253,7 +253,7 @@ fn listening(
     path: Option<PathBuf>,
     options: &Options,
 ) -> Result<IpcListener> {
-    // From here on the path is ours, and goes with the listener should the rest fail.
+    // From here on the path is ours, and is removed with the listener if the rest fails.
     let owned = match path {
         Some(path) => Some(Owned {
             file: file_id(&path)?,
@@ -274,7 +274,7 @@ fn listening(
     Ok(listener)
 }
 
-/// Listens in a directory of its own.
+/// Listens in a new temporary directory.
 fn bound_to_temporary(options: &Options) -> Result<IpcListener> {
     let base = std::env::temp_dir();
     for _ in 0..ATTEMPTS {
@@ -308,7 +308,7 @@ fn bound_to_temporary(options: &Options) -> Result<IpcListener> {
     Err(in_use("no name for a temporary directory is free"))
 }
 
-/// A listening socket that somebody else has made, and will remove.
+/// A listening socket created by other code, which will remove it.
 fn adopted(fd: i32) -> Result<IpcListener> {
     let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
     let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
@@ -326,7 +326,7 @@ fn adopted(fd: i32) -> Result<IpcListener> {
     })
 }
 
-/// Waits for our turn to change the directory of a path; `None` where it cannot be locked.
+/// Waits for the lock on the directory of a path; `None` if it cannot be locked.
 fn lock_directory(path: &Path) -> Option<File> {
     let directory = path
         .parent()
@@ -342,10 +342,10 @@ fn lock_directory(path: &Path) -> Option<File> {
     Some(lock)
 }
 
-/// Removes a dead socket at the path.
+/// Removes an unused socket at the path.
 ///
 /// # Errors
-/// `AddressInUse` when it lives, or is something else.
+/// `AddressInUse` if it is in use, or is another kind of file.
 fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -367,18 +367,18 @@ fn make_way(path: &Path, target: &SockAddr) -> Result<()> {
         Ok(now) if now == FileId::of(&found) => {
             fs::remove_file(path).map_err(|error| cannot_bind(error, &path.display().to_string()))
         }
-        // Somebody else changed it: look again.
+        // Another program changed it: check again.
         _ => Ok(()),
     }
 }
 
-/// Whether somebody listens there.
+/// Whether a program listens there.
 fn is_alive(target: &SockAddr) -> Result<bool> {
     match new_socket()?.connect(target) {
         Ok(()) => Ok(true),
         Err(error) => match error.raw_os_error() {
             Some(libc::ECONNREFUSED | libc::ENOENT) => Ok(false),
-            // A full backlog, another type of socket, no permission to ask: somebody's.
+            // A full backlog, another type of socket, or no permission to test: in use.
             Some(libc::EAGAIN | libc::EPROTOTYPE | libc::EACCES | libc::EPERM) => Ok(true),
             _ => Err(error.into()),
         },
@@ -398,7 +398,7 @@ impl FileId {
     }
 }
 
-/// Different in each call; used for names that must not be guessed by accident only.
+/// Different in each call; for names that only must not collide by accident.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

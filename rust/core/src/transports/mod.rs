@@ -1,8 +1,8 @@
-//! Transports: where bytes come from and go to.
+//! Transports, which provide connections.
 //!
-//! A transport knows its addresses and how to listen and connect there; from then on a connection is a [`Stream`], the
-//! same for all. Adding one is one file that ends in a `static` and one line in [`TRANSPORTS`]. inproc is none of them:
-//! its messages never become bytes.
+//! A transport knows its addresses and how to listen and connect there. From then on a connection is a [`Stream`], the
+//! same for all transports. A new transport is one file that ends in a `static` and one line in [`TRANSPORTS`]. inproc
+//! is not one of them, because its messages never become bytes.
 
 mod ipc;
 mod socks;
@@ -23,112 +23,112 @@ use crate::options::Options;
 use crate::resolver::Job;
 use crate::sys::stream::{self, Acks};
 
-/// How to listen and connect at one kind of address.
+/// Listening and connecting at one kind of address.
 pub(crate) trait Transport: Send + Sync {
-    /// What stands before `://`.
+    /// The scheme before `://`.
     fn scheme(&self) -> &'static str;
 
-    /// Checks an address without acting on it.
+    /// Checks an address without using it.
     ///
     /// # Errors
-    /// `Invalid` syntax, `NoDevice`, `NameTooLong`; `IncompatibleProtocol` when it does not carry this socket type.
+    /// `Invalid` syntax, `NoDevice`, `NameTooLong`; `IncompatibleProtocol` if it does not support this socket type.
     fn check(&self, address: &str, socket: SocketType, bind: bool) -> Result<()>;
 
     /// Binds and listens now. May block to resolve a local host name.
     ///
     /// # Errors
-    /// As `check`, and `AddressInUse`, `AddressNotAvailable`, or what the system says.
+    /// As for `check`, and `AddressInUse`, `AddressNotAvailable`, or the system's error.
     fn listen(&self, address: &str, options: &Options) -> Result<Box<dyn Listen>>;
 
-    /// The endpoints that a bind to that address may have come to, where it leaves nothing open. May block to resolve a
-    /// local host name.
+    /// The endpoints that a bind to that address may have resulted in, if the address leaves nothing open. May block to
+    /// resolve a local host name.
     fn resolved(&self, address: &str, options: &Options) -> Vec<String> {
         let _ = options;
         vec![format!("{}://{address}", self.scheme())]
     }
 
-    /// Where to connect to, in the order to try. Asked again for each round of attempts.
+    /// The addresses to connect to, in the order of attempts. Called again for each round of attempts.
     ///
     /// # Errors
-    /// As `check`.
+    /// As for `check`.
     fn targets(&self, address: &str, options: &Options) -> Result<Targets>;
 
     /// Begins to connect, without blocking.
     ///
     /// # Errors
-    /// What the system says, if it says so at once.
+    /// The system's error, if it fails at once.
     fn open(&self, target: &Target, options: &Options) -> Result<Opening>;
 }
 
-/// A bound address that takes connections in. Dropped, it stops listening.
+/// A bound address that accepts connections. Dropping it stops listening.
 pub(crate) trait Listen: Send {
-    /// The next connection; `None` when there is none now.
+    /// The next connection; `None` if there is none now.
     ///
     /// # Errors
-    /// One that [`is_exhausted`](Error::is_exhausted): the connection waits, there is no descriptor or memory for it,
-    /// so leave the listener alone for a while. Any other concerns one connection, which is gone.
+    /// If [`is_exhausted`](Error::is_exhausted), there is no descriptor or memory for the waiting connection, so pause
+    /// the listener. Any other error concerns one connection, which is gone.
     fn accept(&self) -> Result<Option<Stream>>;
 
-    /// The resolved endpoint, wildcards filled in.
+    /// The resolved endpoint, with wildcards filled in.
     fn endpoint(&self) -> String;
 
-    /// To wait for connections.
+    /// The descriptor on which to wait for connections.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// A number for it in events.
+    /// Its number in events.
     fn id(&self) -> u64 {
         descriptor_id(self.fd())
     }
 
-    /// Gives the address free, as far as dropping does not.
+    /// Frees the address, as far as dropping does not.
     fn close(&mut self) {}
 }
 
-/// Where to connect to.
+/// The addresses to connect to.
 #[derive(Debug)]
 pub(crate) enum Targets {
-    /// Known.
+    /// Known addresses.
     Ready(Vec<Target>),
-    /// A name has to be looked up first.
+    /// A name must be looked up first.
     Resolve(Job<Vec<Target>>),
 }
 
-/// One address to connect to, and the local one to do it from.
+/// One address to connect to, and the local address to use.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     address: SockAddr,
     source: Option<SockAddr>,
-    /// It is the address of a proxy, which is to be asked for this.
+    /// The request to a proxy, if the address is a proxy's.
     request: Option<Arc<socks::Request>>,
 }
 
-/// A connection that has been begun.
+/// A connection attempt.
 #[derive(Debug)]
 pub(crate) struct Opening {
     /// Its descriptor.
     pub(crate) stream: Stream,
-    /// Whether it is up already. If not, it is up or has failed once it is writable: ask
+    /// Whether it is established. If not, it is established or has failed once it is writable: call
     /// [`Stream::take_error`].
     pub(crate) connected: bool,
-    /// What has to be said to a proxy once it is up, before the peer can be talked to.
+    /// The conversation with a proxy that must precede the one with the peer.
     pub(crate) proxy: Option<Box<Socks>>,
 }
 
-/// A connected byte stream, never blocking.
+/// A connected, non-blocking byte stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
     fd: OwnedFd,
-    /// None over ipc, and as long as it is not connected.
+    /// None over ipc, and before it is connected.
     peer: Option<SocketAddr>,
 }
 
-/// Every transport there is.
+/// All transports.
 pub(crate) static TRANSPORTS: &[&dyn Transport] = &[&tcp::TCP, &ipc::IPC];
 
 /// The transport of a scheme.
 ///
 /// # Errors
-/// `NoProtocol` when there is none.
+/// `NoProtocol` if there is none.
 pub(crate) fn find(scheme: &str) -> Result<&'static dyn Transport> {
     let found = TRANSPORTS
         .iter()
@@ -147,26 +147,27 @@ pub(crate) fn find(scheme: &str) -> Result<&'static dyn Transport> {
 }
 
 impl Stream {
-    /// Appends what has arrived to the buffer, as much as it has room for. 0 is the end.
+    /// Appends received bytes to the buffer, up to its capacity. 0 means the end of the stream.
     pub(crate) fn recv(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         stream::recv(self.fd(), buffer)
     }
 
-    /// Sends as much as the kernel takes now.
+    /// Sends as many bytes as the kernel accepts now.
     pub(crate) fn send(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         stream::send(self.fd(), slices, false)
     }
 
-    /// As [`send`](Self::send), for the last bytes: the end, which must follow at once, leaves in the same packet.
+    /// Like [`send`](Self::send), for the last bytes: the end of the stream, which must follow at once, is sent in the
+    /// same packet.
     pub(crate) fn send_last(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         stream::send(self.fd(), slices, true)
     }
 
-    /// Whether a connection attempt has succeeded by now.
+    /// Whether a connection attempt has succeeded.
     ///
     /// # Errors
-    /// `ConnectionRefused` when it is connected to itself, which happens when nobody listens and the system picks the
-    /// wanted port as the local one.
+    /// `ConnectionRefused` if the socket is connected to itself. That happens when no program listens and the system
+    /// chooses the target port as the local one.
     pub(crate) fn is_connected(&mut self) -> io::Result<bool> {
         let socket = SockRef::from(&self.fd);
         let Ok(peer) = socket.peer_addr() else {
@@ -179,38 +180,50 @@ impl Stream {
         Ok(true)
     }
 
-    /// How a connection attempt ended, once the stream became writable.
+    /// The result of a connection attempt, once the stream is writable.
     ///
     /// # Errors
-    /// The system's reason, or as [`is_connected`](Self::is_connected).
+    /// The system's error, or as for [`is_connected`](Self::is_connected).
     pub(crate) fn take_error(&mut self) -> io::Result<()> {
         if self.is_connected()? {
             return Ok(());
         }
         stream::take_error(self.fd())?;
-        // It has been told already, by another event.
+        // Another event has already reported it.
         Err(io::ErrorKind::NotConnected.into())
     }
 
-    /// Whether the peer has finished or the connection broke, as far as the kernel knows now.
+    /// Whether the peer has closed or the connection is broken, according to the kernel.
     pub(crate) fn has_hung_up(&self) -> bool {
         stream::has_hung_up(self.fd())
     }
 
-    /// What the kernel knows about whether the peer's machine is there; `None` over ipc, where it is this one.
+    /// Whether the peer may be on another machine, which can fail on its own. Over ipc, it is on this machine.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// Makes the kernel probe the machine of a silent peer from now on.
+    pub(crate) fn probe_silent(&self, options: &Options) {
+        if self.is_remote() {
+            tcp::probe_silent(SockRef::from(&self.fd), options);
+        }
+    }
+
+    /// The kernel's view of whether the peer's machine responds; `None` over ipc, where it is this machine.
     pub(crate) fn acks(&self) -> Option<Acks> {
         self.peer?;
         stream::acks(self.fd()).ok()
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Closes the sending direction.
     pub(crate) fn shutdown_write(&self) {
-        // Fails only when the connection is gone, and then there is nobody to tell.
+        // This only fails if the connection is gone.
         let _ = stream::shutdown_write(self.fd());
     }
 
-    /// How many bytes a close could lose: those that the kernel has taken and the peer's has not. None over ipc, where
-    /// what is written is the peer's at once.
+    /// The number of bytes that a close could lose: those that the kernel has accepted but the peer's kernel has not
+    /// acknowledged. None over ipc, where written bytes are available to the peer at once.
     pub(crate) fn unsent(&self) -> usize {
         match self.peer {
             Some(_) => stream::unsent(self.fd()).unwrap_or(0),
@@ -228,7 +241,7 @@ impl Stream {
         }
     }
 
-    /// As [`peer_address`](Self::peer_address), with the port where there is one.
+    /// Like [`peer_address`](Self::peer_address), with the port if there is one.
     pub(crate) fn peer_name(&self) -> String {
         match self.peer {
             Some(peer) => SocketAddr::new(plain_ip(peer.ip()), peer.port()).to_string(),
@@ -236,19 +249,19 @@ impl Stream {
         }
     }
 
-    /// To wait for bytes or room.
+    /// The descriptor on which to wait for bytes or room.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// A number for it in events.
+    /// Its number in events.
     pub(crate) fn id(&self) -> u64 {
         descriptor_id(self.fd())
     }
 }
 
 impl Target {
-    /// Whom to connect to first: the proxy, if there is one.
+    /// The address to connect to first: the proxy's, if there is one.
     pub(crate) fn address(&self) -> &SockAddr {
         &self.address
     }
@@ -266,7 +279,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Takes one connection from a listening descriptor, with its peer's address.
+/// Accepts one connection from a listening descriptor, with its peer's address.
 fn accept(fd: BorrowedFd<'_>) -> Result<Option<(OwnedFd, Option<rustix::net::SocketAddrAny>)>> {
     use rustix::io::Errno;
     use rustix::net::SocketFlags;
@@ -298,12 +311,12 @@ fn endpoint(address: &SockAddr) -> String {
     }
 }
 
-/// IPv4 addresses that came over an IPv6 socket, as what they are.
+/// Converts IPv4-mapped IPv6 addresses to IPv4.
 fn plain_ip(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
 fn descriptor_id(fd: BorrowedFd<'_>) -> u64 {
-    // A descriptor is not negative.
+    // Descriptors are not negative.
     u64::try_from(fd.as_raw_fd()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! SOCKS5, the client's side (RFC 1928), with a user name and a password where the proxy wants them (RFC 1929).
+//! The client side of SOCKS5 (RFC 1928), with user name and password if the proxy requires them (RFC 1929).
 //!
-//! A value without I/O: bytes to send come out, received ones go in, cut anywhere. The proxy is told names as they are
-//! and resolves them itself. No reply is longer than [`REPLY_MAX`], and nothing is kept beyond one.
+//! A value without I/O: it returns bytes to send and takes received bytes, cut anywhere. Names are passed unchanged to
+//! the proxy, which resolves them. A reply has at most [`REPLY_MAX`] bytes, and nothing is stored beyond one.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// What comes before an address in a reply, and the port behind it.
+/// The bytes before an address in a reply, and the port after it.
 const HEAD: usize = 4;
 const PORT: usize = 2;
 
-/// The longest reply: with the longest name there can be.
+/// The maximum length of a reply: with a name of maximum length.
 const REPLY_MAX: usize = HEAD + 1 + u8::MAX as usize + PORT;
 
-/// Whom a proxy is to connect with, and who asks it to.
+/// The requested connection, and the credentials for the proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Request {
     destination: Destination,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     credentials: Option<(String, String)>,
 }
 
-/// A host as a proxy is told of it.
+/// A host in the proxy's format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
     Ip(IpAddr),
@@ -48,10 +48,10 @@ pub(super) enum Destination {
 }
 
 impl Request {
-    /// An empty user name means that there is none.
+    /// An empty user name means none.
     ///
     /// # Errors
-    /// `Invalid` when a name, user name or password is longer than the 255 bytes there is room for.
+    /// `Invalid` if a name, user name or password is longer than the maximum of 255 bytes.
     pub(super) fn new(
         destination: Destination,
         port: u16,
@@ -117,14 +117,14 @@ impl Request {
     }
 }
 
-/// Bytes behind a byte that says how many; [`Request::new`] has seen to it that they are not too many.
+/// Appends a length byte and the bytes; [`Request::new`] has checked the length.
 fn push_short(buffer: &mut Vec<u8>, bytes: &[u8]) {
     let len = bytes.len().min(usize::from(u8::MAX));
     buffer.push(len as u8);
     buffer.extend(&bytes[..len]);
 }
 
-/// The conversation with a proxy, up to its word that the connection is made.
+/// The conversation with a proxy, until it confirms the connection.
 #[derive(Debug)]
 pub(crate) struct Socks {
     request: Arc<Request>,
@@ -150,21 +150,21 @@ impl Socks {
         }
     }
 
-    /// What has to be sent now.
+    /// The bytes to send now.
     pub(crate) fn poll_transmit(&self) -> &[u8] {
         &self.outgoing
     }
 
-    /// So many bytes of it were sent.
+    /// Records that `count` of these bytes were sent.
     pub(crate) fn transmitted(&mut self, count: usize) {
         self.outgoing.drain(..count.min(self.outgoing.len()));
     }
 
-    /// Takes received bytes. Once the connection is made, those that came behind the reply are the peer's, and given
-    /// back; until then `None`.
+    /// Processes received bytes. Once the connection is established, returns the bytes after the reply, which are the
+    /// peer's; until then `None`.
     ///
     /// # Errors
-    /// The proxy refuses, with its reason in words, or does not speak SOCKS5.
+    /// If the proxy refuses, with its reason in words, or does not use SOCKS5.
     pub(crate) fn handle_input<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<&'a [u8]>> {
         loop {
             let missing = self.reply_len().saturating_sub(self.received.len());
@@ -185,11 +185,11 @@ impl Socks {
         }
     }
 
-    /// How long the reply is, as far as its beginning tells.
+    /// The length of the reply, as far as its beginning shows.
     fn reply_len(&self) -> usize {
         match (self.awaits, self.received.as_slice()) {
             (Reply::Method | Reply::Login, _) => 2,
-            // Not every proxy says where it is bound when it refuses.
+            // Some proxies omit the bound address when they refuse.
             (Reply::Connect, [version, code, ..]) if *version != VERSION || *code != 0 => 2,
             (Reply::Connect, [_, _, _, IPV4, ..]) => HEAD + 4 + PORT,
             (Reply::Connect, [_, _, _, IPV6, ..]) => HEAD + 16 + PORT,
@@ -199,7 +199,7 @@ impl Socks {
         }
     }
 
-    /// Whether it was the last one.
+    /// Handles a reply. Returns whether it was the last one.
     fn handle_reply(&mut self) -> Result<bool> {
         debug_assert!(self.received.len() <= REPLY_MAX);
         let (version, said) = (self.received[0], self.received[1]);
@@ -292,7 +292,7 @@ mod tests {
         Socks::new(Arc::new(request))
     }
 
-    /// Everything the client wants to say, a few bytes at a time.
+    /// All bytes that the client sends, taken a few at a time.
     fn said(socks: &mut Socks) -> Vec<u8> {
         let mut said = Vec::new();
         while let [first, ..] = socks.poll_transmit() {
@@ -302,7 +302,7 @@ mod tests {
         said
     }
 
-    /// Feeds `bytes` in two pieces; what comes behind the last reply.
+    /// Feeds `bytes` in two pieces; returns the bytes after the last reply.
     fn feed(socks: &mut Socks, bytes: &[u8], cut: usize) -> Result<Option<Vec<u8>>> {
         let (first, second) = bytes.split_at(cut);
         let before = socks.handle_input(first)?.map(<[u8]>::to_vec);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_goes_to_a_proxy_that_wants_one_and_to_no_other() {
+    fn credentials_are_sent_only_to_a_proxy_that_requests_them() {
         let mut wants = socks(to_name("h"), "mole", "");
         assert_eq!(said(&mut wants), [5, 2, 0, 2]);
         wants.handle_input(&[5, 2]).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_may_be_cut_anywhere_and_what_follows_is_the_peers() {
+    fn replies_may_be_cut_anywhere_and_later_bytes_are_the_peers() {
         let bound: [&[u8]; 4] = [
             &[1, 127, 0, 0, 1],
             &[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_a_length_byte_is_refused() {
+    fn fields_longer_than_a_length_byte_allows_are_refused() {
         let long = "x".repeat(256);
         for (name, username, password) in [(&long[..], "", ""), ("h", &long, ""), ("h", "u", &long)]
         {

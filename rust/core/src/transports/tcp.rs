@@ -95,6 +95,9 @@ impl Transport for Tcp {
 
     fn open(&self, target: &Target, options: &Options) -> Result<Opening> {
         let socket = new_socket(target.address.domain(), options)?;
+        if !is_probed_later(options) {
+            probe(&socket, options)?;
+        }
         if let Some(source) = &target.source {
             socket.set_reuse_address(true)?;
             socket
@@ -103,7 +106,7 @@ impl Transport for Tcp {
         }
         let connected = match socket.connect(&target.address) {
             Ok(()) => true,
-            // An interrupted attempt goes on like one that takes its time.
+            // An interrupted attempt continues in the background, like a slow one.
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINPROGRESS | libc::EINTR) => false,
                 _ => return Err(Error::from(error).about(target)),
@@ -125,7 +128,7 @@ impl Transport for Tcp {
     }
 }
 
-/// A bound address. What its socket is set to, accepted ones inherit.
+/// A bound address. Accepted sockets inherit the options of its socket.
 struct TcpListener {
     socket: Socket,
     endpoint: String,
@@ -161,7 +164,7 @@ impl Listen for TcpListener {
     }
 }
 
-/// A socket that listens at the address.
+/// Creates a socket that listens at the address.
 fn bound(address: &Address, options: &Options) -> Result<Socket> {
     let mut failure = None;
     for local in bind_addresses(address, options)? {
@@ -173,11 +176,11 @@ fn bound(address: &Address, options: &Options) -> Result<Socket> {
     Err(failure.unwrap_or_else(|| Error::new(ErrorKind::NoDevice)))
 }
 
-/// The addresses to try one after the other: the first that works is bound.
+/// The addresses to try in turn: the first that works is bound.
 fn bind_addresses(address: &Address, options: &Options) -> Result<Vec<SocketAddr>> {
     let Address { host, port } = address;
     if let Some(local) = host.local(*port, options.ipv6)? {
-        // A system without IPv6 still has all of its addresses when "any" was asked for.
+        // On a system without IPv6, "any address" means all IPv4 addresses.
         let fallback =
             (*host == Host::Any && options.ipv6).then(|| (Ipv4Addr::UNSPECIFIED, *port).into());
         return Ok([local].into_iter().chain(fallback).collect());
@@ -200,6 +203,7 @@ fn bind_addresses(address: &Address, options: &Options) -> Result<Vec<SocketAddr
 fn listen_at(local: SocketAddr, options: &Options) -> Result<Socket> {
     let address = SockAddr::from(local);
     let socket = new_socket(address.domain(), options)?;
+    probe(&socket, options)?;
     socket.set_reuse_address(true)?;
     if local.is_ipv6() {
         socket.set_only_v6(false)?;
@@ -213,7 +217,7 @@ fn listen_at(local: SocketAddr, options: &Options) -> Result<Socket> {
     Ok(socket)
 }
 
-/// A listening socket that somebody else has made.
+/// A listening socket created by other code.
 fn adopted(fd: i32, options: &Options) -> Result<Socket> {
     let unfit = |why: &str| Error::with(ErrorKind::Invalid, format!("USE_FD {fd} {why}"));
     let fd = adopt(fd).map_err(|error| unfit(&format!("is no open descriptor ({error})")))?;
@@ -225,11 +229,12 @@ fn adopted(fd: i32, options: &Options) -> Result<Socket> {
         return Err(unfit("is no listening TCP socket"));
     }
     tune(&socket, socket.domain()?, options)?;
+    probe(&socket, options)?;
     Ok(socket)
 }
 
-/// Where the proxy is, and what to ask it for so that it connects to `target`. Names are the proxy's to resolve: often
-/// it alone can.
+/// The address of the proxy, and the request for a connection to `target`. The proxy resolves names, because often only
+/// it can.
 fn through_proxy(target: Address, options: &Options) -> Result<(Address, Option<Arc<Request>>)> {
     let destination = match target.host {
         Host::Ip(ip, None) => Destination::Ip(ip),
@@ -255,7 +260,7 @@ fn through_proxy(target: Address, options: &Options) -> Result<(Address, Option<
     Ok((proxy, Some(Arc::new(request))))
 }
 
-/// The addresses to connect to, each with the local one to do it from.
+/// The addresses to connect to, each with the local address to use.
 fn targets_of(
     addresses: Vec<SocketAddr>,
     source: Option<&Address>,
@@ -290,17 +295,17 @@ fn targets_of(
     Ok(targets)
 }
 
-/// A silent peer's machine is probed after a while, unless a PING was quicker, and given up when it does not answer: after
-/// 14 seconds. A machine that is there answers, whatever became of the program.
+/// After this silence, the peer's machine is probed, unless a PING comes first, and given up 14 seconds after the last
+/// sign of life. A running machine answers, whatever the state of the program.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(8);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_COUNT: u32 = 3;
 
-/// What is not acknowledged, and what asks for room, is sent again at the latest after that: a machine that came back is
-/// found, and one that died under a full receiver is noticed.
+/// The maximum interval of retransmissions and window probes, so that a machine that came back is found soon, and one
+/// that died with a full receiver is detected.
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
-/// Where to connect from: an address or an interface, never a name that would have to be resolved.
+/// The local address to connect from: an address or an interface, never a name that would have to be resolved.
 fn source_address(source: &Address, ipv6: bool) -> Result<SocketAddr> {
     source.host.local(source.port, ipv6)?.ok_or_else(|| {
         let name = match &source.host {
@@ -321,24 +326,16 @@ fn new_socket(domain: Domain, options: &Options) -> Result<Socket> {
     Ok(socket)
 }
 
-/// Sets a socket up before it connects or listens: buffers must be known when the connection is negotiated.
+/// Sets the options of a socket before it connects or listens, because buffer sizes must be known when the connection
+/// is negotiated.
 fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
-    // Batches are made above; the kernel holding back the last small segment would only add delay.
+    // Batching happens above; holding back the last small segment would only add delay.
     socket.set_tcp_nodelay(true)?;
     if let Some(size) = options.sndbuf {
         socket.set_send_buffer_size(size)?;
     }
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;
-    }
-    let on = options.tcp_keepalive.unwrap_or(true);
-    socket.set_keepalive(on)?;
-    if on {
-        keepalive(socket, options)?;
-    }
-    if options.heartbeat_ivl.is_none() {
-        // Kernels before 6.15 do not have it: there a peer that has not read for minutes may die unnoticed for as long.
-        let _ = stream::limit_backoff(socket.as_fd(), BACKOFF_MAX);
     }
     if options.tcp_maxrt.is_some() {
         socket.set_tcp_user_timeout(options.tcp_maxrt)?;
@@ -348,7 +345,7 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
         if domain == Domain::IPV6 {
             socket.set_tclass_v6(tos)?;
         }
-        // Also for IPv4 peers of a socket for both families.
+        // Also for IPv4 peers of a dual-stack socket.
         socket.set_tos_v4(tos)?;
     }
     if !options.bind_to_device.is_empty() {
@@ -366,7 +363,37 @@ fn tune(socket: &Socket, domain: Domain, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Zeros are kept for who reads them back; the kernel takes none.
+/// Whether a connection made by this side gets its probes only when the session asks for them. A connection that ends
+/// after one message then saves the system calls.
+fn is_probed_later(options: &Options) -> bool {
+    options.tcp_keepalive.is_none()
+        && options.heartbeat_ivl.is_none()
+        && options.handshake_ivl.is_some()
+}
+
+/// See [`is_probed_later`].
+pub(super) fn probe_silent(socket: SockRef<'_>, options: &Options) {
+    if is_probed_later(options) {
+        // This fails only if the connection has ended.
+        let _ = probe(&socket, options);
+    }
+}
+
+/// Makes the kernel check whether the machine of a silent peer still responds. Silence before this call counts.
+fn probe(socket: &Socket, options: &Options) -> io::Result<()> {
+    match options.tcp_keepalive {
+        Some(false) => socket.set_keepalive(false)?,
+        _ => keepalive(socket, options)?,
+    }
+    if options.heartbeat_ivl.is_none() {
+        // Kernels before 6.15 do not have this option. There, a peer that has not read for minutes may die undetected
+        // for as long.
+        let _ = stream::limit_backoff(socket.as_fd(), BACKOFF_MAX);
+    }
+    Ok(())
+}
+
+/// Turns probes on. Zeros are stored for reading back, but the kernel accepts none.
 fn keepalive(socket: &Socket, options: &Options) -> io::Result<()> {
     let mut parameters = TcpKeepalive::new();
     if options.tcp_keepalive.is_none() {

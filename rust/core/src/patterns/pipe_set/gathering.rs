@@ -1,8 +1,8 @@
-//! Messages for many that follow each other closely are encoded once for all, and handed over as one.
+//! Encodes consecutive messages for many receivers once, and passes them on as one run.
 //!
-//! What a message for a hundred subscribers costs is a hundred times writing it to a pipe, and reading it there. When
-//! those who read are behind anyway, messages need not lie in their pipes one by one: they are gathered until one of them has
-//! time, which they ask for ([`Pipe::ask`](crate::pipe::Pipe::ask)). The more there is to do, the longer the runs.
+//! A message to a hundred subscribers costs a hundred writes to pipes, and as many reads. When the readers are behind,
+//! messages need not be written to their pipes one by one. They are gathered until a reader has time and asks for them
+//! ([`Pipe::ask`](crate::pipe::Pipe::ask)). The higher the load, the longer the runs.
 
 use zeroxide_proto::frame::Frame;
 use zeroxide_proto::message::Message;
@@ -11,30 +11,32 @@ use zeroxide_proto::run::Run;
 use super::{DropReason, PipeSet};
 use crate::pipe::PipeId;
 
-/// From so many receivers on.
+/// Minimum number of receivers for gathering.
 pub(super) const AUDIENCE_MIN: usize = 4;
-/// Longer messages are shared as they are: copying them is not worth it.
+/// Maximum size of a gathered message. Longer ones are shared instead, because copying them costs too much.
 const MESSAGE_MAX: usize = 8 * 1024;
-/// Longer runs are not made: it is time to begin with them.
+/// Maximum size of a run, so that sending it begins in time.
 const RUN_MAX: usize = 64 * 1024;
-/// Where one of the pipes has no room for a run, or takes none, so many further messages go without another look.
+/// The number of further messages without another check, after one of the pipes had no room for a run or did not accept
+/// runs.
 const PAUSE: u8 = 15;
 
-/// Messages that go to the same pipes.
+/// Messages for the same pipes.
 #[derive(Default)]
 pub(super) struct Gathering {
     audience: Vec<PipeId>,
     run: Run,
-    /// How many more each of the pipes has room for.
+    /// The number of further messages for which all pipes have room.
     room: u64,
-    /// It has grown in this call of the application's.
+    /// Whether it has grown during this call of the application.
     grown: bool,
-    /// Somebody was told to ask for it.
+    /// Whether a reader was notified to ask for it.
     announced: bool,
 }
 
 impl PipeSet {
-    /// Gathers a message for all of `audience`, if they are behind and all have room. False: it is to be written as any other.
+    /// Gathers a message for all of `audience` if they are behind and all have room. Returns false if the message must
+    /// be written in the ordinary way.
     #[inline]
     pub(in crate::patterns) fn gather(&mut self, audience: &[PipeId], message: &Message) -> bool {
         let gathers = self.gathering.as_ref().is_some_and(|some| !some.is_empty());
@@ -67,7 +69,7 @@ impl PipeSet {
         true
     }
 
-    /// How many messages each of them has room for; none unless most of them are awake and will look.
+    /// The number of messages for which all pipes have room; 0 unless most readers are awake and will look.
     fn room_for_run(&mut self, audience: &[PipeId]) -> u64 {
         if audience.len() < AUDIENCE_MIN {
             return 0;
@@ -84,7 +86,7 @@ impl PipeSet {
         if asleep * 2 < audience.len() { room } else { 0 }
     }
 
-    /// A call of the application's ends: what has grown in it may stay, if somebody will ask for it.
+    /// Ends a call of the application: a run that has grown in it may stay if a reader will ask for it.
     #[inline(never)]
     pub(super) fn tend_gathering(&mut self) {
         let Some(mut gathering) = self.gathering.take() else {
@@ -98,7 +100,7 @@ impl PipeSet {
         self.gathering = Some(gathering);
     }
 
-    /// Has somebody ask for what is being gathered. False when nobody is left.
+    /// Notifies a reader to ask for the run. Returns false if no reader is left.
     fn announce(&mut self, gathering: &Gathering) -> bool {
         gathering.announced
             || gathering.audience.iter().any(|id| {
@@ -107,7 +109,7 @@ impl PipeSet {
             })
     }
 
-    /// Publishes what is being gathered.
+    /// Publishes the gathered messages.
     #[inline]
     pub fn publish_gathered(&mut self) {
         if let Some(mut gathering) = self.gathering.take() {
@@ -140,13 +142,13 @@ impl PipeSet {
         }
         gathering.reuse(audience);
         self.flush_dirty();
-        // One message alone: they keep up.
+        // After a single message, the readers keep up.
         self.behind = messages > 1;
     }
 }
 
 impl Gathering {
-    /// Whether this is short enough.
+    /// Whether the message is short enough.
     fn is_for(message: &Message) -> bool {
         message.size() <= MESSAGE_MAX
     }
@@ -156,12 +158,12 @@ impl Gathering {
         self.run.is_empty()
     }
 
-    /// Whether those and nobody else get what is in it.
+    /// Whether the run is for exactly these pipes.
     fn is_to(&self, audience: &[PipeId]) -> bool {
         self.audience == audience
     }
 
-    /// Begins with a message for pipes that have room for so many.
+    /// Begins a run for pipes that have room for `room` messages.
     fn begin(&mut self, audience: &[PipeId], room: u64) {
         self.audience.clear();
         self.audience.extend_from_slice(audience);
@@ -169,7 +171,7 @@ impl Gathering {
         self.announced = false;
     }
 
-    /// Adds a message. True when there is no room for more.
+    /// Adds a message. Returns true if there is no room for more.
     fn push(&mut self, message: &Message) -> bool {
         self.run.push(message);
         self.grown = true;
@@ -177,12 +179,12 @@ impl Gathering {
         self.room == 0 || self.run.len() >= RUN_MAX
     }
 
-    /// The run, and whom it goes to, to be given back to [`reuse`](Self::reuse).
+    /// Takes the run and its pipes; the list goes back to [`reuse`](Self::reuse).
     fn take(&mut self) -> (Frame, Vec<PipeId>) {
         (self.run.take(), std::mem::take(&mut self.audience))
     }
 
-    /// Its memory serves the next one.
+    /// Keeps the memory of the list for the next run.
     fn reuse(&mut self, audience: Vec<PipeId>) {
         self.audience = audience;
     }

@@ -49,7 +49,7 @@ fn nameless_peers_get_five_bytes_that_start_with_zero() {
 }
 
 #[test]
-fn what_cannot_be_delivered_is_dropped_and_counted() {
+fn undeliverable_messages_are_dropped_and_counted() {
     let mut rig = Rig::with_hwm(&ROUTER, 1);
     let a = rig.accept("a");
     assert!(rig.can_send());
@@ -119,7 +119,7 @@ fn a_second_peer_of_the_same_name_waits_until_the_first_leaves() {
 }
 
 #[test]
-fn who_waits_in_vain_leaves_a_count() {
+fn messages_of_a_peer_that_never_got_the_name_are_counted() {
     let mut rig = Rig::new(&ROUTER);
     let first = rig.accept("x");
     let second = rig.accept("x");
@@ -225,7 +225,7 @@ fn a_name_is_not_for_the_owner_of_another_key() {
             let waiting = thieves.iter().filter(|id| rig.pattern.is_waiting(**id));
             assert_eq!(waiting.count(), if left { 3 } else { 2 });
         }
-        // Nobody has the name any more, and it is for whoever asked first, or last.
+        // No peer has the name any more, and it goes to the first or the last one that asked.
         let heir = thieves[if handover { 2 } else { 0 }];
         rig.send(["x", "hello"]).unwrap();
         assert_eq!(rig.far_recv_all(heir), ["hello"]);
@@ -247,7 +247,7 @@ fn a_name_that_the_application_chose_is_not_handed_over() {
     assert!(rig.pattern.is_waiting(other));
     rig.far_close(chosen);
     rig.settle();
-    // What was chosen for a NULL peer was nobody's.
+    // The name chosen for a NULL peer was protected by no identity.
     rig.send(["x", "2"]).unwrap();
     assert_eq!(rig.far_recv_all(other), ["2"]);
 }
@@ -258,7 +258,7 @@ fn a_peer_that_comes_back_gets_its_name_even_while_its_last_words_are_unread() {
     let first = rig.accept("x");
     rig.far_send(first, ["last words"]);
     rig.far_close(first);
-    // Before the socket has heard of the loss.
+    // Before the socket is notified of the loss.
     let second = rig.accept_at_once("x");
     assert!(!rig.is_gone(second));
     rig.send(["x", "welcome back"]).unwrap();
@@ -311,7 +311,7 @@ fn a_reconnected_peer_keeps_its_name_or_brings_another() {
     assert_eq!(rig.dropped(DropReason::Unroutable), 1);
     rig.send(["two", "y"]).unwrap();
     assert_eq!(rig.far_recv_all(id), ["y"]);
-    // Without a name of its own it gets an automatic one, and keeps that.
+    // Without a name of its own, it gets an automatic one and keeps it.
     let mut names = Vec::new();
     for _ in 0..2 {
         rig.disconnected(id);
@@ -329,7 +329,7 @@ fn the_application_may_name_the_peer_of_its_next_connect() {
     let mut rig = Rig::new(&ROUTER);
     let choose = |id: &'static [u8]| PatternOption::ConnectRoutingId(Bytes::from_static(id));
     rig.set(choose(b"chosen")).unwrap();
-    // Somebody who comes in meanwhile neither gets the name nor can take it.
+    // A peer that connects meanwhile neither gets the name nor can take it.
     let other = rig.accept("other");
     let thief = rig.accept("chosen");
     assert_eq!(rig.doomed(thief), Some(DoomReason::DuplicateRoutingId));
@@ -353,7 +353,7 @@ fn the_application_may_name_the_peer_of_its_next_connect() {
 }
 
 #[test]
-fn probes_each_connection_when_told_to() {
+fn probes_each_connection_if_requested() {
     let mut rig = Rig::new(&ROUTER);
     rig.set(PatternOption::ProbeRouter(true)).unwrap();
     let id = rig.accept("x");
@@ -380,7 +380,7 @@ fn many_come_and_go_and_leave_nothing() {
 }
 
 #[test]
-fn a_peer_with_room_is_one_to_send_to_whoever_saw_it_first() {
+fn room_found_by_another_check_makes_a_peer_writable() {
     let mut rig = Rig::with_hwm(&ROUTER, 100);
     rig.set(PatternOption::RouterMandatory(true)).unwrap();
     let id = rig.accept("a");

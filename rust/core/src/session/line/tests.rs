@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use zeroxide_proto::socket_type::SocketType;
 

@@ -10,7 +10,7 @@ fn options() -> Options {
     Options::new(SocketType::Dealer, &ContextOptions::default())
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -64,7 +64,7 @@ fn peer_endpoint(stream: &Stream) -> String {
 }
 
 #[test]
-fn bytes_go_both_ways_and_the_path_goes_at_the_end() {
+fn bytes_flow_both_ways_and_the_path_is_removed_at_the_end() {
     let scratch = Scratch::new();
     let path = scratch.file("socket");
     let mut listener = listen(&path).unwrap();
@@ -97,7 +97,7 @@ fn a_live_socket_keeps_its_path() {
     let path = scratch.file("socket");
     let listener = listen(&path).unwrap();
     assert_eq!(refusal(&path), ErrorKind::AddressInUse);
-    // The question whether it lives was a connection; the next one is real.
+    // The first connection was the test whether the socket is in use; the next one is real.
     drop(listener.accept().unwrap());
     let _near = connect(&path).unwrap();
     assert!(listener.accept().unwrap().is_some());
@@ -129,7 +129,7 @@ fn a_dead_socket_is_replaced() {
 }
 
 #[test]
-fn what_is_no_stream_socket_stays() {
+fn a_file_that_is_not_a_stream_socket_stays() {
     let scratch = Scratch::new();
     let (file, datagram, directory) = (
         scratch.file("file"),
@@ -150,7 +150,7 @@ fn what_is_no_stream_socket_stays() {
 }
 
 #[test]
-fn only_what_is_still_ours_is_removed() {
+fn only_our_own_path_is_removed() {
     let scratch = Scratch::new();
     let path = scratch.file("socket");
     let listener = listen(&path).unwrap();
@@ -235,7 +235,7 @@ fn lengths_are_checked_before_anything_is_touched() {
     assert!(error.to_string().contains("108 bytes"), "{error}");
     assert!(Path::new(&too_long).exists());
     drop(listen(&longest).unwrap());
-    // A dead socket is replaced even where its path leaves no room for a longer name in an address.
+    // An unused socket is replaced even if its path leaves no room for a longer name in an address.
     drop(UnixListener::bind(&longest).unwrap());
     drop(listen(&longest).unwrap());
     let name = format!("@{}", "x".repeat(106));
@@ -246,7 +246,7 @@ fn lengths_are_checked_before_anything_is_touched() {
 }
 
 #[test]
-fn what_cannot_be_bound_says_why() {
+fn a_failed_bind_gives_the_reason() {
     let scratch = Scratch::new();
     assert_eq!(refusal(&scratch.file("nowhere/socket")), ErrorKind::NoEntry);
     fs::write(scratch.file("file"), "").unwrap();

@@ -1,30 +1,30 @@
-//! What can stand behind `tcp://`: `host:port`, and to connect also `source;host:port`.
+//! The address after `tcp://`: `host:port`, and for connects also `source;host:port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::interfaces;
 
-/// A host and a port as they were written.
+/// A host and a port, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Address {
     pub(super) host: Host,
-    /// 0 lets the system choose.
+    /// 0 means that the system chooses.
     pub(super) port: u16,
 }
 
-/// Before the colon.
+/// The host, before the colon.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Host {
     /// `*`
     Any,
-    /// A literal address, with what stands behind its `%`.
+    /// A literal address, with the zone after its `%`.
     Ip(IpAddr, Option<String>),
     /// A host name, or the name of a network interface.
     Name(String),
 }
 
-/// What to bind to.
+/// Parses an address for binding.
 pub(super) fn to_bind(text: &str) -> Result<Address> {
     if text.contains(';') {
         return Err(invalid(text, "a source address is for connecting only"));
@@ -32,7 +32,7 @@ pub(super) fn to_bind(text: &str) -> Result<Address> {
     host_port(text)
 }
 
-/// What to connect to, and from where.
+/// Parses an address for connecting, with an optional source.
 pub(super) fn to_connect(text: &str) -> Result<(Option<Address>, Address)> {
     let (source, text) = match text.split_once(';') {
         Some((source, target)) => (Some(source_host(source)?), target),
@@ -51,7 +51,7 @@ pub(super) fn to_connect(text: &str) -> Result<(Option<Address>, Address)> {
     Ok((source, target))
 }
 
-/// `host:port`, or a host alone.
+/// `host:port`, or only a host.
 fn source_host(text: &str) -> Result<Address> {
     match host_port(text) {
         Ok(address) => Ok(address),
@@ -123,10 +123,10 @@ fn host(text: &str) -> Result<Host> {
 }
 
 impl Host {
-    /// The address, if it can be told without asking a name server: a literal one, or that of a local interface.
+    /// The address, if it is known without a name server: a literal one, or that of a local interface.
     ///
     /// # Errors
-    /// `NoDevice` when it is an IPv6 address or an interface that has only such, and `ipv6` is off.
+    /// `NoDevice` if it is an IPv6 address, or an interface with only such addresses, and `ipv6` is off.
     pub(super) fn local(&self, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
         match self {
             Host::Any if ipv6 => Ok(Some((Ipv6Addr::UNSPECIFIED, port).into())),
@@ -137,7 +137,7 @@ impl Host {
     }
 }
 
-/// A literal address with its zone looked up.
+/// A literal address, with its zone looked up.
 pub(super) fn literal(
     address: IpAddr,
     zone: Option<&str>,
@@ -156,7 +156,7 @@ pub(super) fn literal(
     }
 }
 
-/// The first address of an interface of that name, if there is such an interface.
+/// The first address of the interface with that name, if there is one.
 fn interface(name: &str, port: u16, ipv6: bool) -> Result<Option<SocketAddr>> {
     let addresses = interfaces::addresses()?;
     let mut own = addresses

@@ -18,7 +18,7 @@ fn listen(address: &str, options: &Options) -> Result<Box<dyn Listen>> {
     TCP.listen(address, options)
 }
 
-/// The address behind the scheme.
+/// The address after the scheme.
 fn address(listener: &dyn Listen) -> String {
     let endpoint = listener.endpoint();
     endpoint.strip_prefix("tcp://").unwrap().to_owned()
@@ -135,7 +135,7 @@ fn endpoints_are_printed_like_libzmq_prints_them() {
 }
 
 #[test]
-fn what_cannot_be_bound_says_why() {
+fn a_failed_bind_gives_the_reason() {
     let options = options();
     let kind = |address: &str| listen(address, &options).map(|_| ()).unwrap_err().kind();
     assert_eq!(kind("127.0.0.1:70000"), ErrorKind::Invalid);
@@ -165,7 +165,7 @@ fn an_address_is_free_again_while_old_connections_linger() {
 }
 
 #[test]
-fn what_cannot_be_connected_says_why() {
+fn a_failed_connect_gives_the_reason() {
     let mut options = options();
     let kind = |address: &str, options: &Options| targets(address, options).unwrap_err().kind();
     assert_eq!(kind("*:5555", &options), ErrorKind::Invalid);
@@ -184,10 +184,10 @@ fn what_cannot_be_connected_says_why() {
 }
 
 #[test]
-fn with_a_proxy_the_proxy_is_connected_to_and_told_the_rest() {
+fn with_a_proxy_the_proxy_is_connected_to_and_gets_the_target() {
     let mut options = options();
     options.socks_proxy = "127.0.0.1:1080".into();
-    // Neither the name nor the family of the peer's address is this machine's business.
+    // Neither the name nor the family of the peer's address is resolved here.
     for peer in ["no..such:5555", "10.0.0.1:5555", "[2001:db8::1]:5555"] {
         let targets = targets(peer, &options).unwrap();
         assert_eq!(targets.len(), 1);
@@ -202,7 +202,7 @@ fn with_a_proxy_the_proxy_is_connected_to_and_told_the_rest() {
 }
 
 #[test]
-fn nobody_there_is_refused() {
+fn a_port_without_a_listener_refuses() {
     let options = options();
     let listener = listen("127.0.0.1:0", &options).unwrap();
     let gone = address(&*listener);
@@ -269,7 +269,7 @@ fn the_source_address_is_used() {
 #[test]
 fn a_connection_to_itself_is_refused() {
     let options = options();
-    // A free port, asked for as the source and the target at once: both ends meet in one socket.
+    // A free port, used as the source and the target: the socket connects to itself.
     let port = address(&*listen("127.0.0.1:0", &options).unwrap())
         .rsplit_once(':')
         .unwrap()
@@ -310,7 +310,7 @@ fn options_reach_the_socket_on_both_sides() {
             Some(Duration::from_millis(1234))
         );
         assert_eq!(socket.tos_v4().unwrap(), 0x28);
-        // The kernel doubles what it is told.
+        // The kernel doubles the given value.
         assert_eq!(socket.send_buffer_size().unwrap(), 100_000);
         assert_eq!(socket.recv_buffer_size().unwrap(), 120_000);
         assert!(socket.nonblocking().unwrap());
@@ -324,7 +324,7 @@ fn options_reach_the_socket_on_both_sides() {
 }
 
 #[test]
-fn a_dead_machine_is_probed_for_unless_told_otherwise() {
+fn a_dead_machine_is_detected_by_probes_unless_they_are_disabled() {
     let mut options = options();
     for (set, on, idle) in [
         (None, true, 8),
@@ -335,17 +335,23 @@ fn a_dead_machine_is_probed_for_unless_told_otherwise() {
         let listener = listen("127.0.0.1:0", &options).unwrap();
         let near = connect(&address(&*listener), &options).unwrap();
         let far = accept(&*listener);
+        // Without an option, a connection gets its probes only on request.
+        let at_once = SockRef::from(&near.fd).keepalive().unwrap();
+        assert_eq!(at_once, set == Some(true));
+        near.probe_silent(&options);
         for stream in [&near, &far] {
             let socket = SockRef::from(&stream.fd);
             assert_eq!(socket.keepalive().unwrap(), on);
             let time = socket.tcp_keepalive_time().unwrap();
             assert_eq!(time == Duration::from_secs(8), idle == 8);
-            // It would also end a connection whose peer takes its time.
+            // It would also end a connection to a slow peer.
             assert_eq!(socket.tcp_user_timeout().unwrap(), None);
         }
     }
     options.tcp_keepalive = None;
     options.tcp_keepalive_idle = Some(Duration::from_secs(77));
+    // Without a handshake limit, there may never be a timer that asks for probes.
+    options.handshake_ivl = None;
     let listener = listen("127.0.0.1:0", &options).unwrap();
     let near = connect(&address(&*listener), &options).unwrap();
     let socket = SockRef::from(&near.fd);
@@ -357,7 +363,7 @@ fn a_dead_machine_is_probed_for_unless_told_otherwise() {
 }
 
 #[test]
-fn a_device_is_used_and_one_that_is_none_says_so() {
+fn a_device_is_used_and_an_unknown_one_is_refused() {
     let mut options = options();
     options.bind_to_device = "lo".into();
     let listener = listen("127.0.0.1:0", &options).unwrap();
@@ -429,7 +435,7 @@ fn a_backlog_holds_connections_until_they_are_accepted() {
 
 #[test]
 fn without_descriptors_connections_wait_and_none_is_lost() {
-    // The limit is the whole process's: this test runs it down in a process of its own.
+    // The limit applies to the whole process, so this test exhausts it in a process of its own.
     const CHILD: &str = "ZEROXIDE_TEST_WITHOUT_DESCRIPTORS";
     if std::env::var_os(CHILD).is_none() {
         let name = thread::current().name().unwrap().to_owned();

@@ -1,0 +1,110 @@
+//! Whether the other end of a pipe is there, and how it went.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What an end knows of the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Far {
+    /// It is there.
+    Open,
+    /// It closed. What it published can still be read.
+    Closed,
+    /// It closed, but only for the connection behind it: a connecting session makes another pipe.
+    GaveUp,
+    /// It closed, and what it published is not to be read any more.
+    Withdrew,
+}
+
+/// How an end closes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Parting {
+    /// It is dropped.
+    #[default]
+    Close,
+    /// It gives up the connection behind the other end.
+    GiveUp,
+    /// It takes back what was not read.
+    Withdraw,
+}
+
+impl Far {
+    /// The state after the other end has closed. An end closes once.
+    fn next(self, parting: Parting) -> Far {
+        match (self, parting) {
+            (Far::Open, Parting::Close) => Far::Closed,
+            (Far::Open, Parting::GiveUp) => Far::GaveUp,
+            (Far::Open, Parting::Withdraw) => Far::Withdrew,
+            (Far::Closed | Far::GaveUp | Far::Withdrew, _) => self,
+        }
+    }
+}
+
+/// A [`Far`] that the other end changes. It is stored once, so it never says both that the end is there and how it went.
+pub(super) struct FarCell(AtomicU8);
+
+impl FarCell {
+    pub(super) fn new() -> FarCell {
+        FarCell(AtomicU8::new(Far::Open as u8))
+    }
+
+    /// Acquire pairs with the Release of `part`: whoever sees the end gone sees what it published before.
+    #[inline]
+    pub(super) fn get(&self) -> Far {
+        let state = self.0.load(Ordering::Acquire);
+        [Far::Open, Far::Closed, Far::GaveUp, Far::Withdrew]
+            .into_iter()
+            .find(|far| *far as u8 == state)
+            .unwrap_or(Far::Closed)
+    }
+
+    /// As [`get`](Self::get), for each message.
+    #[inline]
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.load(Ordering::Acquire) != Far::Open as u8
+    }
+
+    /// The other end closes. Nobody else stores here.
+    pub(super) fn part(&self, parting: Parting) {
+        self.0
+            .store(self.get().next(parting) as u8, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawing;
+
+    drawing::events!(Parting {
+        Close => "dropped",
+        GiveUp => "gives up",
+        Withdraw => "withdraws",
+    });
+
+    #[test]
+    fn the_page_shows_the_states() {
+        let name = |far: Far| format!("`{far:?}`");
+        drawing::check(
+            "pipe end",
+            &[Far::Open],
+            EVENTS,
+            Far::next,
+            name,
+            event_name,
+        );
+    }
+
+    #[test]
+    fn a_cell_shows_how_the_end_went() {
+        for parting in EVENTS {
+            let cell = FarCell::new();
+            assert_eq!((cell.get(), cell.is_gone()), (Far::Open, false));
+            cell.part(*parting);
+            assert_eq!(
+                (cell.get(), cell.is_gone()),
+                (Far::Open.next(*parting), true)
+            );
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The endpoints that a socket is bound to and connected with.
+
+use std::sync::Arc;
+
+use crate::listener::Listener;
+use crate::session::Session;
+
+/// What a socket is bound to and connected with.
+#[derive(Default)]
+pub(super) struct Endpoints {
+    pub(super) entries: Vec<Entry>,
+    /// Binds whose listener may accept before the call is over.
+    pub(super) pending: Vec<u64>,
+    /// What was bound or connected last.
+    pub(super) last: String,
+    pub(super) next_source: u64,
+}
+
+pub(super) struct Entry {
+    pub(super) source: u64,
+    /// As the application wrote it, and as it was resolved.
+    pub(super) given: String,
+    pub(super) resolved: String,
+    pub(super) what: What,
+}
+
+pub(super) enum What {
+    Listener(Arc<Listener>),
+    Session(Arc<Session>),
+    BoundName(String),
+    ConnectedName,
+}
+
+/// An endpoint that the application has bound or connected, and its state.
+pub(super) struct Place<'a> {
+    /// Numbers the call, as in [`Origin`].
+    pub(super) source: u64,
+    pub(super) endpoint: &'a str,
+    pub(super) attached: Attached,
+}
+
+/// How a socket is attached to an endpoint.
+#[derive(PartialEq, Eq)]
+pub(super) enum Attached {
+    Bound,
+    /// The pipe knows whether the connection is up.
+    Connected,
+    /// The same over inproc.
+    ConnectedName,
+    /// The connection ended, and is not retried (RECONNECT_IVL).
+    Ended,
+}
+
+impl Endpoints {
+    /// Everything that is bound and connected.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        self.entries.iter().map(|entry| Place {
+            source: entry.source,
+            endpoint: &entry.resolved,
+            attached: match &entry.what {
+                What::Listener(_) | What::BoundName(_) => Attached::Bound,
+                What::Session(session) if session.has_ended() => Attached::Ended,
+                What::Session(_) => Attached::Connected,
+                What::ConnectedName => Attached::ConnectedName,
+            },
+        })
+    }
+
+    pub(super) fn source(&mut self) -> u64 {
+        self.next_source += 1;
+        self.next_source
+    }
+
+    /// What was bound or connected last, wildcards filled in; empty at first.
+    pub(super) fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// Whether nothing was bound or connected, or all of it was taken back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.pending.is_empty()
+    }
+
+    /// Whether the bind or connect call of that number still stands.
+    pub(super) fn has(&self, source: u64) -> bool {
+        self.pending.contains(&source) || self.entries.iter().any(|entry| entry.source == source)
+    }
+
+    /// Forgets the connects that are over, because nothing connects them again (RECONNECT_IVL).
+    pub(super) fn forget_ended(&mut self) {
+        self.entries.retain(|entry| match &entry.what {
+            What::Session(session) => !session.has_ended(),
+            _ => true,
+        });
+    }
+
+    pub(super) fn is_connected(&self, endpoint: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| entry.is_connect() && entry.given == endpoint)
+    }
+
+    /// Takes out what stands under that endpoint, binds and connects alike: of inproc names the bind alone, if there
+    /// is one.
+    pub(super) fn take(&mut self, endpoint: &str) -> Vec<Entry> {
+        let bound = |entry: &mut Entry| {
+            matches!(entry.what, What::BoundName(_)) && entry.resolved == endpoint
+        };
+        let name = self.entries.extract_if(.., bound).next();
+        match name {
+            Some(name) => vec![name],
+            None => self
+                .entries
+                .extract_if(.., |entry| entry.resolved == endpoint)
+                .collect(),
+        }
+    }
+
+    /// The endpoint that a bind to a wildcard came to, for who names the wildcard.
+    pub(super) fn came_of(&self, endpoint: &str) -> Option<&str> {
+        let entry = self.entries.iter().find(|entry| entry.given == endpoint)?;
+        Some(&entry.resolved)
+    }
+}
+
+impl Entry {
+    pub(super) fn is_connect(&self) -> bool {
+        matches!(self.what, What::Session(_) | What::ConnectedName)
+    }
+}
