@@ -1,8 +1,8 @@
-//! Requests to a collector, each with its reply: patience, another try on a new connection, and errors that say what
-//! to do.
+//! Requests to a collector, each with its reply. A call has a time limit, is retried on a new connection, and its
+//! errors say what to do.
 //!
-//! Every request may be made twice: whoever did not hear the reply asks again. A call can be made in steps
-//! ([`Client::begin`], [`Client::advance`]), for callers that have something else to look after while they wait.
+//! Every request may be repeated, because a client that did not receive the reply asks again. A call can be made in
+//! steps ([`Client::begin`], [`Client::advance`]), for callers that have other work while they wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,20 +15,20 @@ use zeroxide_log::Generations;
 use crate::link::{Change, Denial, Link, Security};
 use crate::wire::{Attempt, Code, LogId, Reply, Request, WireError, Won};
 
-/// Connections that are kept for the next call.
+/// The number of idle connections that are kept for later calls.
 const IDLE_MAX: usize = 4;
 
-/// How long to wait before asking a collector again that is just going away.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pause before a collector that is closing is asked again.
+pub(crate) const PAUSE: Duration = Duration::from_millis(200);
 
-/// How a client behaves.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// How long to wait for a reply before asking again.
+    /// The time to wait for a reply before asking again.
     pub timeout: Duration,
-    /// How often to ask again.
+    /// The number of retries.
     pub retries: u32,
-    /// Keys, if the collector asks for them.
+    /// Keys, if the collector requires them.
     pub security: Option<Security>,
 }
 
@@ -42,99 +42,100 @@ impl Default for ClientConfig {
     }
 }
 
-/// Why a call came to nothing.
+/// The reason why a call failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// No answer.
+    /// The collector did not answer.
     #[error(
         "the collector at {endpoint} did not answer for {seconds:.1} s: is it running, and is this its address?"
     )]
     Gone {
-        /// Where it should be.
+        /// The collector's endpoint.
         endpoint: String,
-        /// How long it was waited for.
+        /// The time waited, in seconds.
         seconds: f64,
     },
-    /// The handshake ended in a no.
+    /// The collector, or this client, rejected the handshake.
     #[error("the collector at {endpoint} {why}")]
     Denied {
-        /// Where it is.
+        /// The collector's endpoint.
         endpoint: String,
-        /// Why.
+        /// The reason.
         why: Denial,
     },
-    /// It does not do that.
+    /// The collector refused the request.
     #[error("the collector at {endpoint} refused: {text}")]
     Refused {
-        /// Where it is.
+        /// The collector's endpoint.
         endpoint: String,
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// A number that belongs to the code.
+        /// A number whose meaning depends on the code.
         detail: u64,
-        /// Why, for people.
+        /// The reason, for people.
         text: String,
     },
-    /// The rows are not there.
+    /// The requested rows are not in the log.
     #[error("{text}")]
     DataLoss {
-        /// The offset that was wanted.
+        /// The requested offset.
         asked: u64,
-        /// The first offset there is.
+        /// The first offset in the log.
         earliest: u64,
-        /// The offset behind the last one there is.
+        /// The offset after the last row in the log.
         latest: u64,
-        /// Which log it is.
+        /// The id of the log.
         log_id: LogId,
-        /// From this offset on, rows are others than those that were read: the log is an older copy that has grown since.
+        /// From this offset on, the rows differ from those that were read: the log is an older copy that has grown
+        /// since.
         others: Option<u64>,
-        /// What happened, for people.
+        /// A description, for people.
         text: String,
     },
-    /// What came is not what a collector says.
+    /// The reply is not one of a collector.
     #[error("{endpoint} is not a collector, or one of another version: {what}")]
     Foreign {
-        /// Who said it.
+        /// The endpoint that sent it.
         endpoint: String,
-        /// What is wrong with it.
+        /// The fault of the message.
         what: String,
     },
-    /// The sockets failed.
+    /// A socket failed.
     #[error(transparent)]
     Socket(#[from] zeroxide::Error),
 }
 
-/// What [`Client::info`] tells.
+/// The result of [`Client::info`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Which log it is.
+    /// The id of the log.
     pub log_id: LogId,
     /// The first offset that can be fetched.
     pub earliest: u64,
-    /// The offset behind the last one that can be fetched.
+    /// The offset after the last row that can be fetched.
     pub latest: u64,
-    /// When the first and the last of these rows were received, in microseconds since 1970.
+    /// The times at which the first and the last of these rows were received, in microseconds since 1970.
     pub times: Option<(i64, i64)>,
     /// The size of the log on disk.
     pub bytes: u64,
-    /// The address at which others reach this collector.
+    /// The address under which other machines reach this collector.
     pub advertise: String,
-    /// Which generation wrote the rows from which offset on.
+    /// The generations that wrote the rows, with their first offsets.
     pub generations: Generations,
 }
 
-/// What [`Client::publish`] tells.
+/// The result of [`Client::publish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The offset of the first row.
     pub first: u64,
-    /// The offset behind the last row.
+    /// The offset after the last row.
     pub end: u64,
-    /// The batch was there before.
+    /// Whether the batch had been published before.
     pub already: bool,
 }
 
-/// A client of one collector. Any thread may use it; calls do not wait for each other.
+/// A client of one collector. Any thread may use it, and calls do not wait for each other.
 pub struct Client {
     context: Context,
     endpoint: String,
@@ -143,10 +144,10 @@ pub struct Client {
     requests: AtomicU64,
 }
 
-/// A request under way.
+/// A request in progress.
 pub struct Call {
     request: Request,
-    /// The connection it went over, and its number there.
+    /// The connection that carried the request, and its number there.
     asked: Option<(Link, u64)>,
     began: Instant,
     tries: u32,
@@ -155,10 +156,10 @@ pub struct Call {
 }
 
 impl Client {
-    /// A client of the collector at `endpoint`, which need not be there yet.
+    /// Creates a client of the collector at `endpoint`, which need not be running yet.
     ///
     /// # Errors
-    /// When the endpoint is not one.
+    /// If the endpoint is malformed.
     pub fn new(endpoint: &str, config: ClientConfig) -> Result<Client, ClientError> {
         let context = Context::new();
         let link = Link::open(&context, endpoint, config.security.as_ref())?;
@@ -171,31 +172,31 @@ impl Client {
         })
     }
 
-    /// Where the collector is.
+    /// The collector's endpoint.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// How long an unanswered call takes before it fails.
+    /// The time that an unanswered call takes until it fails.
     pub fn patience(&self) -> Duration {
         self.config
             .timeout
             .saturating_mul(self.config.retries.saturating_add(1))
     }
 
-    /// How long it waits before it asks again.
+    /// The time until a call is retried.
     pub fn timeout(&self) -> Duration {
         self.config.timeout
     }
 
-    /// Whether this process made it. A forked child must not touch it.
+    /// Whether this process created the client. A forked child must not use it.
     pub fn is_own_process(&self) -> bool {
         self.context.is_own_process()
     }
 
     // ---- calls in steps --------------------------------------------------------------------------------------------
 
-    /// Begins a call; nothing is sent yet.
+    /// Begins a call without sending anything.
     pub fn begin(&self, request: Request) -> Call {
         let now = Instant::now();
         Call {
@@ -208,11 +209,11 @@ impl Client {
         }
     }
 
-    /// Goes on with a call until its reply is there, or until a point in time (`None` = as long as it takes), which
-    /// gives `None`.
+    /// Continues a call until its reply arrives or a point in time is reached (`None` = no limit). In the second case,
+    /// returns `None`.
     ///
     /// # Errors
-    /// [`ClientError::Gone`] when patience is over; what the collector refuses.
+    /// [`ClientError::Gone`] when the retries are used up, and refusals of the collector.
     pub fn advance(
         &self,
         call: &mut Call,
@@ -258,10 +259,10 @@ impl Client {
         }
     }
 
-    /// A whole call.
+    /// Makes a call and waits for its reply.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance).
+    /// As for [`advance`](Self::advance).
     pub fn call(&self, request: Request) -> Result<Reply, ClientError> {
         let mut call = self.begin(request);
         loop {
@@ -272,7 +273,7 @@ impl Client {
     }
 
     fn ask(&self, call: &mut Call, now: Instant) -> Result<(), ClientError> {
-        // Its first connection may be the one that broke while nobody looked.
+        // The first idle connection may have broken while no call used it.
         let link = match call.tries {
             0 => self.take_link()?,
             _ => self.open_link()?,
@@ -285,7 +286,7 @@ impl Client {
         Ok(())
     }
 
-    /// What came, if it is the reply.
+    /// Returns the reply if it has arrived.
     fn listen(&self, call: &mut Call) -> Result<Option<Reply>, ClientError> {
         let Some((link, id)) = &call.asked else {
             return Ok(None);
@@ -296,7 +297,7 @@ impl Client {
                 continue;
             }
             if reply == Reply::Publishing {
-                // It takes as long as it takes, and is not given up while it goes on.
+                // Publishing takes as long as necessary, and the time limit restarts with each progress message.
                 call.began = Instant::now();
                 call.patience = call.began + self.config.timeout;
                 continue;
@@ -341,7 +342,7 @@ impl Client {
         Ok(Link::open(&self.context, &self.endpoint, security)?)
     }
 
-    /// Keeps a connection on which nothing is awaited any more.
+    /// Keeps a connection that no call is using any more.
     pub(crate) fn give_link(&self, link: Link) {
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
@@ -353,7 +354,7 @@ impl Client {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Ends the connections that no call is using. The next call makes one.
+    /// Closes the idle connections. The next call opens one.
     pub fn hang_up(&self) {
         self.idle().clear();
     }
@@ -366,7 +367,7 @@ impl Client {
         Reply::decode(message).map_err(|WireError { what, .. }| self.foreign(what))
     }
 
-    /// Refusals are errors.
+    /// Turns refusals into errors.
     pub(crate) fn check(&self, reply: Reply) -> Result<Reply, ClientError> {
         match reply {
             Reply::Refused { code, detail, text } => Err(ClientError::Refused {
@@ -405,12 +406,12 @@ impl Client {
     }
 }
 
-/// What replies say, taken out of them.
+/// Typed calls, and the contents of their replies.
 impl Client {
-    /// What there is.
+    /// The state of the log.
     ///
     /// # Errors
-    /// As [`call`](Self::call), also below.
+    /// As for [`call`](Self::call), also below.
     pub fn info(&self) -> Result<Info, ClientError> {
         self.read_info(self.call(Request::Info)?)
     }
@@ -418,7 +419,7 @@ impl Client {
     /// Reads the reply to [`Request::Info`].
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_info(&self, reply: Reply) -> Result<Info, ClientError> {
         match reply {
             Reply::Info {
@@ -445,15 +446,16 @@ impl Client {
     /// The first offset whose rows were received at `timestamp`, in microseconds since 1970, or later.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// As for [`call`](Self::call).
     pub fn offset_at(&self, timestamp: i64) -> Result<u64, ClientError> {
         self.read_offset(self.call(Request::OffsetAt { timestamp })?)
     }
 
-    /// How far rows from `start` on go that take about `bytes` bytes in the log: at least one row, if there is one.
+    /// The end of a range of rows from `start` on that takes about `bytes` bytes in the log: at least one row, if there
+    /// is one.
     ///
     /// # Errors
-    /// As [`call`](Self::call); `Malformed` from a collector that does not know the request.
+    /// As for [`call`](Self::call); `Malformed` from a collector that does not know the request.
     pub fn offset_after(&self, start: u64, bytes: u64) -> Result<u64, ClientError> {
         self.read_offset(self.call(Request::Weigh { start, bytes })?)
     }
@@ -461,7 +463,7 @@ impl Client {
     /// Reads the reply to [`Request::OffsetAt`] or [`Request::Weigh`].
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_offset(&self, reply: Reply) -> Result<u64, ClientError> {
         match reply {
             Reply::Offset { offset } => Ok(offset),
@@ -469,11 +471,11 @@ impl Client {
         }
     }
 
-    /// A group of consumers needs nothing below `offset` any more. `generation` is that of the row before; 0 if that is not
-    /// known.
+    /// Commits the position of a group of consumers: it does not need rows below `offset` any more. `generation` is
+    /// that of the row before; 0 if unknown.
     ///
     /// # Errors
-    /// As [`call`](Self::call); `OtherRows` when the group has read another copy of the log.
+    /// As for [`call`](Self::call); `OtherRows` if the group has read another copy of the log.
     pub fn commit(&self, group: &str, offset: u64, generation: u64) -> Result<(), ClientError> {
         let group = group.to_owned();
         self.read_done(self.call(Request::Commit {
@@ -483,10 +485,10 @@ impl Client {
         })?)
     }
 
-    /// Reads the reply to [`Request::Position`]: how far the group has come, if there is one.
+    /// Reads the reply to [`Request::Position`]: the group's position, if there is such a group.
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_position(&self, reply: Reply) -> Result<Option<u64>, ClientError> {
         match reply {
             Reply::Position { offset } => Ok(offset),
@@ -497,7 +499,7 @@ impl Client {
     /// Reads the reply to [`Request::DropGroup`]: whether there was one.
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_dropped(&self, reply: Reply) -> Result<bool, ClientError> {
         match reply {
             Reply::Dropped { existed } => Ok(existed),
@@ -505,10 +507,10 @@ impl Client {
         }
     }
 
-    /// Reads a reply that only says that something was done.
+    /// Reads a reply that only confirms an operation.
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_done(&self, reply: Reply) -> Result<(), ClientError> {
         match reply {
             Reply::Committed | Reply::Staged | Reply::Aborted => Ok(()),
@@ -516,10 +518,10 @@ impl Client {
         }
     }
 
-    /// Publishes the rows of `won`, in this order.
+    /// Publishes the rows of the attempts `won`, in this order.
     ///
     /// # Errors
-    /// As [`call`](Self::call); `NotStaged` when parts are missing.
+    /// As for [`call`](Self::call); `NotStaged` if parts are missing.
     pub fn publish(
         &self,
         query: &str,
@@ -533,7 +535,7 @@ impl Client {
     /// Reads the reply to [`Request::Publish`].
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_published(&self, reply: Reply) -> Result<Published, ClientError> {
         match reply {
             Reply::Published {
@@ -549,10 +551,11 @@ impl Client {
         }
     }
 
-    /// Forgets what these attempts staged; none = all of the batch. What is being published is not published then.
+    /// Discards the rows that these attempts staged; an empty list means the whole batch. If the batch is being
+    /// published, that is cancelled.
     ///
     /// # Errors
-    /// `Refused` with `Invalid` once the batch is published; as [`call`](Self::call).
+    /// `Refused` with `Invalid` if the batch is already published; otherwise as for [`call`](Self::call).
     pub fn abort(
         &self,
         query: &str,
@@ -567,10 +570,10 @@ impl Client {
         })?)
     }
 
-    /// Reads the reply to [`Request::Limits`]: whether a batch of so many bytes is taken.
+    /// Reads the reply to [`Request::Limits`]: whether a batch of `bytes` bytes is accepted.
     ///
     /// # Errors
-    /// `Refused` when it is not.
+    /// `Refused` if it is not.
     pub fn read_limits(&self, reply: Reply, bytes: usize) -> Result<(), ClientError> {
         match reply {
             Reply::Limits { max_batch_bytes } if bytes as u64 > max_batch_bytes => {
@@ -591,7 +594,7 @@ impl Client {
     /// The collector's counters, as a JSON object.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// As for [`call`](Self::call).
     pub fn stats(&self) -> Result<bytes::Bytes, ClientError> {
         self.read_stats(self.call(Request::Stats)?)
     }
@@ -599,7 +602,7 @@ impl Client {
     /// Reads the reply to [`Request::Stats`].
     ///
     /// # Errors
-    /// When it is another.
+    /// If it is another reply.
     pub fn read_stats(&self, reply: Reply) -> Result<bytes::Bytes, ClientError> {
         match reply {
             Reply::Stats { json } => Ok(json),

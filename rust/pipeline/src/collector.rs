@@ -1,22 +1,25 @@
-//! The collector: writes what producers send into a log, acknowledges it when it is on disk, and serves it.
+//! The collector writes the rows of producers to a log, acknowledges them when they are on disk, and serves them to
+//! readers.
 //!
 //! ```text
 //!             ROUTER                         one thread owns the log, and everything that is written
-//!  producers ───────►┐                ┌──► sync     fdatasync, while rows are appended behind it
-//!  readers   ◄──────►├─► serve ───────┼──► fetch    reads what is on disk, answers by itself
-//!  sinks     ◄──────►┘     ▲          ├──► stage    writes rows that nobody may see yet
-//!                          │          └──► publish  makes segments of many of them
+//!  producers ───────►┐                ┌──► sync     fdatasync, while further rows are appended
+//!  readers   ◄──────►├─► serve ───────┼──► fetch    reads rows on disk and replies itself
+//!  sinks     ◄──────►┘     ▲          ├──► stage    writes rows that are not visible yet
+//!                          │          └──► publish  makes segments of large transactions
 //!  PUSH, PUB, DEALER ──► plain                      gathers messages into batches
 //! ```
 //!
-//! The serving thread never waits for a peer, and for the disk only now and then: `append` writes to the page cache, but the
-//! first one behind a full segment syncs what is left of that and writes a snapshot; the log's tables are saved, and PUBLISH
-//! copies the staged rows of a small transaction, or takes over the segment that was made of a large one. What other threads have for it comes down a `line`; what it has for peers, any thread may say
+//! The serving thread never waits for a peer, and only occasionally for the disk. `append` writes to the page cache,
+//! but the first append after a full segment syncs the rest of that segment and writes a snapshot. The log's tables are
+//! saved regularly. PUBLISH copies the staged rows of a small transaction, or adopts the segment that was made of a
+//! large one. Other threads send their events to the serving thread through a `line`, and any thread may reply to peers
 //! through the `outbox`.
 
 mod access;
 mod commit;
 mod config;
+mod describe;
 mod door;
 mod exposure;
 mod fetch;
@@ -27,10 +30,14 @@ mod outbox;
 mod owners;
 mod plain;
 mod publishing;
+mod refusal;
+mod routes;
 mod serve;
 mod stage;
 mod staging;
 mod stats;
+mod tail;
+mod topics;
 mod unread;
 mod writer;
 
@@ -60,67 +67,69 @@ use crate::collector::serve::Server;
 use crate::collector::stage::Stage;
 use crate::collector::staging::Staging;
 use crate::collector::stats::Stats;
+pub use crate::collector::tail::Tail;
 use crate::collector::unread::Unread;
 use crate::collector::writer::Writer;
 use crate::wake;
 use crate::wire::Code;
 
-/// What a peer may have queued here before it is not read from, beside one message.
+/// The maximum number of bytes that a peer may have queued here, in addition to one message, before reading from it
+/// stops.
 const RCVHWM_BYTES: i64 = 32 << 20;
 
-/// What a peer may leave unread.
+/// The maximum number of bytes that a peer may leave unread.
 const SNDHWM_BYTES: i64 = 64 << 20;
 
-/// For how many milliseconds a peer may take nothing of what is to be sent to it over tcp.
+/// The time, in milliseconds, after which a peer that takes none of its replies over tcp is disconnected.
 const UNREAD_FOR: i64 = 60_000;
 
-/// Header, key and padding around a batch.
+/// The size of header, key and padding around a batch.
 const AROUND_BATCH: usize = 1 << 20;
 
-/// Who sends a batch that is too large shall hear of it: so it is read, up to so many times what is taken, or this much.
-/// A connection that brings more ends, and is counted.
+/// The sender of a batch that is too large must receive an error, so messages up to this multiple of the limit, or this
+/// size, are received. A larger message ends its connection and is counted.
 const REFUSED_TIMES: usize = 4;
 const REFUSED_BYTES: usize = 64 << 20;
 
-/// Why a collector did not start, or did not do what it was asked to.
+/// The reason why a collector did not start, or refused an operation.
 #[derive(Debug, Error)]
 pub enum CollectorError {
-    /// The log.
+    /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A socket.
+    /// A socket failed.
     #[error(transparent)]
     Socket(#[from] zeroxide::Error),
-    /// The folder of staged rows, or a thread.
+    /// The folder of staged rows or a thread could not be created.
     #[error("the collector cannot work in its folder: {0}")]
     Io(#[from] std::io::Error),
-    /// Whoever reaches the address could write and read.
+    /// Every client that reaches the address could write and read.
     #[error(
         "{endpoint} is reachable from other machines, and without keys every client can write and read: give the \
          collector a key and an allow list (--key and --allow; in Python secret_key and allow), or permit this with \
          --open-to-network (open_to_network=True)"
     )]
     Open {
-        /// What was to be bound.
+        /// The endpoint to bind.
         endpoint: String,
     },
-    /// It said no.
+    /// The collector refused.
     #[error("{text}")]
     Refused {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// Why, for people.
+        /// The reason, for people.
         text: String,
     },
-    /// It did not answer in time.
+    /// The collector did not answer in time.
     #[error(
         "the collector did not answer within {0:?}: the disk may be slow, or the rows may still be written"
     )]
     Timeout(Duration),
-    /// It was closed.
+    /// The collector was closed.
     #[error("the collector is closed")]
     Closed,
-    /// It ended badly.
+    /// The collector ended with an error.
     #[error("{0}")]
     Ended(String),
 }
@@ -138,11 +147,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Opens the log, binds the sockets and serves from now on.
+    /// Opens the log, binds the sockets and starts serving.
     ///
     /// # Errors
-    /// When the log, or the list of names' owners, is in use or damaged beyond recovery, an address cannot be bound, or the folder cannot be written to;
-    /// when other machines could connect without keys, and nobody said that they may.
+    /// If the log or the list of name owners is in use or irreparably damaged, if an address cannot be bound, or if the
+    /// folder cannot be written to. Also if other machines could connect without keys and the configuration does not
+    /// allow that.
     pub fn start(config: Config) -> Result<Collector, CollectorError> {
         exposure::check(&config)?;
         let log = Log::open(&config.dir, config.log.clone())?;
@@ -161,7 +171,8 @@ impl Collector {
         let context = Context::with_options(ContextOptions::default());
         let router = open_router(&context, &config)?;
         let endpoint = router.bind(&config.bind)?;
-        // What is bound may mean something else to others, or nothing: they keep the address that brought them here.
+        // The bound address may not be valid on other machines. Without `advertise`, clients keep the address with
+        // which they connected.
         let advertise = config.advertise.clone().unwrap_or_default();
 
         let stats = Arc::new(Stats::default());
@@ -239,38 +250,39 @@ impl Collector {
         &self.endpoint
     }
 
-    /// The addresses of plain peers' sockets: PULL, SUB and DEALER's, in the order of the configuration.
+    /// The addresses of the sockets for plain peers: PULL, SUB and DEALER, in the order of the configuration.
     pub fn plain_endpoints(&self) -> &[String] {
         &self.plain_endpoints
     }
 
-    /// Which log it is.
+    /// The id of the log.
     pub fn log_id(&self) -> LogId {
         self.log_id
     }
 
-    /// What was found when the log was opened.
+    /// The state in which the log was found when it was opened.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// Whether it runs. One that does not and was not closed has failed: [`close`](Self::close) says how.
+    /// Whether the collector is running. If it is not, and was not closed, it has failed, and [`close`](Self::close)
+    /// returns the error.
     pub fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Appends rows, one batch behind the other with nothing in between; [`Appending::wait`] says when they are on disk.
+    /// Appends consecutive batches. [`Appending::wait`] reports when they are on disk.
     pub fn begin_append(&self, batches: Vec<Batch>) -> Appending {
         let (answer, answers) = sync_channel(1);
         self.line.tell(Event::Append { batches, answer });
         Appending { answers }
     }
 
-    /// Appends rows and waits until they are on disk. Gives their offsets.
+    /// Appends rows and waits until they are on disk. Returns their offsets.
     ///
     /// # Errors
-    /// `Refused` when they cannot be written, `Timeout`, `Closed`.
+    /// `Refused` if they cannot be written, `Timeout`, `Closed`.
     pub fn append(&self, batch: Batch, timeout: Duration) -> Result<Range<u64>, CollectorError> {
         let mut appending = self.begin_append(vec![batch]);
         appending
@@ -278,7 +290,7 @@ impl Collector {
             .ok_or(CollectorError::Timeout(timeout))
     }
 
-    /// Everything that can be counted, as a JSON object.
+    /// All counters, as a JSON object.
     ///
     /// # Errors
     /// `Timeout`, `Closed`.
@@ -291,10 +303,30 @@ impl Collector {
         })
     }
 
-    /// Forgets a group of consumers; whether there was one.
+    /// Reads the last rows of a topic, or of all, on the calling thread. At most 65,536 rows and 8 MiB of the log are
+    /// searched for them.
     ///
     /// # Errors
-    /// `Refused` when that cannot be written down, `Timeout`, `Closed`.
+    /// `Log` when they cannot be read, `Timeout`, `Closed`.
+    pub fn tail(
+        &self,
+        topic: Option<&str>,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<Tail, CollectorError> {
+        let (answer, answers) = sync_channel(1);
+        self.line.tell(Event::Read { answer });
+        let reader = answers.recv_timeout(timeout).map_err(|error| match error {
+            RecvTimeoutError::Timeout => CollectorError::Timeout(timeout),
+            RecvTimeoutError::Disconnected => CollectorError::Closed,
+        })?;
+        Ok(tail::read(&reader, topic, most)?)
+    }
+
+    /// Drops a group of consumers. Returns whether it existed.
+    ///
+    /// # Errors
+    /// `Refused` if the change cannot be saved, `Timeout`, `Closed`.
     pub fn drop_group(&self, group: &str, timeout: Duration) -> Result<bool, CollectorError> {
         let (answer, answers) = sync_channel(1);
         let group = group.to_owned();
@@ -310,10 +342,10 @@ impl Collector {
         }
     }
 
-    /// Takes what is on its way, brings everything to the disk, answers, and ends. Closing again does nothing.
+    /// Accepts the rows in transit, syncs them to disk, replies, and ends. Closing again does nothing.
     ///
     /// # Errors
-    /// `Ended` when something could not be written, or the collector had failed before.
+    /// `Ended` if something could not be written, or if the collector had failed before.
     pub fn close(&self) -> Result<(), CollectorError> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = thread.take() else {
@@ -323,7 +355,7 @@ impl Collector {
         let result = thread
             .join()
             .unwrap_or_else(|_| Err("the collector's thread panicked".to_owned()));
-        // The last answers have their linger; whoever did not take them asks again.
+        // The last replies have their linger time. Clients that do not receive them ask again.
         let _ = self
             .context
             .term_until(Some(Instant::now() + Duration::from_secs(5)));
@@ -331,17 +363,17 @@ impl Collector {
     }
 }
 
-/// Rows on their way to the disk.
+/// Rows that wait for the disk.
 #[derive(Debug)]
 pub struct Appending {
     answers: Receiver<Appended>,
 }
 
 impl Appending {
-    /// The offsets of the rows once they are on disk; None when that takes longer.
+    /// Returns the offsets of the rows once they are on disk; None if that takes longer than `timeout`.
     ///
     /// # Errors
-    /// `Refused` when they cannot be written: then some batches may be in the log, and later ones not. `Closed`.
+    /// `Refused` if they cannot be written; some batches may be in the log then, and later ones not. `Closed`.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Range<u64>>, CollectorError> {
         match self.answers.recv_timeout(timeout) {
             Ok(Ok(range)) => Ok(Some(range)),
@@ -358,7 +390,7 @@ impl Appending {
 impl Drop for Collector {
     fn drop(&mut self) {
         if !self.context.is_own_process() {
-            // Its thread is not there, and its locks are as the fork met them.
+            // In a forked child, the thread does not exist, and locks are in the state that the fork copied.
             std::mem::forget(self.line.clone());
             let thread = self
                 .thread
@@ -367,7 +399,7 @@ impl Drop for Collector {
             std::mem::forget(thread.take());
             return;
         }
-        // Whoever wants to know calls close; the next start finds out by itself.
+        // Callers that need the result call close; the next start recovers by itself.
         let _ = self.close();
     }
 }
@@ -377,14 +409,15 @@ fn open_router(context: &Context, config: &Config) -> Result<Socket, CollectorEr
     let read = config.max_batch_bytes.saturating_mul(REFUSED_TIMES);
     let largest = read.max(REFUSED_BYTES).saturating_add(AROUND_BATCH);
     let largest = i64::try_from(largest).unwrap_or(i64::MAX);
-    // Mandatory: an answer that finds no room, or nobody, is not dropped in silence.
+    // Mandatory, so that a reply without room or without a peer is reported instead of dropped.
     let options = [
         (ids::ROUTER_MANDATORY, Value::from(true)),
         (ids::MAXMSGSIZE, Value::Int(largest)),
         (ids::RCVHWM_BYTES, Value::Int(RCVHWM_BYTES)),
         (ids::SNDHWM_BYTES, Value::Int(SNDHWM_BYTES)),
         (ids::SNDHWM, Value::Int(100_000)),
-        // Whoever takes nothing for so long has to go, and what it left unread with it: over tcp alone, as the kernel does it.
+        // A peer that takes nothing for this long is disconnected, and its unread replies are dropped. Over tcp only,
+        // because the kernel enforces it.
         (ids::TCP_MAXRT, Value::Int(UNREAD_FOR)),
     ];
     for (option, value) in options {

@@ -1,9 +1,10 @@
-//! The pipeline over zeroxide sockets: the collector, which writes what producers send into a log and serves it; the
-//! producer, which keeps what is not acknowledged; and the reader, which fetches ranges of offsets.
+//! The pipeline over zeroxide sockets: the collector, which writes the rows of producers to a log and serves them; the
+//! producer, which keeps rows until they are acknowledged; and the reader, which fetches ranges of offsets.
 
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod clock;
 pub mod collector;
 mod link;
 pub mod producer;

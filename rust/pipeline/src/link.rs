@@ -1,7 +1,7 @@
-//! A connection to one collector, that can be made anew.
+//! A connection to one collector, which can be reopened.
 //!
-//! A DEALER keeps what it could not send for the next connection. Here that is not wanted: what was said in a conversation
-//! that broke off must not turn up in the middle of the next. So each connection gets a socket of its own.
+//! A DEALER keeps unsent messages for its next connection. That is not wanted here, because messages of a broken
+//! conversation must not appear in the next one. So each connection gets a socket of its own.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use zeroxide::{
 
 use crate::wake::Woken;
 
-/// What a client needs to talk to a collector that asks for CURVE.
+/// The keys that a client needs to talk to a collector with CURVE.
 #[derive(Clone)]
 pub struct Security {
     server_key: Key,
@@ -30,10 +30,11 @@ impl std::fmt::Debug for Security {
 }
 
 impl Security {
-    /// The collector's public key, and this side's secret key; a new one if the collector lets anybody in.
+    /// The collector's public key, and this side's secret key. Without a secret key, a new one is generated, which
+    /// suits a collector that accepts every client.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn new(server_key: Key, secret_key: Option<Key>) -> Result<Security> {
         let (public_key, secret_key) = match secret_key {
             Some(secret_key) => (curve_public(&secret_key), secret_key),
@@ -47,52 +48,53 @@ impl Security {
     }
 }
 
-/// What happened to a connection.
+/// A change of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It is up: messages get through.
+    /// The connection is up, and messages get through.
     Up,
-    /// It was up, and is not any more.
+    /// The connection was up and has ended.
     Down,
-    /// The collector does not let this client in.
+    /// The collector rejected this client.
     Denied(Denial),
-    /// An attempt failed that says nothing of the collector: what was denied before may be so no longer.
+    /// An attempt failed without a message from the collector, so an earlier rejection may no longer apply.
     Away,
 }
 
-/// Why a collector does not let somebody in.
+/// The reason why a handshake was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
-    /// It does not know the key.
+    /// The collector does not accept the client's key.
     #[error("does not let this client in: it wants to know the public key of the client (allow)")]
     Key,
-    /// It asks for CURVE.
+    /// The collector requires CURVE.
     #[error(
         "asks for CURVE, and this side has no keys: give server_key, the collector's public key"
     )]
     NoKey,
-    /// It speaks no CURVE.
+    /// The collector does not support CURVE.
     #[error(
         "speaks no CURVE, and this side has keys: start the collector with a key, or leave server_key out"
     )]
     NeedlessKey,
-    /// It greets, and then breaks off each handshake.
+    /// The collector sends its greeting, and then closes the connection during each handshake.
     #[error(
         "breaks off each handshake: server_key is not the collector's public key, or what is there is no collector"
     )]
     ServerKey,
 }
 
-/// Of a handshake between two mechanisms, as `zmq.h` numbers it.
+/// The monitor's value for a handshake between two mechanisms, from `zmq.h`.
 pub(crate) const MECHANISM_MISMATCH: u32 = 0x1100_0002;
 
-/// Of a handshake with nothing to say of itself: the peer had greeted and then closed, as the monitor numbers it.
+/// The monitor's value for a peer that closed the connection after its greeting.
 const CLOSED: u32 = 32;
 
-/// Of a handshake that was sealed with other keys, as `zmq.h` numbers it.
+/// The monitor's value for a handshake with the wrong keys, from `zmq.h`.
 pub(crate) const CRYPTOGRAPHIC: u32 = 0x1100_0001;
 
-/// So many handshakes in a row that break off with keys are no accident: they take about half a second.
+/// The number of consecutive handshakes with keys that must be broken off before that counts as a rejection. They take
+/// about half a second.
 const BROKEN_OFF: u32 = 3;
 
 /// See the module text.
@@ -101,29 +103,29 @@ pub(crate) struct Link {
     endpoint: String,
     security: Option<Security>,
     socket: Socket,
-    /// What happens to the socket's connection.
+    /// The monitor of the socket.
     events: Socket,
     is_up: AtomicBool,
-    /// Handshakes in a row that were broken off by somebody who had greeted.
+    /// The number of consecutive handshakes that a peer broke off after its greeting.
     broken_off: AtomicU32,
-    /// Whether the attempt that is going on has got as far as a handshake.
+    /// Whether the current attempt has reached the handshake.
     is_answered: AtomicBool,
 }
 
-/// A ping when nothing was heard for so long, in milliseconds.
+/// The silence after which a ping is sent, in milliseconds.
 const HEARTBEAT_IVL: i64 = 3000;
 
-/// Attempts to connect come at most so far apart, in milliseconds.
+/// The maximum interval between attempts to connect, in milliseconds.
 const RECONNECT_IVL_MAX: i64 = 1000;
 
-/// The largest message from a collector.
+/// The maximum size of a message from a collector.
 const MAXMSGSIZE: i64 = 2 << 30;
 
 impl Link {
     /// Begins to connect.
     ///
     /// # Errors
-    /// When the endpoint is not one, or the system has no more sockets.
+    /// If the endpoint is malformed, or the system has no more sockets.
     pub(crate) fn open(
         context: &Context,
         endpoint: &str,
@@ -142,10 +144,10 @@ impl Link {
         })
     }
 
-    /// Begins to connect anew; what was on its way is gone.
+    /// Reconnects. Messages in transit are lost.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub(crate) fn reopen(&mut self) -> Result<()> {
         let (socket, events) = open(&self.context, &self.endpoint, self.security.as_ref())?;
         self.close();
@@ -166,7 +168,7 @@ impl Link {
         &self.events
     }
 
-    /// The next change of the connection.
+    /// Returns the next change of the connection.
     pub(crate) fn poll_change(&self) -> Option<Change> {
         loop {
             let event = self.events.recv(Wait::Dont).ok()?;
@@ -181,14 +183,15 @@ impl Link {
                 return Some(Change::Up);
             }
             if kind == EventKind::Disconnected as u16 {
-                // One that was never up goes on trying, and counts how often in vain.
+                // A connection that was never up keeps trying; only failed handshakes are counted.
                 if self.is_up.swap(false, Ordering::Relaxed) {
                     return Some(Change::Down);
                 }
                 continue;
             }
             if kind == EventKind::ConnectRetried as u16 {
-                // Also one address of several that is not there fails an attempt; only the whole round tells.
+                // One unavailable address of several also fails an attempt, so only a complete round without an answer
+                // counts.
                 if self.is_answered.swap(false, Ordering::Relaxed) {
                     continue;
                 }
@@ -202,7 +205,7 @@ impl Link {
         }
     }
 
-    /// What a handshake that failed means, if that can be told by now.
+    /// Interprets a failed handshake, if the cause is known yet.
     fn judge(&self, kind: u16, value: u32) -> Option<Change> {
         if kind == EventKind::HandshakeFailedAuth as u16 {
             return Some(Change::Denied(Denial::Key));
@@ -215,8 +218,8 @@ impl Link {
                 false => Denial::NoKey,
             }));
         }
-        // A collector says nothing to somebody who has sealed his words for another one. But it greets first: what accepts
-        // connections for a collector that is away (a proxy, a tunnel) does not, and the collector may come back.
+        // A collector does not answer a client that encrypts for another key, but it sends its greeting first. A proxy
+        // or tunnel that accepts connections for an absent collector sends no greeting, and the collector may return.
         let is_sealed_wrong = match is_protocol {
             true => value == CRYPTOGRAPHIC,
             false => value == CLOSED,
@@ -229,7 +232,7 @@ impl Link {
         (broken_off >= BROKEN_OFF).then_some(Change::Denied(Denial::ServerKey))
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(crate) fn poll_message(&self) -> Option<Message> {
         match self.socket.try_recv() {
             Attempt::Done(message) => Some(message),
@@ -238,21 +241,21 @@ impl Link {
         }
     }
 
-    /// Sends; whether that was possible.
+    /// Sends a message. Returns whether that was possible.
     pub(crate) fn send(&self, message: Message) -> bool {
         self.socket.send(message, Wait::Dont).is_ok()
     }
 
-    /// Waits until there is a message or a change, or the time is over.
+    /// Waits until there is a message or a change, or until the deadline.
     ///
     /// # Errors
-    /// `Interrupted` when a signal handler ran; `Terminated`.
+    /// `Interrupted` if a signal handler ran; `Terminated`.
     pub(crate) fn wait(&self, until: Option<Instant>) -> Result<()> {
         poll(&mut [readable(&self.socket), readable(&self.events)], until)?;
         Ok(())
     }
 
-    /// The same, or until somebody wakes it.
+    /// The same, or until another thread wakes it.
     pub(crate) fn wait_or_woken(&self, until: Option<Instant>, woken: &Woken) -> Result<()> {
         let woken = PollItem {
             target: Target::Fd(woken.fd()),
@@ -264,11 +267,11 @@ impl Link {
         Ok(())
     }
 
-    /// Descriptors that are readable while there is a message or a change.
+    /// Descriptors that become readable when there is a message or a change.
     pub(crate) fn fds(&self) -> Result<[RawFd; 2]> {
         let fd = |socket: &Socket| {
             let fd = socket.fd()?;
-            // Asked for events, it does not tell any more that it can send.
+            // Reading the events resets the notification that the socket can send.
             socket.events().map(|_| fd)
         };
         Ok([fd(&self.socket)?, fd(&self.events)?])
@@ -302,7 +305,7 @@ fn open(
     static NAMES: AtomicU64 = AtomicU64::new(0);
     let socket = context.socket(SocketType::Dealer)?;
     let set = |id, number| socket.set_option(id, &Value::Int(number));
-    // What may be on its way is bounded by credit, or by the one who asks.
+    // Credit, or the caller, limits the messages in transit.
     set(ids::SNDHWM, 0)?;
     set(ids::LINGER, 0)?;
     set(ids::HEARTBEAT_IVL, HEARTBEAT_IVL)?;
@@ -345,7 +348,7 @@ mod tests {
     use crate::collector::{Collector, Config, Security as Secured};
     use zeroxide::AllowList;
 
-    /// Takes connections and closes them again, after a greeting or without a word.
+    /// Accepts connections and closes them, with or without a greeting.
     struct Front {
         address: SocketAddr,
         is_over: Arc<AtomicBool>,
@@ -369,7 +372,7 @@ mod tests {
                             greeting[32] = 1;
                             stream.set_nonblocking(false).unwrap();
                             stream.write_all(&greeting).unwrap();
-                            // A greeting and a HELLO; what is left unread would reset the connection.
+                            // Read the client's greeting and HELLO, because unread bytes would reset the connection.
                             stream.read_exact(&mut [0; 64 + 202]).unwrap();
                         }
                         Ok(_) => {}
@@ -400,7 +403,7 @@ mod tests {
         Security::new(curve_keypair().unwrap().0, None).unwrap()
     }
 
-    /// The first change that is the one that is looked for.
+    /// Waits for a certain change.
     fn await_change(link: &Link, wanted: Change) -> bool {
         let until = Instant::now() + Duration::from_secs(20);
         while Instant::now() < until {
@@ -414,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_breaks_off_before_a_greeting_is_waited_for() {
+    fn a_peer_that_breaks_off_before_a_greeting_is_waited_for() {
         let front = Front::start(false);
         let config = ClientConfig {
             timeout: Duration::from_millis(1500),

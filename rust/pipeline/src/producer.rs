@@ -1,16 +1,15 @@
-//! The producer: rows in, acknowledged batches in a collector's log.
+//! The producer turns rows into acknowledged batches in a collector's log.
 //!
-//! | module | its job |
+//! | module | purpose |
 //! | --- | --- |
 //! | `intake` | rows become batches; how much may be unacknowledged |
-//! | `window` | what one collector has not acknowledged: the protocol as a value |
+//! | `window` | the rows that one collector has not acknowledged: the protocol, without I/O |
 //! | `spool` | the same on disk, for the next run |
-//! | `worker` | the thread that moves all this |
-//! | `shared` | what callers and that thread share |
-//! | `notices`, `failure`, `stats` | what the user is told |
+//! | `worker` | the thread that does the I/O |
+//! | `shared` | the state shared between callers and that thread |
+//! | `notices`, `failure`, `stats` | reports for the user |
 //!
-//! Any thread may use a producer. What has to wait comes in steps, with a point in time until which it may: for callers that
-//! look after signals in between.
+//! Any thread may use a producer. Calls that wait take a deadline, so that callers can handle signals in between.
 
 mod failure;
 mod intake;
@@ -32,6 +31,7 @@ use bytes::Bytes;
 use zeroxide::{Context, Socket, SocketType};
 use zeroxide_log::{Batch, BatchError, Row};
 
+use crate::clock::wall;
 use crate::link::{Link, Security};
 pub use crate::producer::failure::Failure;
 use crate::producer::intake::{Bounds, Intake, Taken};
@@ -42,36 +42,35 @@ use crate::producer::spool::Spool;
 use crate::producer::stats::Counters;
 pub use crate::producer::stats::{CollectorStats, ProducerStats};
 use crate::producer::window::Window;
-use crate::producer::worker::{Conversation, Parcel, Worker, wall};
+use crate::producer::worker::{Conversation, Parcel, Worker};
 use crate::wire::{Code, NAME_MAX};
 
-/// How a producer behaves.
+/// The settings of a producer.
 #[derive(Clone, Debug)]
 pub struct ProducerConfig {
-    /// Where the collectors are.
+    /// The collectors' endpoints.
     pub endpoints: Vec<String>,
-    /// Its name, which no other producer has at the same time; a random one if none is given.
+    /// Its name, which must be unique among running producers. Default: a random name.
     pub name: Option<String>,
-    /// A folder for rows that are not acknowledged, to survive the process.
+    /// A folder for unacknowledged rows, so that they survive the process.
     pub spool: Option<PathBuf>,
-    /// The most rows that may be unacknowledged, unless they are in the spool.
+    /// The maximum number of unacknowledged rows that are not in the spool.
     pub max_rows: u64,
-    /// The most bytes of memory that unacknowledged rows may take.
+    /// The maximum number of bytes that unacknowledged rows may take in memory.
     pub max_bytes: u64,
-    /// The most bytes that unacknowledged rows may take in the spool.
+    /// The maximum number of bytes that unacknowledged rows may take in the spool.
     pub spool_bytes: u64,
-    /// Whether the spool is synced whenever something was put there: rows survive a power cut, and each batch waits for
-    /// the disk.
+    /// Whether the spool is synced after each batch. Rows then survive a power cut, but each batch waits for the disk.
     pub spool_sync: bool,
-    /// How long a row may wait for others.
+    /// The maximum time that a row waits for others.
     pub linger: Duration,
-    /// The most rows of a batch.
+    /// The maximum number of rows of a batch.
     pub batch_rows: usize,
-    /// From so many bytes on a batch is not added to.
+    /// The size at which a batch is full, in bytes.
     pub batch_bytes: usize,
-    /// How long a collector may be gone, or take nothing, before that is an error; none = for ever.
+    /// The time that a collector may be gone, or accept nothing, before that is an error; None = no limit.
     pub patience: Option<Duration>,
-    /// Keys, if the collectors ask for them.
+    /// Keys, if the collectors require them.
     pub security: Option<Security>,
 }
 
@@ -94,7 +93,7 @@ impl Default for ProducerConfig {
     }
 }
 
-/// A producer. It ends, and what is not acknowledged with it, when it is closed or dropped.
+/// A producer. Closing or dropping it ends it, and unacknowledged rows are lost unless they are in a spool.
 pub struct Producer {
     shared: Arc<Shared>,
     context: Context,
@@ -102,23 +101,24 @@ pub struct Producer {
     config: ProducerConfig,
 }
 
-/// What to wait for: everything that came in before.
+/// A point in the stream of rows for which a caller can wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark(Vec<u64>);
 
 impl Mark {
-    /// For each collector, how many rows came in before.
+    /// For each collector, the number of rows accepted before the mark.
     pub fn rows(&self) -> &[u64] {
         &self.0
     }
 }
 
 impl Producer {
-    /// Begins to connect; the collectors need not be there yet. What a former run left in the spool goes first.
+    /// Begins to connect. The collectors need not be running yet. Rows that an earlier run left in the spool are sent
+    /// first.
     ///
     /// # Errors
-    /// When an endpoint or a name is not one, the spool belongs to another producer, is in use or damaged, or holds rows for
-    /// a collector that is not among the endpoints, or the system has no more threads or sockets.
+    /// If an endpoint or a name is invalid; if the spool belongs to another producer, is in use or damaged, or holds
+    /// rows for a collector that is not among the endpoints; or if the system has no more threads or sockets.
     pub fn open(config: ProducerConfig) -> Result<Producer, Failure> {
         let name = name_for(&config)?;
         if let Some(dir) = &config.spool {
@@ -224,32 +224,32 @@ impl Producer {
         })
     }
 
-    /// Its name.
+    /// The producer's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// Whether this process made it. A forked child must not touch it.
+    /// Whether this process created the producer. A forked child must not use it.
     pub fn is_own_process(&self) -> bool {
         self.context.is_own_process()
     }
 
-    /// What is told of rows.
+    /// The notices about rows.
     pub fn notices(&self) -> &Notices {
         &self.shared.notices
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------------
 
-    /// Takes a row; `None` = there is no room, see [`wait_room`](Self::wait_room). Never waits.
+    /// Accepts a row; `None` if there is no room, see [`wait_room`](Self::wait_room). Never waits.
     ///
     /// # Errors
-    /// When the row is too large, or nothing can be sent any more.
+    /// If the row is too large, or nothing can be sent any more.
     pub fn push(&self, row: Row<'_>) -> Result<Option<Place>, Failure> {
         self.batching().push(row)
     }
 
-    /// Lets many rows in at once.
+    /// Locks the producer once for many rows.
     pub fn batching(&self) -> Batching<'_> {
         Batching {
             producer: self,
@@ -259,11 +259,11 @@ impl Producer {
         }
     }
 
-    /// Takes the rows of a batch from `from` on, by copying; returns how many were taken. With several collectors rows that have keys go
-    /// where their keys belong.
+    /// Accepts the rows of a batch from `from` on, by copying; returns how many were accepted. With several collectors,
+    /// each row with a key goes to the collector of that key.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub fn push_batch(&self, batch: &Batch, from: usize) -> Result<usize, Failure> {
         let rows = batch.rows();
         let has_keys = || (from..rows).any(|row| batch.key(row).is_some());
@@ -273,11 +273,11 @@ impl Producer {
         self.push_pieces(batch, from, None, self.config.batch_bytes)
     }
 
-    /// Takes the rows of a batch from `from` on, all of which have this key or none, as a batch of their own as far as a
-    /// collector takes one of this size; returns how many were taken.
+    /// Accepts rows of a batch from `from` on, all of which have this key or none, as a batch of their own, limited to
+    /// the size that a collector accepts; returns how many were accepted.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub fn push_run(
         &self,
         batch: &Batch,
@@ -301,12 +301,12 @@ impl Producer {
                 break;
             }
             let piece = match self.piece(batch, at, most) {
-                // Those before it are taken: it is told of when it is the first.
+                // Rows before it were accepted. The error is returned when the row comes first.
                 Err(_) if at > from => break,
                 piece => piece?,
             };
             let taken = piece.rows();
-            // Before the lock is taken, and from memory that may not be there later.
+            // Encoded before the lock is taken, and from memory that may not exist later.
             if !self.push_encoded(taken as u64, encoded(&piece), key)? {
                 break;
             }
@@ -315,10 +315,10 @@ impl Producer {
         Ok(at - from)
     }
 
-    /// Takes the rows of a batch one by one, into the open batches; returns how many were taken.
+    /// Accepts the rows of a batch one by one, into the open batches; returns how many were accepted.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub fn push_rows(&self, batch: &Batch, from: usize) -> Result<usize, Failure> {
         let mut batching = self.batching();
         for row in from..batch.rows() {
@@ -338,11 +338,11 @@ impl Producer {
         Ok(batch.rows() - from)
     }
 
-    /// Takes `rows` rows in their wire form as a batch of their own, for the collector that their common key names;
+    /// Accepts `rows` rows in their wire form as a batch of their own, for the collector of their common key. Returns
     /// whether there was room for them.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     fn push_encoded(&self, rows: u64, encoded: Bytes, key: Option<&[u8]>) -> Result<bool, Failure> {
         let mut batching = self.batching();
         batching.check()?;
@@ -351,37 +351,37 @@ impl Producer {
         Ok(taken != Taken::Full)
     }
 
-    /// Whether a batch of so many rows and bytes is as large as batches shall be.
+    /// Whether a batch of this many rows and bytes counts as full.
     pub fn is_full_batch(&self, rows: usize, bytes: usize) -> bool {
         rows >= self.config.batch_rows.max(1) || bytes >= self.config.batch_bytes.max(1)
     }
 
-    /// Whether a row can be taken, now or once there is room.
+    /// Checks whether a row can be accepted, now or once there is room.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub fn check_now(&self) -> Result<(), Failure> {
         self.batching().check()
     }
 
-    /// Whether what came in can be acknowledged, now or later.
+    /// Checks whether the accepted rows can be acknowledged, now or later.
     ///
     /// # Errors
-    /// As [`wait_mark`](Self::wait_mark).
+    /// As for [`wait_mark`](Self::wait_mark).
     pub fn check_pending(&self) -> Result<(), Failure> {
         let state = self.shared.state();
         self.check_failure(&state)?;
         self.check_patience(&state, true)
     }
 
-    /// As many rows from `at` on as make a batch of at most so many bytes, and of no more than a collector takes.
+    /// Returns the rows from `at` on that fit into a batch of `most` bytes that a collector accepts.
     fn piece(&self, batch: &Batch, at: usize, most: usize) -> Result<Batch, Failure> {
         let limit = self.shared.state().intake.max_row();
         let most = usize::try_from(limit).unwrap_or(usize::MAX).min(most);
         let mut rows = (batch.rows() - at).min(self.config.batch_rows.max(1));
         let mut piece = batch.slice(at, rows);
         while rows > 1 && piece.size() > most {
-            // Rows are of about the same size; if not, another round.
+            // Rows usually have about the same size; if not, the loop runs again.
             let fitting = rows as u64 * most as u64 / piece.size() as u64;
             rows = usize::try_from(fitting).unwrap_or(1).clamp(1, rows - 1);
             piece = batch.slice(at, rows);
@@ -393,11 +393,11 @@ impl Producer {
         Ok(piece)
     }
 
-    /// Waits until there is room for a row, or a point in time; whether there is.
+    /// Waits until there is room for a row, or until a deadline. Returns whether there is room.
     ///
     /// # Errors
-    /// When there will be none: the collector is gone, or takes nothing, for longer than the producer's patience, or
-    /// refuses.
+    /// If there will be none, because the collector is gone or accepts nothing for longer than the producer's time
+    /// limit, or refuses the rows.
     pub fn wait_room(&self, until: Instant) -> Result<bool, Failure> {
         let mut state = self.shared.state();
         loop {
@@ -410,7 +410,7 @@ impl Producer {
             if until <= now {
                 return Ok(false);
             }
-            // An open batch that nobody can add to need not wait any longer.
+            // No row can be added to an open batch now, so it need not wait any longer.
             state.intake.seal();
             drop(state);
             self.shared.ring();
@@ -420,7 +420,7 @@ impl Producer {
 
     // ---- the end ---------------------------------------------------------------------------------------------------
 
-    /// Sends open batches, and says what to wait for.
+    /// Seals the open batches, and returns the mark for which to wait.
     pub fn mark(&self) -> Mark {
         let mark = {
             let mut state = self.shared.state();
@@ -431,10 +431,10 @@ impl Producer {
         mark
     }
 
-    /// Waits until everything that came in before the mark is acknowledged, or until a point in time; whether it is.
+    /// Waits until all rows before the mark are acknowledged, or until a deadline. Returns whether they are.
     ///
     /// # Errors
-    /// When it never will be; when the collector is gone, or takes nothing, for longer than the producer's patience.
+    /// If they never will be, or if the collector is gone or accepts nothing for longer than the producer's time limit.
     pub fn wait_mark(&self, mark: &Mark, until: Instant) -> Result<bool, Failure> {
         let mut state = self.shared.state();
         loop {
@@ -453,7 +453,7 @@ impl Producer {
         }
     }
 
-    /// Raises what some rows have met with, unless that was told.
+    /// Returns the setback that some rows have met, if it was not returned before.
     ///
     /// # Errors
     /// [`Failure::Setback`].
@@ -461,7 +461,7 @@ impl Producer {
         self.shared.state().take_setback()
     }
 
-    /// What else there is to know, in words, each once.
+    /// Returns further reports in words, each once.
     pub fn take_reports(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.state().reports)
     }
@@ -472,13 +472,13 @@ impl Producer {
         until: Instant,
         now: Instant,
     ) -> MutexGuard<'a, State> {
-        // Patience may end in between.
+        // The time limit may be reached during the wait.
         let slice = Duration::from_millis(50).min(until.saturating_duration_since(now));
         let waited = self.shared.changed.wait_timeout(state, slice);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// How many rows are not acknowledged, by endpoint; only where there are any.
+    /// The number of unacknowledged rows by endpoint, if there are any.
     pub fn unacknowledged(&self) -> Vec<(String, u64)> {
         let state = self.shared.state();
         let lanes = state.intake.lanes().iter().zip(&state.standings);
@@ -488,7 +488,7 @@ impl Producer {
             .collect()
     }
 
-    /// How many rows came in and are not in the spool, which has no room, by endpoint; only where there are any.
+    /// The number of accepted rows that are not in the spool because it is full, by endpoint, if there are any.
     pub fn unspooled(&self) -> Vec<(String, u64)> {
         let state = self.shared.state();
         let standings = state.standings.iter();
@@ -498,18 +498,18 @@ impl Producer {
             .collect()
     }
 
-    /// Takes no more rows. What came in goes on being sent.
+    /// Accepts no more rows. Rows that were accepted are still sent.
     pub fn shut(&self) {
         self.shared.state().is_closed = true;
         self.shared.changed.notify_all();
     }
 
-    /// Whether rows are in a spool: what is not acknowledged survives the end.
+    /// Whether rows are in a spool, so that unacknowledged ones survive the end.
     pub fn has_spool(&self) -> bool {
         self.config.spool.is_some()
     }
 
-    /// Ends it. What is not acknowledged is lost, unless it is in a spool.
+    /// Ends the producer. Unacknowledged rows are lost, unless they are in a spool.
     pub fn end(&self) {
         {
             let mut state = self.shared.state();
@@ -523,13 +523,13 @@ impl Producer {
             worker.take()
         };
         if let Some(thread) = thread {
-            // A panic in there was told by `Shared::end`.
+            // `Shared::end` has reported a panic of the thread.
             let _ = thread.join();
         }
         self.shared.alarm.close(None);
     }
 
-    /// Whether it takes no more rows.
+    /// Whether it accepts no more rows.
     pub fn is_shut(&self) -> bool {
         let state = self.shared.state();
         state.is_closed || state.is_over
@@ -552,7 +552,7 @@ impl Producer {
         }
     }
 
-    /// With `must`, it is not enough that there is room.
+    /// With `must`, having room is not sufficient.
     fn check_patience(&self, state: &State, must: bool) -> Result<(), Failure> {
         let patience = self.config.patience.unwrap_or(Duration::MAX);
         let is_waiting = |lane: &intake::Lane| lane.acked < lane.rows;
@@ -560,14 +560,14 @@ impl Producer {
         let lanes = state.intake.lanes().iter().zip(&state.standings);
         for (lane, standing) in lanes {
             let error = if let Some(why) = standing.denied {
-                // What does not depend on time is not waited for.
+                // An error that waiting cannot change is returned at once.
                 Failure::Denied {
                     endpoint: standing.endpoint.clone(),
                     why,
                     unacknowledged: state.intake.unacknowledged().0,
                 }
             } else if let Some((since, reason)) = &standing.spool_full {
-                // With room there, a collector that is gone would matter less.
+                // A collector that is gone is an error only after the time limit.
                 if since.elapsed() < patience {
                     continue;
                 }
@@ -604,7 +604,7 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         if !self.is_own_process() {
-            // Its thread is not there, and its locks are as the fork met them.
+            // In a forked child, the thread does not exist, and locks are in the state that the fork copied.
             std::mem::forget(self.shared.clone());
             let worker = self
                 .worker
@@ -617,7 +617,7 @@ impl Drop for Producer {
     }
 }
 
-/// The producer's lock, held while many rows come in.
+/// The lock of a producer, held while many rows are accepted.
 pub struct Batching<'a> {
     producer: &'a Producer,
     state: MutexGuard<'a, State>,
@@ -626,10 +626,10 @@ pub struct Batching<'a> {
 }
 
 impl Batching<'_> {
-    /// As [`Producer::push`].
+    /// As for [`Producer::push`].
     ///
     /// # Errors
-    /// As [`Producer::push`].
+    /// As for [`Producer::push`].
     #[inline]
     pub fn push(&mut self, row: Row<'_>) -> Result<Option<Place>, Failure> {
         self.check()?;
@@ -642,12 +642,12 @@ impl Batching<'_> {
         }
     }
 
-    /// Once is enough: the state does not change while it is locked.
+    /// Checked once, because the state does not change while it is locked.
     #[inline]
     fn check(&mut self) -> Result<(), Failure> {
         if !self.is_checked {
             self.producer.check(&self.state)?;
-            // Rows in a spool may wait for longer than whoever sends them.
+            // Rows in a spool may wait for a collector that is gone.
             if !self.producer.has_spool() {
                 self.producer.check_patience(&self.state, false)?;
             }
@@ -660,13 +660,13 @@ impl Batching<'_> {
 impl Drop for Batching<'_> {
     fn drop(&mut self) {
         if self.must_ring {
-            // Whoever is woken will want the lock that is still held; it is free in a moment.
+            // The worker needs the lock when it wakes; it is released in a moment.
             self.producer.shared.ring();
         }
     }
 }
 
-/// The two ends of what wakes the worker.
+/// The two ends of the socket pair that wakes the worker.
 fn alarm(context: &Context) -> Result<(Socket, Socket), Failure> {
     let (rope, bell) = (
         context.socket(SocketType::Pair)?,
@@ -701,7 +701,7 @@ fn name_for(config: &ProducerConfig) -> Result<String, Failure> {
     }
 }
 
-/// A name that nobody else has: 128 bits from the system's random numbers.
+/// A unique name: 128 random bits.
 fn random_name() -> String {
     let number = || RandomState::new().hash_one((wall(), std::process::id()));
     format!("{:016x}{:016x}", number(), number())
@@ -720,7 +720,7 @@ mod tests {
     use zeroxide_log::{Log, LogConfig};
 
     #[test]
-    fn behind_a_batch_that_is_not_spooled_none_is() {
+    fn after_a_batch_that_is_not_spooled_none_is() {
         let dir = tempfile::tempdir().expect("a folder");
         let producer = Producer::open(ProducerConfig {
             endpoints: vec!["tcp://127.0.0.1:9".to_owned()],
@@ -734,7 +734,7 @@ mod tests {
             ..Row::default()
         };
         {
-            // All in one turn of the worker: a row, what cannot be spooled, a row.
+            // In one turn of the worker: a row, a row that cannot be spooled, and another row.
             let mut batching = producer.batching();
             assert!(batching.push(row).expect("taken").is_some());
             let broken = Bytes::from_static(b"no batch");

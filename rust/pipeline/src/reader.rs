@@ -1,10 +1,11 @@
-//! Fetching a range of offsets: several requests on their way, checked rows in order out of it.
+//! Fetches a range of offsets with several concurrent requests, and returns checked rows in order.
 //!
-//! How many rows fit into a reply is not known beforehand. The first request is for the whole range, and its reply tells how
-//! large rows are; from then on several requests for pieces of about the right size are on their way. A reply that
-//! ends before its piece does is followed by a request for the rest.
+//! The number of rows that fit into a reply is not known in advance. The first request is for the whole range, and its
+//! reply shows the size of rows. From then on, several requests for pieces of about the right size are in transit. If a
+//! reply ends before its piece does, another request fetches the rest.
 //!
-//! A fetch that follows has no end: where it has read everything, the collector keeps its request until there is a row.
+//! A fetch that follows the log has no end: when it has read everything, the collector keeps its request until there is
+//! a row.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,31 +14,31 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use zeroxide::ErrorKind;
+use zeroxide::{ErrorKind, POLLIN, PollItem, Target};
 use zeroxide_log::Stored;
 
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, PAUSE};
 use crate::link::{Change, Link};
 use crate::wake::{self, Wake, Woken};
 use crate::wire::{Code, FOLLOW_MAX, LogId, Reply, Request};
 
-/// Requests that may be on their way.
+/// The maximum number of requests in transit.
 const WINDOW: usize = 3;
 
-/// What to fetch, and how.
+/// The range to fetch, and how.
 #[derive(Clone, Debug)]
 pub struct FetchConfig {
-    /// Which offsets.
+    /// The offsets.
     pub range: Range<u64>,
-    /// Only rows whose topic begins with one of these; none = all rows.
+    /// Only rows whose topic begins with one of these; empty = all rows.
     pub topics: Vec<String>,
-    /// About how much to ask for at once.
+    /// The approximate number of bytes per request.
     pub max_bytes: u64,
-    /// The log that the offsets belong to, if that matters.
+    /// The log to which the offsets belong; None = any log.
     pub log_id: Option<LogId>,
-    /// The generation of the row before the first offset, for whoever has read it; else 0.
+    /// The generation of the row before the first offset, if that row was read; otherwise 0.
     pub generation: u64,
-    /// Waits for rows where there are none yet. The range has no end then: `u64::MAX`.
+    /// Whether to wait for rows that do not exist yet. The range then ends at `u64::MAX`.
     pub follows: bool,
 }
 
@@ -48,40 +49,42 @@ pub struct Interrupter {
 }
 
 impl Interrupter {
-    /// The current call of [`Fetch::advance`], or else the next one, does not wait.
+    /// Ends the wait of the current call of [`Fetch::advance`], or else of the next one.
     pub fn interrupt(&self) {
         self.wake.wake();
     }
 }
 
-/// A fetch under way.
+/// A fetch in progress.
 pub struct Fetch {
     client: Arc<Client>,
     config: FetchConfig,
     link: Option<Link>,
-    /// Below this everything was handed out.
+    /// All rows below this offset were returned.
     done: u64,
-    /// The generation of the last row of that; 0 if it is not known.
+    /// The generation of the last of them; 0 if unknown.
     generation: u64,
-    /// Below this everything was asked for.
+    /// All rows below this offset were requested.
     asked: u64,
     asks: VecDeque<Ask>,
-    /// How many rows a request is for; none until a reply has told.
+    /// The number of rows per request; None until a reply has shown it.
     stride: Option<u64>,
-    /// What came in and was not handed out yet.
+    /// Batches that arrived and were not returned yet.
     ready: VecDeque<(Stored, Range<u64>)>,
-    /// When something came last.
+    /// The time of the last progress.
     progress: Instant,
-    /// When to ask again on another connection.
+    /// The time at which to ask again on another connection.
     patience: Instant,
-    /// Where the log ended when the collector said so last.
+    /// The end of the pause before asking a collector that is closing again.
+    pause: Option<Instant>,
+    /// The end of the log in the collector's last reply.
     latest: u64,
-    /// What interrupts a wait.
+    /// Interrupts a wait.
     woken: Option<Woken>,
     is_closed: bool,
 }
 
-/// A piece that was asked for.
+/// A requested piece.
 struct Ask {
     id: Option<u64>,
     range: Range<u64>,
@@ -94,19 +97,19 @@ impl Ask {
     }
 }
 
-/// What [`Fetch::advance`] found.
+/// The result of [`Fetch::advance`].
 #[derive(Debug)]
 pub enum Fetched {
-    /// A batch, of which the rows with these offsets follow on those before.
+    /// A batch, whose rows with these offsets follow the previous ones.
     Batch(Box<Stored>, Range<u64>),
-    /// Nothing until the point in time that was given.
+    /// Nothing arrived until the deadline.
     Waiting,
-    /// The range is done.
+    /// The range is complete.
     End,
 }
 
 impl Fetch {
-    /// Begins; nothing is sent yet.
+    /// Creates a fetch without sending anything.
     pub fn new(client: Arc<Client>, config: FetchConfig) -> Fetch {
         let now = Instant::now();
         Fetch {
@@ -119,6 +122,7 @@ impl Fetch {
             ready: VecDeque::new(),
             progress: now,
             patience: now + client.timeout(),
+            pause: None,
             latest: 0,
             woken: None,
             is_closed: false,
@@ -127,17 +131,17 @@ impl Fetch {
         }
     }
 
-    /// What interrupts this fetch from another thread, for good.
+    /// Returns a handle that interrupts this fetch from another thread, any number of times.
     ///
     /// # Errors
-    /// When there is no descriptor left.
+    /// If there is no descriptor left.
     pub fn interrupter(&mut self) -> std::io::Result<Interrupter> {
         let (wake, woken) = wake::pair()?;
         self.woken = Some(woken);
         Ok(Interrupter { wake })
     }
 
-    /// Ends the fetch and its connection. The position remains; [`advance`](Self::advance) finds nothing but the end.
+    /// Ends the fetch and its connection. The position remains; [`advance`](Self::advance) returns only the end.
     pub fn close(&mut self) {
         self.is_closed = true;
         self.link = None;
@@ -145,23 +149,23 @@ impl Fetch {
         self.asks.clear();
     }
 
-    /// Begins another wait: the client's patience counts from now on.
+    /// Restarts the time limit of the client.
     pub fn resume(&mut self) {
         self.progress = Instant::now();
     }
 
-    /// The offset behind everything that was looked at, and the generation of the row before it; none while there are
-    /// batches that were not handed out.
+    /// The offset after the rows that were considered, and the generation of the row before it; None while there are
+    /// batches that were not returned.
     pub fn position(&self) -> Option<(u64, u64)> {
         self.ready
             .is_empty()
             .then_some((self.done, self.generation))
     }
 
-    /// Descriptors that are readable while there is something to go on with.
+    /// Descriptors that become readable when there is something to process.
     ///
     /// # Errors
-    /// When there is no descriptor left.
+    /// If there is no descriptor left.
     pub fn fds(&self) -> Result<Vec<RawFd>, ClientError> {
         Ok(match &self.link {
             Some(link) => link.fds()?.to_vec(),
@@ -169,16 +173,16 @@ impl Fetch {
         })
     }
 
-    /// The offsets that are fetched.
+    /// The requested offsets.
     pub fn range(&self) -> Range<u64> {
         self.config.range.clone()
     }
 
-    /// The next batch, waiting for it until a point in time; `None` = as long as it takes.
+    /// Returns the next batch, and waits for it until a deadline; `None` = no limit.
     ///
     /// # Errors
-    /// [`ClientError::DataLoss`] when the log does not have all of the range; [`ClientError::Gone`] when nothing came for
-    /// as long as the client's patience lasts; [`ClientError::Foreign`] when what came is not what was asked for.
+    /// [`ClientError::DataLoss`] if the log does not have all of the range; [`ClientError::Gone`] if nothing arrived
+    /// within the client's time limit; [`ClientError::Foreign`] if a reply does not match its request.
     pub fn advance(&mut self, until: Option<Instant>) -> Result<Fetched, ClientError> {
         if self.is_closed {
             return Ok(Fetched::End);
@@ -192,6 +196,12 @@ impl Fetch {
                     self.client.give_link(link);
                 }
                 return Ok(Fetched::End);
+            }
+            if let Some(pause) = self.pause {
+                if self.rest(pause, until)? {
+                    return Ok(Fetched::Waiting);
+                }
+                continue;
             }
             self.ask()?;
             self.listen()?;
@@ -227,7 +237,36 @@ impl Fetch {
         }
     }
 
-    /// Sends requests up to the window.
+    /// Waits until a pause ends. Returns true if `until` came first, or if the wait was interrupted.
+    fn rest(&mut self, pause: Instant, until: Option<Instant>) -> Result<bool, ClientError> {
+        let wake = until.map_or(pause, |until| until.min(pause));
+        let now = Instant::now();
+        match &self.woken {
+            _ if wake <= now => {}
+            Some(woken) => {
+                let mut items = [PollItem {
+                    target: Target::Fd(woken.fd()),
+                    events: POLLIN,
+                    revents: 0,
+                }];
+                match zeroxide::poll(&mut items, Some(wake)) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
+                    other => other?,
+                };
+                if woken.is_rung() {
+                    return Ok(true);
+                }
+            }
+            None => std::thread::sleep(wake - now),
+        }
+        if Instant::now() < pause {
+            return Ok(true);
+        }
+        self.pause = None;
+        Ok(false)
+    }
+
+    /// Sends requests up to the window's size.
     fn ask(&mut self) -> Result<(), ClientError> {
         let window = if self.stride.is_some() { WINDOW } else { 1 };
         while self.asks.len() < window
@@ -250,7 +289,7 @@ impl Fetch {
         for ask in self.asks.iter_mut().filter(|ask| ask.id.is_none()) {
             let id = self.client.next_id();
             let (start, end) = (ask.range.start, ask.range.end);
-            // Of what lies ahead nothing is known yet.
+            // The rows ahead are unknown.
             let generation = match start == self.done {
                 true => self.generation,
                 false => 0,
@@ -262,7 +301,7 @@ impl Fetch {
                     max_bytes,
                     topics,
                     generation,
-                    // An answer without rows comes before the client asks elsewhere.
+                    // An empty reply must arrive before the client asks again.
                     wait: u32::try_from(self.client.timeout().as_millis() / 2)
                         .unwrap_or(FOLLOW_MAX)
                         .min(FOLLOW_MAX),
@@ -278,21 +317,21 @@ impl Fetch {
             link.send(request.encode(id));
             ask.id = Some(id);
             if is_idle {
-                // However long the last rows took their reader.
+                // The time that the caller needed for the last rows does not count.
                 self.patience = Instant::now() + self.client.timeout();
             }
         }
         Ok(())
     }
 
-    /// What to ask for next, if there is anything.
+    /// The next range to request, if there is one.
     fn next_range(&self) -> Option<Range<u64>> {
         let end = self.config.range.end;
         if self.asked >= end {
             return None;
         }
         if self.config.follows && self.asked >= self.latest {
-            // Of rows that were not there yet, only one request waits.
+            // Only one request waits for rows that do not exist yet.
             return self.asks.is_empty().then_some(self.asked..end);
         }
         let end = match self.config.follows {
@@ -303,7 +342,7 @@ impl Fetch {
         Some(self.asked..self.asked.saturating_add(stride).min(end))
     }
 
-    /// Puts what came where it belongs.
+    /// Assigns replies to their requests.
     fn listen(&mut self) -> Result<(), ClientError> {
         let Some(link) = &self.link else {
             return Ok(());
@@ -325,7 +364,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// What is on its way is lost: asks for it again, on another connection.
+    /// Discards the connection and its replies, and requests them again on another one.
     fn forget_link(&mut self) {
         self.link = None;
         self.patience = Instant::now() + self.client.timeout();
@@ -334,14 +373,14 @@ impl Fetch {
         }
     }
 
-    /// Asks again for everything that was not handed out. Replies to earlier requests are ignored when they come: the number
-    /// of a request is never used twice.
+    /// Requests everything again that was not returned. Late replies to earlier requests are ignored, because request
+    /// numbers are never reused.
     fn ask_anew(&mut self) {
         self.asks.clear();
         self.asked = self.done;
     }
 
-    /// Takes the replies that are next in order. Whether there were any.
+    /// Processes the replies that are next in order. Returns whether there were any.
     fn take_replies(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
         while let Some(Ask { reply: Some(_), .. }) = self.asks.front()
@@ -372,7 +411,7 @@ impl Fetch {
                     range: next..range.end,
                     reply: None,
                 });
-                // With the rest of the range in one request, others beside it would be for nothing.
+                // One request has the rest of the range, so further ones would be useless.
                 if range.end == self.config.range.end && self.asks.len() == 1 {
                     self.ask_anew();
                 }
@@ -381,7 +420,7 @@ impl Fetch {
         Ok(any)
     }
 
-    /// Checks a reply to a request for `range`, and returns where to go on.
+    /// Checks a reply to a request for `range`, and returns where to continue.
     fn take_reply(&mut self, range: &Range<u64>, reply: Reply) -> Result<u64, ClientError> {
         let (log_id, earliest, latest, next, generation, frames) = match reply {
             Reply::Fetched {
@@ -410,6 +449,7 @@ impl Fetch {
                 ..
             } => {
                 self.forget_link();
+                self.pause = Some(Instant::now() + PAUSE);
                 return Ok(range.start);
             }
             other => {
@@ -420,7 +460,8 @@ impl Fetch {
         self.check_log(log_id, earliest, latest)?;
         let bytes: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
         let end = self.take_frames(range, frames)?;
-        // Behind the last frame it says itself how far it looked: with topics, nothing may be left of many rows.
+        // The reply itself tells how far the collector looked after the last frame, because with topics many rows may
+        // be left out.
         let next = next.min(range.end).max(range.start);
         if next < end.min(range.end) || (next > end && self.config.topics.is_empty()) {
             let text = format!("rows up to {next} were announced, and came up to {end}");
@@ -440,7 +481,7 @@ impl Fetch {
         Ok(next)
     }
 
-    /// Checks frames that should follow on each other from the start of `range` on, and returns where they end.
+    /// Checks that frames are consecutive from the start of `range` on, and returns where they end.
     fn take_frames(&mut self, range: &Range<u64>, frames: Vec<Bytes>) -> Result<u64, ClientError> {
         let mut at = range.start;
         for (number, bytes) in frames.into_iter().enumerate() {
@@ -452,7 +493,7 @@ impl Fetch {
             let follows = match number {
                 0 if self.config.topics.is_empty() => stored.first_offset <= at && at < stored.end,
                 0 => at <= stored.end,
-                // Batches of which nothing was wanted may be left out.
+                // Batches without matching rows may be left out.
                 _ if !self.config.topics.is_empty() => stored.first_offset >= at,
                 _ => stored.first_offset == at,
             };
@@ -479,8 +520,8 @@ impl Fetch {
                 log_id,
                 others: None,
                 text: format!(
-                    "the collector at {} writes log {} now, offset {} belongs to log {}: its folder was replaced. What \
-                     log {} has, from offset {earliest} to {latest}, are other rows",
+                    "the collector at {} writes log {} now, offset {} belongs to log {}: its folder was replaced. The \
+                    rows of log {}, from offset {earliest} to {latest}, are different ones",
                     self.client.endpoint(),
                     hex(&log_id),
                     self.done,
@@ -518,9 +559,13 @@ impl Fetch {
 
     fn lost(&self, asked: u64, log_id: LogId, earliest: u64, latest: u64) -> ClientError {
         let why = if asked < earliest {
-            "retention removed what is below: keep more (retention_bytes, retention_hours), or read on at the earliest"
+            "retention removed earlier rows: keep more (retention_bytes, retention_hours), or read on at the earliest"
         } else {
-            "what is above was not written yet, or was lost with the disk"
+            "later rows were not written yet, or were lost with the disk"
+        };
+        let has = match earliest == latest {
+            true => format!("no rows (the next one gets offset {latest}) in"),
+            false => format!("offsets {earliest} to {latest} of"),
         };
         ClientError::DataLoss {
             asked,
@@ -529,7 +574,7 @@ impl Fetch {
             log_id,
             others: None,
             text: format!(
-                "offset {asked} was asked for, and the collector at {} has offsets {earliest} to {latest} of log {}; {why}",
+                "offset {asked} was asked for, and the collector at {} has {has} log {}; {why}",
                 self.client.endpoint(),
                 hex(&log_id)
             ),
@@ -537,7 +582,7 @@ impl Fetch {
     }
 }
 
-/// A log's id as people see it.
+/// The usual text of a log's id.
 pub fn hex(log_id: &LogId) -> String {
     log_id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Waking a thread that waits for sockets: it also waits for a descriptor of this.
+//! Wakes a thread that waits for sockets, through a descriptor for which it also waits.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The end that wakes. Clones wake the same thread.
+/// The waking end. Clones wake the same thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Wake {
     shared: Arc<Shared>,
@@ -15,18 +15,18 @@ pub(crate) struct Wake {
 #[derive(Debug)]
 struct Shared {
     stream: UnixStream,
-    /// A byte is in the stream: more of them would say nothing new.
+    /// Whether a byte is in the stream. Further bytes would be redundant.
     is_rung: AtomicBool,
 }
 
-/// The end that is woken.
+/// The waiting end.
 #[derive(Debug)]
 pub(crate) struct Woken {
     stream: UnixStream,
     shared: Arc<Shared>,
 }
 
-/// Both ends.
+/// Creates both ends.
 pub(crate) fn pair() -> io::Result<(Wake, Woken)> {
     let (here, there) = UnixStream::pair()?;
     here.set_nonblocking(true)?;
@@ -43,33 +43,33 @@ pub(crate) fn pair() -> io::Result<(Wake, Woken)> {
 }
 
 impl Wake {
-    /// Wakes the other end, after what it shall find was put in its place.
+    /// Wakes the other end. Its data must be in place before.
     pub fn wake(&self) {
-        // Release: who takes the flag back sees what was put in its place before.
+        // Release: the thread that clears the flag sees the data written before.
         if !self.shared.is_rung.swap(true, Ordering::AcqRel) {
-            // It cannot be full with one byte in it, and without the other end nobody needs to be woken.
+            // The stream cannot be full with one byte in it. If the other end is gone, there is no thread to wake.
             let _ = (&self.shared.stream).write(&[1]);
         }
     }
 }
 
 impl Woken {
-    /// Readable when somebody has something to tell.
+    /// Readable when the thread was woken.
     pub fn fd(&self) -> RawFd {
         self.stream.as_raw_fd()
     }
 
-    /// Whether somebody has woken it since it was cleared.
+    /// Whether it was woken since the last clear.
     pub fn is_rung(&self) -> bool {
         self.shared.is_rung.load(Ordering::Acquire)
     }
 
-    /// Gets ready to be woken again. To be called when the descriptor is readable, before looking for what there is.
+    /// Prepares for the next wake. Call it when the descriptor is readable, before looking for data.
     pub fn clear(&self) {
         let mut bytes = [0; 8];
         let _ = (&self.stream).read(&mut bytes);
-        // Who rings before this line writes nothing more, and what it put down is seen by whoever looks after it. Who
-        // rings later writes. One who was between ringing and writing causes a wake-up too many.
+        // A wake before this line writes no further byte, and its data is visible to the check after it. A later wake
+        // writes a byte. A wake in between may cause one unnecessary wakeup.
         self.shared.is_rung.swap(false, Ordering::AcqRel);
     }
 }

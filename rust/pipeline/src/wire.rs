@@ -1,8 +1,9 @@
-//! What is said between a collector and its clients: producers, readers, sinks.
+//! The protocol between a collector and its clients: producers, readers, sinks.
 //!
-//! The collector has one ROUTER, clients have DEALERs. A message is one header frame and, for some kinds, payload
-//! frames behind it. The header: `ZX`, the version, the kind, the number that the client gave its request (0 where
-//! nobody asked), then the fields of the kind, little endian. Names and texts have their length in two bytes in front.
+//! The collector has one ROUTER, and clients have DEALERs. A message is one header frame, followed by payload frames
+//! for some kinds. The header consists of `ZX`, the version, the kind, the number that the client gave its request (0
+//! for unsolicited messages), and the fields of the kind, little endian. Names and texts follow their length in two
+//! bytes.
 //!
 //! | request | reply |
 //! | --- | --- |
@@ -11,42 +12,43 @@
 //! | [`Request::Info`] | [`Reply::Info`] |
 //! | [`Request::OffsetAt`], [`Request::Weigh`] | [`Reply::Offset`] |
 //! | [`Request::Fetch`] | [`Reply::Fetched`] with stored frames as payload, [`Reply::OutOfRange`] |
-//! | [`Request::Follow`] | the same, once there is a row or the time is over |
+//! | [`Request::Follow`] | the same, once there is a row or the time is up |
 //! | [`Request::Commit`] | [`Reply::Committed`] |
 //! | [`Request::Position`] | [`Reply::Position`] |
 //! | [`Request::DropGroup`] | [`Reply::Dropped`] |
 //! | [`Request::Stage`], one payload frame | [`Reply::Staged`], once the rows are on disk |
-//! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk; before that [`Reply::Publishing`] now and then |
+//! | [`Request::Publish`] | [`Reply::Published`], once the rows are on disk; before that [`Reply::Publishing`] at intervals |
 //! | [`Request::Abort`] | [`Reply::Aborted`] |
 //! | [`Request::Stats`] | [`Reply::Stats`] |
 //! | [`Request::Limits`] | [`Reply::Limits`] |
 //! | any | [`Reply::Refused`] |
-//! | nothing | [`Reply::Status`], when what a producer may send changes |
+//! | none | [`Reply::Status`], when what a producer may send changes |
 //!
 //! # The conversation of a producer
 //!
-//! It names itself and an epoch, a number that grows each time the producer is started, and is told what the log has of
-//! it. From then on an older epoch of that name is [`Code::Fenced`]. So is one that is more than a day ahead of the
-//! collector's clock, unless it follows the last one closely (see [`EPOCH_STEP`]): it would shut out all later runs.
-//! A run that was not welcome yet takes an epoch behind the one that the refusal names. It appends batches of consecutive sequence numbers,
-//! several on their way at once within its [`Credit`]: rows and bytes that may be unacknowledged; one batch may be
-//! on its way however large it is, unless the credit is nothing. What is there already is acknowledged and dropped,
-//! what leaves a gap is refused with [`Code::Gap`] and the number that is expected: the producer goes on from there.
-//! A collector that was restarted asks for another HELLO with [`Code::HelloFirst`].
+//! It sends its name and an epoch, a number that grows each time the producer is started, and receives what the log has
+//! of it. From then on, an older epoch of that name is [`Code::Fenced`]. So is one that is more than a day ahead of the
+//! collector's clock, because it would exclude all later runs, unless it follows the last one closely (see
+//! [`EPOCH_STEP`]). A run that was not welcomed yet takes an epoch after the one that the refusal names. The producer
+//! appends batches of consecutive sequence numbers, with several in transit at once within its [`Credit`]: the rows and
+//! bytes that may be unacknowledged. Unless the credit is nothing, one batch may always be in transit, however large it
+//! is. Rows that the log already has are acknowledged and dropped. A batch that leaves a gap is refused with
+//! [`Code::Gap`] and the expected number, and the producer continues from there. A collector that was restarted
+//! requests another HELLO with [`Code::HelloFirst`].
 //!
-//! The welcome says which epochs have written the rows that the log has of the name, and up to which sequence number each.
-//! A producer that finds none of its own behind its last one knows that another one has used its name: it gives the
-//! rows that never got there new numbers. It has lost rows if its own end below what was acknowledged to it.
+//! The welcome lists the epochs that have written rows of the name, each with its last sequence number. A producer that
+//! finds a foreign epoch after its own last one knows that another producer has used its name, and gives new numbers to
+//! the rows that never arrived. If its own epochs end below what was acknowledged, rows have been lost.
 //!
 //! # Positions
 //!
-//! An offset belongs to a log, and to a generation: the opening of the log that wrote the row before it. Where a log has a row
-//! of another generation there, an older copy of its folder was put in its place and has grown since. Who has read up
-//! to there has not read this log.
+//! An offset belongs to a log, and to a generation: the opening of the log that wrote the row before it. If a log has a
+//! row of another generation there, an older copy of its folder has replaced it and grown since. A reader that has read
+//! up to there has not read this log.
 //!
-//! When the disk is full nothing is refused and nothing acknowledged: a status says why, with a credit of nothing, and
-//! another one, with credit, that there is room again. Batches sent in between are dropped, and to be sent again from
-//! the sequence number behind the status' `last_seq`.
+//! When the disk is full, nothing is refused and nothing is acknowledged. A status gives the reason, with a credit of
+//! nothing, and another one, with credit, reports that there is room again. Batches sent in between are dropped, and
+//! must be sent again from the sequence number after the status' `last_seq`.
 
 mod codec;
 mod kinds;
@@ -59,32 +61,33 @@ use zeroxide_log::Generations;
 
 pub use crate::wire::kinds::Code;
 
-/// The version of all this.
+/// The version of this protocol.
 pub const VERSION: u8 = 2;
 
-/// The most bytes of a name: of a producer, a group, a query.
+/// The maximum number of bytes of a name of a producer, a group or a query.
 pub const NAME_MAX: usize = 255;
 
-/// The most bytes of a text for people; longer ones are cut.
+/// The maximum number of bytes of a text for people; longer ones are cut.
 pub const TEXT_MAX: usize = 4096;
 
-/// The most topics in one fetch.
+/// The maximum number of topics in one fetch.
 pub const TOPICS_MAX: usize = 1024;
 
-/// The most milliseconds that a collector waits for a row before it answers a [`Request::Follow`].
+/// The maximum time, in milliseconds, that a collector waits for a row before it answers a [`Request::Follow`].
 pub const FOLLOW_MAX: u32 = 30_000;
 
-/// By how much the epoch of a run may exceed the one that it follows, whatever clocks say. A run that was told which one
-/// that is goes ahead of it by something below this, so that two of them do not take the same.
+/// The maximum by which the epoch of a run may exceed the one that it follows, whatever clocks say. A run that knows
+/// that epoch chooses one within this distance, so that two runs do not choose the same.
 pub const EPOCH_STEP: u64 = 1 << 20;
 
-/// The most stored frames in one reply.
+/// The maximum number of stored frames in one reply.
 pub const FRAMES_MAX: usize = 4096;
 
-/// Which log it is, for as long as it lives.
+/// The id of a log, which never changes.
 pub type LogId = [u8; 16];
 
-/// What a producer may have unacknowledged. Nothing of both: send nothing until a status says so.
+/// The rows and bytes that a producer may have unacknowledged. If both are 0, it must send nothing until a status says
+/// otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credit {
     /// Rows.
@@ -105,255 +108,255 @@ impl Credit {
 pub struct Attempt {
     /// The partition of the batch.
     pub partition: u32,
-    /// Which attempt at it, unlike any other of this batch.
+    /// A number that distinguishes this attempt from others of this batch.
     pub attempt: u64,
 }
 
-/// An attempt that won, and how many parts it staged: numbers 0 to `parts` - 1.
+/// An attempt to publish, and how many parts it staged: numbers 0 to `parts` - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Won {
     /// The attempt.
     pub attempt: Attempt,
-    /// How many parts it staged.
+    /// The number of its parts.
     pub parts: u32,
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A producer introduces itself.
     Hello {
         /// Its name, not empty.
         producer: String,
-        /// Which run of it this is: larger than in any run before.
+        /// The epoch of this run: greater than in any run before.
         epoch: u64,
-        /// The sequence number of the first row that nobody has acknowledged yet. A collector that has never heard of
-        /// this producer expects its rows from there on.
+        /// The sequence number of the first unacknowledged row. A collector that does not know this producer expects
+        /// its rows from there on.
         next_seq: u64,
     },
     /// Rows of a producer.
     Append {
         /// Its name, not empty.
         producer: String,
-        /// As in its HELLO.
+        /// As in the HELLO.
         epoch: u64,
         /// The sequence number of the first row; the others follow.
         first_seq: u64,
         /// A batch in its wire form.
         batch: Bytes,
     },
-    /// What there is.
+    /// Requests the state of the log.
     Info,
-    /// The first offset whose rows were received at this time or later.
+    /// Requests the first offset whose rows were received at this time or later.
     OffsetAt {
         /// Microseconds since 1970, UTC.
         timestamp: i64,
     },
-    /// How far rows of so many bytes go.
+    /// Requests the end of a range of rows of a given size.
     Weigh {
-        /// The offset of the first of them.
+        /// The first offset.
         start: u64,
-        /// How many bytes.
+        /// The size in bytes.
         bytes: u64,
     },
-    /// Stored rows.
+    /// Requests stored rows.
     Fetch {
         /// The first offset.
         start: u64,
-        /// The offset behind the last one.
+        /// The offset after the last one.
         end: u64,
-        /// About how much to send: at least one frame, as far as the collector's own limit goes.
+        /// The approximate number of bytes to send: at least one frame, and at most the collector's own limit.
         max_bytes: u64,
-        /// Only rows whose topic begins with one of these; none = all rows.
+        /// Only rows whose topic begins with one of these; empty = all rows.
         topics: Vec<String>,
-        /// The generation of the row before `start`, for whoever has read it; else 0.
+        /// The generation of the row before `start`, if that row was read; otherwise 0.
         generation: u64,
     },
-    /// Stored rows from an offset on, waiting for the next row where there is none yet.
+    /// Requests stored rows from an offset on, and waits for the next row if there is none.
     Follow {
         /// The first offset.
         start: u64,
-        /// About how much to send.
+        /// The approximate number of bytes to send.
         max_bytes: u64,
-        /// Only rows whose topic begins with one of these; none = all rows.
+        /// Only rows whose topic begins with one of these; empty = all rows.
         topics: Vec<String>,
-        /// The generation of the row before `start`, for whoever has read it; else 0.
+        /// The generation of the row before `start`, if that row was read; otherwise 0.
         generation: u64,
-        /// How many milliseconds to wait before the answer is that there is nothing; at most [`FOLLOW_MAX`].
+        /// The time to wait before an empty reply, in milliseconds; at most [`FOLLOW_MAX`].
         wait: u32,
     },
-    /// How far a group of consumers has come.
+    /// Requests the position of a group of consumers.
     Position {
         /// Its name, not empty.
         group: String,
     },
-    /// A group of consumers needs nothing below an offset any more.
+    /// Commits the position of a group of consumers, which needs no rows below it any more.
     Commit {
         /// Its name, not empty.
         group: String,
         /// The first offset that it still needs.
         offset: u64,
-        /// The generation of the row before that; 0 if it is not known.
+        /// The generation of the row before it; 0 if unknown.
         generation: u64,
     },
-    /// There is no such group any more: it holds nothing back.
+    /// Drops a group, which then holds nothing back.
     DropGroup {
         /// Its name, not empty.
         group: String,
     },
-    /// Rows of a sink that nobody may see yet.
+    /// Stages rows of a sink, which are not visible yet.
     Stage {
-        /// Whose they are, not empty.
+        /// The name of the query, not empty.
         query: String,
         /// The batch of that query.
         batch: u64,
-        /// Which task writes them.
+        /// The attempt that writes them.
         attempt: Attempt,
         /// The number of this part within the attempt, from 0.
         part: u32,
         /// A batch in its wire form.
         rows: Bytes,
     },
-    /// Everybody may see the rows of these attempts now: all of them, or none if one is missing. The other attempts
-    /// at this batch are forgotten.
+    /// Publishes the rows of these attempts: all of them, or none if a part is missing. The other attempts at this
+    /// batch are discarded.
     Publish {
-        /// Whose they are, not empty.
+        /// The name of the query, not empty.
         query: String,
         /// The batch of that query.
         batch: u64,
-        /// The attempts, in the order in which their rows shall appear.
+        /// The attempts, in the order of their rows in the log.
         won: Vec<Won>,
     },
-    /// Forget staged rows.
+    /// Discards staged rows.
     Abort {
-        /// Whose they are, not empty.
+        /// The name of the query, not empty.
         query: String,
         /// The batch of that query.
         batch: u64,
-        /// Which attempts; none = all of the batch.
+        /// The attempts; empty = the whole batch.
         attempts: Vec<Attempt>,
     },
-    /// Counters.
+    /// Requests counters.
     Stats,
-    /// How large a batch may be.
+    /// Requests the limits for batches.
     Limits,
 }
 
-/// What the collector says.
+/// A message of the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To a producer's HELLO.
+    /// The reply to a producer's HELLO.
     Welcome {
-        /// Which log this is.
+        /// The id of the log.
         log_id: LogId,
         /// The epochs of this producer that have rows in the log, in the order in which they wrote them, and the sequence
         /// number of the last row of each.
         writers: Vec<(u64, u64)>,
-        /// Whether that is all of them: the earliest of many are forgotten.
+        /// Whether the list is complete; of many epochs, the earliest are forgotten.
         is_whole: bool,
-        /// What it may have unacknowledged.
+        /// The rows and bytes that it may have unacknowledged.
         credit: Credit,
-        /// The most bytes of a batch.
+        /// The maximum number of bytes of a batch.
         max_batch_bytes: u64,
-        /// The address at which others reach this collector; empty if it was not told.
+        /// The address under which other machines reach this collector; empty if not configured.
         advertise: String,
     },
-    /// The rows of a batch are on disk, and all before them.
+    /// The rows of a batch, and all before them, are on disk.
     Ack {
         /// The sequence number of the last row of the batch.
         seq: u64,
-        /// The offset of the first row of the batch that was new; none when all were there already.
+        /// The offset of the first new row of the batch; None if the log already had all of them.
         offset: Option<u64>,
-        /// What the producer may have unacknowledged from now on.
+        /// The rows and bytes that the producer may have unacknowledged from now on.
         credit: Credit,
     },
-    /// No.
+    /// The request was refused.
     Refused {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// With [`Code::Gap`] the sequence number that is expected, with [`Code::Fenced`] the epoch that has taken over,
-        /// or, if that is below the one that was given, the one that a new run should follow; with [`Code::TooBig`]
-        /// the limit, with [`Code::OtherRows`] the offset from which on; else 0.
+        /// With [`Code::Gap`], the expected sequence number. With [`Code::Fenced`], the epoch that has taken over or,
+        /// if that is below the given one, the epoch that a new run should follow. With [`Code::TooBig`], the limit.
+        /// With [`Code::OtherRows`], the first offset whose row differs. Otherwise 0.
         detail: u64,
-        /// Why, for people.
+        /// The reason, for people.
         text: String,
     },
-    /// What a producer may send has changed, for this reason.
+    /// The credit of a producer has changed.
     Status {
-        /// Which producer.
+        /// The producer's name.
         producer: String,
         /// Its epoch.
         epoch: u64,
-        /// What stands in the way: [`Code::Full`], [`Code::ReadOnly`], [`Code::Failed`], [`Code::Closing`];
-        /// [`Code::Fine`] when nothing does any more.
+        /// The obstacle: [`Code::Full`], [`Code::ReadOnly`], [`Code::Failed`] or [`Code::Closing`]; [`Code::Fine`] if
+        /// there is none any more.
         code: Code,
-        /// The sequence number of its last row that is in the log: everything behind it is to be sent again.
+        /// The sequence number of its last row in the log. All later rows must be sent again.
         last_seq: Option<u64>,
-        /// What it may have unacknowledged from now on.
+        /// The rows and bytes that it may have unacknowledged from now on.
         credit: Credit,
         /// The reason, for people.
         text: String,
     },
-    /// What there is.
+    /// The state of the log.
     Info {
-        /// Which log this is.
+        /// The id of the log.
         log_id: LogId,
         /// The first offset that can be fetched.
         earliest: u64,
-        /// The offset behind the last one that can be fetched.
+        /// The offset after the last one that can be fetched.
         durable: u64,
-        /// When the first and the last of these rows were received, in microseconds since 1970.
+        /// The times at which the first and the last of these rows were received, in microseconds since 1970.
         times: Option<(i64, i64)>,
         /// The size of the log on disk.
         bytes: u64,
-        /// The address at which others reach this collector; empty if it was not told.
+        /// The address under which other machines reach this collector; empty if not configured.
         advertise: String,
-        /// Which generation wrote the rows from which offset on.
+        /// The generations that wrote the rows, with their first offsets.
         generations: Generations,
     },
-    /// The offset that was asked for.
+    /// The requested offset.
     Offset {
-        /// It is that of the next row to come when all rows were received earlier.
+        /// If all rows were received earlier, the offset of the next row.
         offset: u64,
     },
     /// Stored rows.
     Fetched {
-        /// Which log this is.
+        /// The id of the log.
         log_id: LogId,
         /// The first offset that can be fetched.
         earliest: u64,
-        /// The offset behind the last one that can be fetched.
+        /// The offset after the last one that can be fetched.
         durable: u64,
-        /// Where to go on: everything from the start that was asked for up to here was looked at.
+        /// The offset at which to continue; all rows before it were considered.
         next: u64,
-        /// The generation of the row before `next`; 0 if it is not known.
+        /// The generation of the row before `next`; 0 if unknown.
         generation: u64,
-        /// Frames as they are stored; the first and the last may hold rows outside of what was asked for.
+        /// Frames as stored. The first and the last may have rows outside the requested range.
         frames: Vec<Bytes>,
     },
-    /// The start of a fetch is not, or no more, in the log, or the row before it is another one there.
+    /// The start of a fetch is not in the log, or the row before it differs.
     OutOfRange {
-        /// Which log this is.
+        /// The id of the log.
         log_id: LogId,
-        /// The offset that was asked for.
+        /// The requested offset.
         asked: u64,
         /// The first offset that can be fetched.
         earliest: u64,
-        /// The offset behind the last one that can be fetched.
+        /// The offset after the last one that can be fetched.
         durable: u64,
-        /// From which offset on rows are others than those that were read, as far as that is known.
+        /// The first offset whose row differs from the one that was read, as far as it is known.
         others: Option<u64>,
     },
-    /// The group's offset is kept.
+    /// The group's position was stored.
     Committed,
-    /// How far a group has come.
+    /// The position of a group.
     Position {
-        /// The first offset that it still needs; none if there is no such group.
+        /// The first offset that it still needs; None if there is no such group.
         offset: Option<u64>,
     },
-    /// The group is gone.
+    /// The group was dropped.
     Dropped {
-        /// There was one.
+        /// Whether it existed.
         existed: bool,
     },
     /// The part is on disk.
@@ -362,50 +365,52 @@ pub enum Reply {
     Published {
         /// The offset of its first row.
         first: u64,
-        /// The offset behind its last row.
+        /// The offset after its last row.
         end: u64,
-        /// It was there before; where is known of the query's last batch only, otherwise `first` and `end` are 0.
+        /// Whether it had been published before. The offsets are known for the query's last batch only; otherwise
+        /// `first` and `end` are 0.
         already: bool,
     },
-    /// The batch is on its way into the log: there is more to come.
+    /// The batch is being published; further messages follow.
     Publishing,
-    /// What was staged is forgotten, and nothing of it is published. Refused once the batch is: then it stays.
+    /// The staged rows were discarded and will not be published. Refused if the batch is already published, which then
+    /// remains.
     Aborted,
     /// Counters, as a JSON object.
     Stats {
         /// The JSON text.
         json: Bytes,
     },
-    /// How large something may be.
+    /// The limits for batches.
     Limits {
-        /// The most bytes of a batch, or of a part that is staged.
+        /// The maximum number of bytes of a batch, or of a staged part.
         max_batch_bytes: u64,
     },
 }
 
-/// A message that is not of this protocol.
+/// A message that does not follow this protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct WireError {
-    /// The number of the request, if that much could be read.
+    /// The number of the request, if it could be read.
     pub id: Option<u64>,
-    /// What is wrong with it.
+    /// The fault.
     pub what: What,
 }
 
-/// What is wrong with a message.
+/// The fault of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum What {
     /// It does not begin with `ZX`.
     #[error("a message that does not begin with ZX is not of the collector's protocol")]
     Magic,
-    /// Another version.
+    /// It has another version.
     #[error("version {0} of the protocol, while this side speaks version {VERSION}")]
     Version(u8),
     /// A kind that this side does not know.
     #[error("there is no message of kind {0} in this direction")]
     Kind(u8),
-    /// The header ends too early, or too late.
+    /// The length of the header does not match its kind.
     #[error("the header of a message is too short or too long for its kind")]
     Length,
     /// A name or a text is not UTF-8.
@@ -417,10 +422,10 @@ pub enum What {
     /// More topics or frames than allowed.
     #[error("more topics or frames than one message may have")]
     Many,
-    /// More or fewer frames than the kind has.
+    /// The number of frames does not match the kind.
     #[error("a message has more or fewer frames than its kind")]
     Frames,
-    /// A field with a value it cannot have.
+    /// A field has an impossible value.
     #[error("a field has a value that it cannot have")]
     Value,
 }

@@ -1,4 +1,4 @@
-//! A collector over real sockets: what it takes, keeps over crashes and restarts, and gives to readers.
+//! A collector over real sockets: the rows that it accepts, keeps over crashes and restarts, and gives to readers.
 
 mod peer;
 
@@ -12,7 +12,7 @@ use zeroxide_pipeline::collector::{Collector, Framing};
 use zeroxide_pipeline::wire::{Code, Reply, Request};
 
 #[test]
-fn what_is_acknowledged_can_be_fetched() {
+fn acknowledged_rows_can_be_fetched() {
     let (_dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     assert_eq!(peer.bounds(), (0, 0));
@@ -37,7 +37,7 @@ fn what_is_acknowledged_can_be_fetched() {
         panic!("no times");
     };
     assert_eq!(log_id, collector.log_id());
-    assert_eq!(advertise, "", "nobody said");
+    assert_eq!(advertise, "", "not configured");
     assert!(first > 1_600_000_000_000_000 && first <= last);
     let at = |peer: &mut Peer, timestamp| match peer.ask(Request::OffsetAt { timestamp }) {
         Reply::Offset { offset } => offset,
@@ -88,7 +88,7 @@ fn producers_are_kept_in_order() {
     assert_eq!(peer.refused(append("p", 1, 5, &["f"])), (Code::Gap, 4));
     assert_eq!(peer.refused(append("p", 1, 4, &[])).0, Code::Invalid);
 
-    // A second run takes over; the first one hears of it.
+    // A second run takes over, and the first one is notified.
     let mut other = Peer::of(&collector);
     assert_eq!(other.hello("p", 2), Some((1, 3)));
     assert_eq!(peer.refused(append("p", 1, 4, &["e"])), (Code::Fenced, 2));
@@ -190,7 +190,7 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn an_orderly_end_answers_what_was_on_its_way() {
+fn an_orderly_end_answers_requests_in_transit() {
     let (_dir, collector) = syncing_late(u64::MAX);
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
@@ -263,7 +263,7 @@ fn groups_are_kept_and_shown() {
 }
 
 #[test]
-fn an_older_copy_of_a_folder_that_has_grown_is_told_from_the_log_that_was_read() {
+fn an_older_copy_of_a_folder_that_has_grown_is_distinguished_from_the_log_that_was_read() {
     let (dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
@@ -384,7 +384,7 @@ fn plain_peers_are_gathered() {
     );
     assert!(stored.iter().all(|stored| !stored.origin.is_numbered()));
 
-    // What was sent before the end is in the log behind it.
+    // Rows sent before the end are in the log.
     for number in 0..100 {
         push.send(parts(&["last", &number.to_string()]), Wait::Forever)
             .unwrap();
@@ -412,7 +412,7 @@ fn rows_of_this_process_are_durable_when_append_returns() {
 }
 
 #[test]
-fn closing_waits_for_nothing_but_what_is_on_its_way() {
+fn closing_waits_only_for_rows_in_transit() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = config(dir.path());
     settings.retain_every = Duration::from_secs(3600);
@@ -435,7 +435,7 @@ fn a_name_outlives_an_epoch_that_no_clock_gives() {
     for epoch in [u64::MAX, u64::MAX - 1, wall + years] {
         let (code, follow) = stranger.refused(hello("p", epoch));
         assert_eq!(code, Code::Fenced);
-        assert!(follow < epoch, "{follow} is what an honest run can follow");
+        assert!(follow < epoch, "{follow} can be followed by an honest run");
         assert_eq!(stranger.refused(hello("fresh", epoch)).0, Code::Fenced);
     }
     peer.append("p", wall, 1, &["b"]);
@@ -452,7 +452,7 @@ fn a_name_outlives_an_epoch_that_no_clock_gives() {
 }
 
 #[test]
-fn a_log_with_an_epoch_that_nothing_can_follow_goes_on() {
+fn a_log_with_an_epoch_that_nothing_can_follow_continues() {
     let dir = tempfile::tempdir().unwrap();
     let wall = 1_000_000 * std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let mut log = zeroxide_log::Log::open(dir.path(), zeroxide_log::LogConfig::default()).unwrap();

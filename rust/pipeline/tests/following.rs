@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use peer::{LONG, Peer, collector, config};
+use zeroxide::{Context, Frame, SocketType, Value, Wait, ids};
 use zeroxide_pipeline::client::{Client, ClientConfig, ClientError};
 use zeroxide_pipeline::collector::Collector;
 use zeroxide_pipeline::reader::{Fetch, FetchConfig, Fetched};
@@ -121,7 +122,7 @@ fn a_request_that_waited_for_long_enough_is_answered_without_rows() {
 }
 
 #[test]
-fn a_follower_goes_on_at_a_collector_that_was_restarted() {
+fn a_follower_continues_at_a_collector_that_was_restarted() {
     let (dir, collector) = collector();
     let endpoint = collector.endpoint().to_owned();
     let mut peer = Peer::of(&collector);
@@ -158,7 +159,7 @@ fn a_follower_of_a_topic_passes_over_other_rows() {
 }
 
 #[test]
-fn a_follower_beyond_the_end_hears_of_it() {
+fn a_follower_beyond_the_end_gets_an_error() {
     let (_dir, collector) = collector();
     let mut fetch = follow(collector.endpoint(), 7, &[], 1 << 20);
     let error = fetch.advance(Some(Instant::now() + LONG)).unwrap_err();
@@ -174,7 +175,7 @@ fn a_follower_beyond_the_end_hears_of_it() {
 }
 
 #[test]
-fn no_row_is_passed_over_after_an_error() {
+fn no_row_is_skipped_after_an_error() {
     let (dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
@@ -240,4 +241,44 @@ fn a_group_can_be_asked_for_its_position() {
     };
     assert_eq!(peer.ask(commit), Reply::Committed);
     assert_eq!(peer.ask(ask()), Reply::Position { offset: Some(2) });
+}
+
+#[test]
+fn a_collector_that_is_going_away_is_not_asked_again_at_once() {
+    let context = Context::new();
+    let router = context.socket(SocketType::Router).unwrap();
+    let patience = i64::try_from(LONG.as_millis()).unwrap();
+    router
+        .set_option(ids::RCVTIMEO, &Value::Int(patience))
+        .unwrap();
+    let endpoint = router.bind("tcp://127.0.0.1:*").unwrap();
+    let mut fetch = follow(&endpoint, 0, &[], 1 << 20);
+    let now = Instant::now();
+    assert!(matches!(fetch.advance(Some(now)), Ok(Fetched::Waiting)));
+    let mut request = router.recv(Wait::Default).unwrap();
+    let route = request.pop_front().unwrap().into_bytes();
+    let (id, _) = Request::decode(request).unwrap();
+    let closing = Reply::Refused {
+        code: Code::Closing,
+        detail: 0,
+        text: "the end".to_owned(),
+    };
+    let mut reply = closing.encode(id);
+    reply.push_front(Frame::from_bytes(route));
+    router.send(reply, Wait::Default).unwrap();
+    // It has let go of the connection, and makes no new one yet.
+    let until = Instant::now() + LONG;
+    while !fetch.fds().unwrap().is_empty() {
+        let now = Instant::now();
+        assert!(matches!(fetch.advance(Some(now)), Ok(Fetched::Waiting)));
+        assert!(now < until, "it asks again at once");
+    }
+    // Then it does, although nothing wakes it.
+    let interrupter = fetch.interrupter().unwrap();
+    let asking = thread::spawn(move || fetch.advance(None).map(|found| format!("{found:?}")));
+    router.recv(Wait::Default).unwrap();
+    interrupter.interrupt();
+    assert_eq!(asking.join().unwrap().unwrap(), "Waiting");
+    router.close(Some(Some(Duration::ZERO)));
+    context.term().unwrap();
 }

@@ -15,11 +15,11 @@ const WNOHANG: i32 = 1;
 const SIGKILL: i32 = 9;
 
 #[test]
-fn a_child_that_drops_it_waits_for_nobody() {
+fn a_child_that_drops_it_does_not_wait() {
     let dir = tempfile::tempdir().expect("a folder");
     let collector = Collector::start(Config::new(dir.path())).expect("a collector");
-    // SAFETY: the child drops a value and ends, without what other threads may have locked but for the allocator, which
-    // looks after itself.
+    // SAFETY: the child drops a value and ends, without using anything that other threads may have locked, except the
+    // allocator, which handles forks itself.
     let child = unsafe { fork() };
     if child == 0 {
         drop(collector);

@@ -1,4 +1,4 @@
-//! What a collector is guarded against: noise, too much of anything, peers that read nothing, and strangers.
+//! Threats to a collector: noise, floods, peers that read nothing, and peers without rights.
 
 mod peer;
 
@@ -10,7 +10,7 @@ use zeroxide_pipeline::collector::{Collector, Config, Grant, Grants, Role, Secur
 use zeroxide_pipeline::wire::{Code, Reply, Request};
 
 #[test]
-fn noise_is_refused_and_counted_and_harms_nobody() {
+fn noise_is_refused_and_counted_and_affects_no_other_peer() {
     let (_dir, collector) = collector();
     let mut good = Peer::of(&collector);
     good.hello("p", 1);
@@ -50,7 +50,7 @@ fn noise_is_refused_and_counted_and_harms_nobody() {
             refused += 1;
         }
     }
-    // What came through has the form of rows; the good one goes on behind it.
+    // The accepted noise has the form of rows; the good producer continues after it.
     let last = good.hello("p", 2).map_or(0, |(_, seq)| seq + 1);
     good.append("p", 2, last, &["z"]);
     assert_eq!(good.values().pop().unwrap(), "z");
@@ -86,7 +86,7 @@ fn batches_and_sessions_have_limits() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_holds_nobody_back() {
+fn a_reader_that_takes_nothing_does_not_delay_others() {
     let (_dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     peer.hello("p", 1);
@@ -149,7 +149,7 @@ fn strangers_stay_outside() {
 }
 
 #[test]
-fn a_version_of_the_future_is_told_so() {
+fn a_later_version_is_refused_with_both_versions() {
     let (_dir, collector) = collector();
     let peer = Peer::of(&collector);
     let mut header = Request::Info.encode(9).head().to_vec();
@@ -226,7 +226,7 @@ fn keys_have_roles_and_names() {
         generation: 0,
     };
 
-    // A name is whose it was first, and whoever has it may come again, over any connection.
+    // A name belongs to the key that used it first, which may return over any connection.
     let collector = start(None);
     let (mut alice, mut bob) = (connect(&collector, 0), connect(&collector, 1));
     alice.hello("p", 1);
@@ -286,7 +286,7 @@ fn keys_have_roles_and_names() {
 }
 
 #[test]
-fn readers_that_do_not_read_take_bounded_memory_and_keep_nobody_out() {
+fn readers_that_do_not_read_take_bounded_memory_and_exclude_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let most = 16 << 20;
     let collector = Collector::start(Config {

@@ -12,7 +12,7 @@ use zeroxide_pipeline::reader::{Fetch, FetchConfig, Fetched};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An address that a collector can be started at again: nobody else gets it in between, as a port.
+/// An address at which a collector can be restarted. Unlike a port, no other process takes it in between.
 fn lasting(dir: &Path) -> String {
     format!("ipc://{}/collector", dir.display())
 }
@@ -81,7 +81,7 @@ fn expected(count: usize) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn rows_arrive_once_in_order_and_are_told_of() {
+fn rows_arrive_once_in_order_and_are_reported() {
     let dir = tempfile::tempdir().expect("a folder");
     let collector = collector(dir.path(), "tcp://127.0.0.1:*");
     let producer = Producer::open(ProducerConfig {
@@ -143,7 +143,7 @@ fn a_collector_that_comes_late_and_again_gets_everything_once() {
 }
 
 #[test]
-fn a_name_goes_on_with_its_numbers_and_fences_the_former_run() {
+fn a_name_continues_its_numbers_and_fences_the_earlier_run() {
     let dir = tempfile::tempdir().expect("a folder");
     let collector = collector(dir.path(), "tcp://127.0.0.1:*");
     let first = Producer::open(config(collector.endpoint())).expect("a producer");
@@ -191,7 +191,7 @@ fn a_spool_outlives_its_producer() {
     }
     flush(&producer);
     drop(first);
-    // More than fits into memory, while nobody is there.
+    // More rows than fit into memory, while no collector is running.
     for row in 55..500 {
         send(&producer, &format!("value {row}"));
     }
@@ -218,7 +218,7 @@ fn a_spool_outlives_its_producer() {
 }
 
 #[test]
-fn a_spool_with_rows_for_another_address_says_so() {
+fn a_spool_with_rows_for_another_address_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     let spool = tempfile::tempdir().expect("a folder");
     let collector = collector(dir.path(), "tcp://127.0.0.1:*");
@@ -226,7 +226,7 @@ fn a_spool_with_rows_for_another_address_says_so() {
         spool: Some(spool.path().to_owned()),
         ..config(endpoint)
     };
-    // Nobody is there.
+    // No collector is listening there.
     let producer = Producer::open(at("tcp://127.0.0.1:9")).expect("a producer");
     for row in 0..7 {
         send(&producer, &format!("value {row}"));
@@ -257,7 +257,7 @@ fn a_spool_with_rows_for_another_address_says_so() {
     flush(&producer);
     assert_eq!(rows(&client(collector.endpoint())), expected(7));
     drop(producer);
-    // Everything arrived: whoever goes elsewhere leaves nothing behind.
+    // Everything has arrived, so a producer with other endpoints loses nothing.
     drop(Producer::open(at("tcp://127.0.0.1:9")).expect("a producer"));
 }
 
@@ -344,7 +344,7 @@ fn keys_choose_the_collector_and_rows_without_one_take_turns() {
 }
 
 #[test]
-fn what_the_log_does_not_have_is_an_error_that_says_so() {
+fn rows_that_the_log_does_not_have_are_an_error_that_names_them() {
     let dir = tempfile::tempdir().expect("a folder");
     let collector = collector(dir.path(), "tcp://127.0.0.1:*");
     let producer = Producer::open(config(collector.endpoint())).expect("a producer");
@@ -391,7 +391,7 @@ fn what_the_log_does_not_have_is_an_error_that_says_so() {
 }
 
 #[test]
-fn nobody_there_is_said_in_time() {
+fn an_absent_collector_is_reported_in_time() {
     // On a busy machine the patience may be over before the row is there.
     let producer = (1..)
         .map(|tenths| {
@@ -429,7 +429,7 @@ fn nobody_there_is_said_in_time() {
 }
 
 #[test]
-fn what_is_set_aside_is_not_acknowledged() {
+fn rows_that_are_set_aside_are_not_acknowledged() {
     let dir = tempfile::tempdir().expect("a folder");
     let bind = lasting(dir.path());
     let producer = Producer::open(ProducerConfig {
@@ -437,7 +437,7 @@ fn what_is_set_aside_is_not_acknowledged() {
         ..config(&bind)
     })
     .expect("a producer");
-    // Before the collector has said how much it takes.
+    // Before the collector has reported its limit.
     for value in ["small", &"l".repeat(5000), "small"] {
         send(&producer, value);
     }

@@ -2,21 +2,26 @@
 
 mod peer;
 
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use peer::{LONG, Peer, append, config, crash_image, number, publish, stage};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use zeroxide_pipeline::collector::{Collector, Config};
 use zeroxide_pipeline::wire::{Attempt, Code, Reply, Request};
 
 /// Whatever has a byte is a large transaction here.
-fn beside(dir: &std::path::Path) -> Config {
+fn beside(dir: &Path) -> Config {
     Config {
         publish_beside: 0,
         ..config(dir)
     }
 }
 
-/// The reply to a request, behind what says that there is more to come.
+/// Returns the reply to a request, after any progress messages.
 fn reply_to(peer: &Peer, id: u64) -> Reply {
     loop {
         match peer.recv() {
@@ -38,7 +43,7 @@ fn published(first: u64, end: u64, already: bool) -> Reply {
 }
 
 #[test]
-fn rows_appear_whole_and_once_behind_those_of_others() {
+fn rows_appear_together_and_once_after_those_of_others() {
     let dir = tempfile::tempdir().unwrap();
     let collector = Collector::start(beside(dir.path())).unwrap();
     let mut peer = Peer::of(&collector);
@@ -80,25 +85,85 @@ fn rows_appear_whole_and_once_behind_those_of_others() {
     assert_eq!(reply_to(&peer, id), published(1, 101, true));
 }
 
+/// The variable that makes this program's `the_collector_of_a_process_of_its_own` a collector of the folder it names.
+const FOLDER: &str = "ZEROXIDE_TEST_COLLECTOR";
+
+/// A collector in a process that can be stopped between any two of its system calls.
+struct Stoppable {
+    process: Child,
+    endpoint: String,
+}
+
+impl Stoppable {
+    fn start(dir: &Path) -> Stoppable {
+        let mut process = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "the_collector_of_a_process_of_its_own"])
+            .arg("--nocapture")
+            .env(FOLDER, dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap()).lines();
+        let endpoint = said
+            .map(|line| line.unwrap())
+            .find_map(|line| Some(line.split_once("endpoint ")?.1.to_owned()));
+        Stoppable {
+            process,
+            endpoint: endpoint.expect("the process says where its collector listens"),
+        }
+    }
+
+    /// The folder as the process would leave it if it died now. A copy made while it runs would mix several moments.
+    fn crash_image(&self, dir: &Path) -> tempfile::TempDir {
+        let pid = Pid::from_child(&self.process);
+        kill_process(pid, Signal::STOP).unwrap();
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped(), "{status:?}");
+        let image = crash_image(dir);
+        kill_process(pid, Signal::CONT).unwrap();
+        image
+    }
+}
+
+impl Drop for Stoppable {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+#[test]
+fn the_collector_of_a_process_of_its_own() {
+    let Some(dir) = env::var_os(FOLDER) else {
+        return; // the tests' own process
+    };
+    let collector = Collector::start(beside(Path::new(&dir))).unwrap();
+    println!("endpoint {}", collector.endpoint());
+    std::io::stdout().flush().unwrap();
+    // Until it is killed, or the process that started it has ended.
+    _ = std::io::stdin().read_line(&mut String::new());
+}
+
 #[test]
 fn a_process_that_dies_at_any_time_leaves_all_rows_or_none_and_none_are_lost() {
     let dir = tempfile::tempdir().unwrap();
-    let collector = Collector::start(beside(dir.path())).unwrap();
-    let mut peer = Peer::of(&collector);
+    let collector = Stoppable::start(dir.path());
+    let mut peer = Peer::connect(&collector.endpoint);
     peer.hello("p", 1);
     let wide = "w".repeat(100_000);
     let parts = 60;
     for part in 0..parts {
         peer.ask(stage("q", 0, 0, 1, part, &[&wide]));
     }
-    let mut publisher = Peer::of(&collector);
+    let mut publisher = Peer::connect(&collector.endpoint);
     let id = publisher.send(publish("q", 0, &[(0, 1, parts)]));
-    // What is there while it is published, as a process that dies then would leave it.
+    // The files during publishing, as a process that dies then would leave them.
     let mut images = Vec::new();
     let deadline = Instant::now() + LONG;
     let mut seq = 0;
     loop {
-        images.push((crash_image(dir.path()), seq));
+        images.push((collector.crash_image(dir.path()), seq));
         peer.append("p", 1, seq, &["r"]);
         seq += 1;
         if number(&peer.stats(), "published") == 1 {
@@ -106,7 +171,7 @@ fn a_process_that_dies_at_any_time_leaves_all_rows_or_none_and_none_are_lost() {
         }
         assert!(Instant::now() < deadline);
     }
-    images.push((crash_image(dir.path()), seq));
+    images.push((collector.crash_image(dir.path()), seq));
     assert!(matches!(
         reply_to(&publisher, id),
         Reply::Published { already: false, .. }
@@ -177,7 +242,7 @@ fn a_collector_that_is_closed_sends_publishers_away() {
 }
 
 #[test]
-fn what_is_aborted_while_it_is_being_published_is_not_published() {
+fn a_batch_aborted_during_publishing_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
     let collector = Collector::start(beside(dir.path())).unwrap();
     let mut peer = Peer::of(&collector);
@@ -215,7 +280,8 @@ fn what_is_aborted_while_it_is_being_published_is_not_published() {
     assert!(refused);
     assert_eq!(peer.ask(abort(1)), Reply::Aborted);
 
-    // The same batch again, perhaps while the first one is still being prepared; another attempt that is aborted is none of it.
+    // The same batch again, perhaps while the first one is still being prepared. Aborting another attempt does not
+    // affect it.
     stage_all(&mut peer);
     let published_id = peer.send(publish("q", 0, &[(0, 1, 40)]));
     let aborted_id = peer.send(abort(2));

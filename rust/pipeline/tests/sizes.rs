@@ -1,4 +1,4 @@
-//! What is too large for a collector: it says so, names its limit, and counts.
+//! Batches that are too large for a collector are refused with its limit, and counted.
 
 mod peer;
 
@@ -33,7 +33,7 @@ fn stage(bytes: usize) -> Request {
 }
 
 #[test]
-fn what_is_too_large_is_refused_with_the_limit_and_the_connection_stays() {
+fn a_batch_that_is_too_large_is_refused_with_the_limit_and_the_connection_stays() {
     let dir = tempfile::tempdir().unwrap();
     let collector = Collector::start(config(dir.path())).unwrap();
     let mut peer = Peer::of(&collector);
@@ -78,7 +78,7 @@ fn a_message_that_is_not_even_read_is_counted() {
     assert_eq!(collector.append(batch(&rows), LONG).unwrap(), 0..100);
     assert_eq!(peer.values(), rows);
 
-    // A client hears of the limit before it sends so much.
+    // A client learns the limit before it sends a batch of that size.
     let client = Client::new(collector.endpoint(), ClientConfig::default()).unwrap();
     let reply = client.call(Request::Limits).unwrap();
     match client.read_limits(reply, 66 << 20) {

@@ -1,4 +1,4 @@
-//! Batches of sinks: staged where nobody sees them, and published once and whole.
+//! Batches of sinks: staged where readers do not see them, and published once and completely.
 
 mod peer;
 
@@ -26,7 +26,7 @@ fn an_empty_batch_is_published_once_its_mark_is_on_disk() {
 }
 
 #[test]
-fn a_batch_of_a_sink_is_published_once_and_whole() {
+fn a_batch_of_a_sink_is_published_once_and_completely() {
     let (_dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     let published = |peer: &mut Peer, request| match peer.ask(request) {
@@ -46,14 +46,14 @@ fn a_batch_of_a_sink_is_published_once_and_whole() {
     ] {
         assert_eq!(peer.ask(request), Reply::Staged);
     }
-    assert_eq!(peer.bounds(), (0, 0), "nobody sees them");
+    assert_eq!(peer.bounds(), (0, 0), "they are not visible");
     let missing = publish("q", 0, &[(0, 2, 3)]);
     assert_eq!(peer.refused(missing).0, Code::NotStaged);
     let won = [(0, 2, 2), (1, 3, 1)];
     assert_eq!(published(&mut peer, publish("q", 0, &won)), (0, 4, false));
     assert_eq!(peer.values(), ["a", "b", "c", "d"]);
 
-    // The driver died behind its commit, and everything comes again.
+    // The driver died after its commit, and everything is repeated.
     assert_eq!(peer.ask(stage("q", 0, 0, 9, 0, &["a", "b"])), Reply::Staged);
     assert_eq!(
         published(&mut peer, publish("q", 0, &[(0, 9, 1)])),
@@ -98,7 +98,7 @@ fn a_batch_of_a_sink_is_published_once_and_whole() {
 }
 
 #[test]
-fn what_cannot_be_published_is_not_staged_and_no_attempt_is_published_twice() {
+fn rows_that_cannot_be_published_are_not_staged_and_no_attempt_is_published_twice() {
     let (_dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     let mut broken = stage("q", 0, 0, 1, 0, &["a"]);
@@ -108,7 +108,7 @@ fn what_cannot_be_published_is_not_staged_and_no_attempt_is_published_twice() {
     assert_eq!(peer.refused(broken).0, Code::Malformed);
     let missing = publish("q", 0, &[(0, 1, 1)]);
     assert_eq!(peer.refused(missing).0, Code::NotStaged);
-    // No more is published than was staged.
+    // Only staged parts can be published.
     assert_eq!(peer.ask(stage("q", 0, 0, 2, 0, &["a"])), Reply::Staged);
     let twice = publish("q", 0, &[(0, 2, 1); 2]);
     assert_eq!(peer.refused(twice).0, Code::Invalid);
@@ -116,7 +116,7 @@ fn what_cannot_be_published_is_not_staged_and_no_attempt_is_published_twice() {
 }
 
 #[test]
-fn what_was_staged_survives_a_crash() {
+fn staged_rows_survive_a_crash() {
     let (dir, collector) = collector();
     let mut peer = Peer::of(&collector);
     for partition in 0..3 {

@@ -1,28 +1,28 @@
-//! What the owner of a key may do, and whose the names of producers are.
+//! Access rights: what the owner of a key may do, and to which key each producer name belongs.
 //!
-//! Without keys nobody can be told apart, and everybody may do everything. With them a name belongs to the key that took it
-//! first, also after a restart, unless the collector was told whose it is.
+//! Without keys, clients cannot be distinguished, and all of them may do everything. With keys, a name belongs to the
+//! key that used it first, even after a restart, unless the configuration assigns it.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::collector::ingest::Refusal;
 use crate::collector::owners::{Owners, Take};
+use crate::collector::refusal::Refusal;
 use crate::wire::{Code, Request};
 
-/// Something that a client does.
+/// A kind of operation that a client may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Sends rows under a name.
+    /// Sending rows under a producer's name.
     Produce,
-    /// Reads rows.
+    /// Reading rows.
     Fetch,
-    /// Says how far a group has read.
+    /// Committing the position of a group.
     Commit,
-    /// Stages and publishes batches of a query.
+    /// Staging and publishing batches of a query.
     Publish,
-    /// Reads counters.
+    /// Reading counters.
     Admin,
 }
 
@@ -52,7 +52,7 @@ impl Role {
         Role::ALL.into_iter().find(|role| role.name() == name)
     }
 
-    /// The role that a request takes; none = any will do.
+    /// The role that a request requires; None if every client may make it.
     fn of(request: &Request) -> Option<Role> {
         match request {
             Request::Hello { .. } | Request::Append { .. } => Some(Role::Produce),
@@ -71,23 +71,23 @@ impl Role {
     }
 }
 
-/// What the owner of a key was given.
+/// The rights of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// What it may do.
+    /// The roles of the key.
     pub roles: Vec<Role>,
-    /// The names under which it may produce, and nobody else; one that ends in `*` stands for all that begin so. None: names
-    /// that nobody else has.
+    /// Producer names that are reserved for the key. A name that ends in `*` stands for all names with that beginning.
+    /// None: all names that no other key has.
     pub names: Vec<String>,
 }
 
-/// Grants by the name of a certificate, or by a public key in Z85; `*` is for those who are not named.
+/// Grants by the name of a certificate, or by a public key in Z85. `*` applies to all other keys.
 pub type Grants = HashMap<String, Grant>;
 
-/// Who is at the other end of a connection.
+/// The authenticated peer of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// As the allow-list names it.
+    /// The name from the allow-list.
     pub user: Arc<str>,
     /// Its public key in Z85.
     pub key: Arc<str>,
@@ -104,7 +104,7 @@ impl fmt::Display for Client {
 
 /// See the module text.
 pub(super) struct Access {
-    /// None: every key may do everything.
+    /// If None, every key may do everything.
     grants: Option<Grants>,
     owners: Owners,
 }
@@ -138,7 +138,7 @@ impl Access {
         )))
     }
 
-    /// Whether a client may produce under a name, which is its own from then on.
+    /// Checks whether a client may produce under a name. If it may, the name belongs to its key from then on.
     pub fn take(&mut self, client: &Client, name: &str) -> Result<(), Refusal> {
         let grants = self.grants.as_ref();
         let own = grants.and_then(|grants| grant(grants, client));
@@ -180,7 +180,7 @@ fn grant<'a>(grants: &'a Grants, client: &Client) -> Option<&'a Grant> {
     named.into_iter().find_map(|name| grants.get(name))
 }
 
-/// Whether a name is among these.
+/// Whether the patterns include a name.
 fn covers(names: &[String], name: &str) -> bool {
     names.iter().any(|one| match one.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -232,7 +232,7 @@ mod tests {
                 !refusal.text.contains("alice"),
                 "whose it is is nobody's business"
             );
-            // Who calls himself alice is not.
+            // A client that calls itself alice does not get her rights.
             assert_eq!(
                 code(access.take(&client("alice", "B"), "p")),
                 Some(Code::Denied)
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_given_are_nobody_elses() {
+    fn names_that_were_reserved_cannot_be_used_by_other_keys() {
         let dir = tempfile::tempdir().unwrap();
         let owners = || Owners::open(dir.path()).unwrap();
         let (alice, bob, eve) = (client("alice", "A"), client("bob", "B"), client("E", "E"));
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(
             code(access.take(&alice, "sensor-1")),
             None,
-            "whoever had it before"
+            "even if another key had it before"
         );
         assert_eq!(code(access.take(&alice, "other")), Some(Code::Denied));
         assert_eq!(code(access.take(&eve, "sensor-2")), Some(Code::Denied));

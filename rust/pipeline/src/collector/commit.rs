@@ -1,4 +1,4 @@
-//! Syncing on a thread of its own, and what waits for it.
+//! Syncs on a thread of its own, and keeps the operations that wait for a sync.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,42 +13,42 @@ use crate::collector::line::{Appended, Event, Line};
 use crate::collector::outbox::Asked;
 use crate::collector::stage::BatchOf;
 
-/// Who is to be told that rows are on disk.
+/// A receiver to notify when rows are on disk.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// A producer, of a batch.
+    /// A producer that sent a batch.
     Ack {
         asked: Asked,
         seq: u64,
         offset: Option<u64>,
     },
-    /// A producer, of what it is told that the log has.
+    /// A producer that waits for its welcome.
     Welcome { asked: Asked, producer: Arc<str> },
-    /// A sink, of a batch.
+    /// A sink that published a batch.
     Published {
         asked: Asked,
         of: BatchOf,
         range: Range<u64>,
         already: bool,
     },
-    /// This process.
+    /// A caller in this process.
     Local {
         answer: SyncSender<Appended>,
         range: Range<u64>,
     },
 }
 
-/// When to sync, and who waits for it.
+/// When to sync, and the operations that wait for it.
 #[derive(Debug)]
 pub(super) struct Commits {
     flush_after: Duration,
     flush_rows: u64,
-    /// In the order of what must be on disk.
+    /// Ordered by the data that must be on disk.
     waiting: VecDeque<(Written, Waiting)>,
-    /// The first append since the last sync began, and the rows since then.
+    /// The time of the first append since the last sync began, and the rows appended since then.
     since: Option<Instant>,
     rows: u64,
-    /// What was written then is not to wait for more.
+    /// Whether the data written since then must be synced at once.
     is_urgent: bool,
     is_running: bool,
     requests: Option<SyncSender<Syncer>>,
@@ -74,25 +74,26 @@ impl Commits {
         })
     }
 
-    /// These many rows were appended just now.
+    /// Records that `rows` rows were just appended.
     pub fn on_appended(&mut self, rows: u64, now: Instant) {
         self.since.get_or_insert(now);
         self.rows += rows;
     }
 
-    /// Something was written that others wait for to begin: what comes in while the next sync runs goes together, too.
+    /// Requests an early sync, because other operations cannot begin before it. Data written during the current sync is
+    /// synced together.
     pub fn hurry(&mut self, now: Instant) {
         self.since.get_or_insert(now);
         self.is_urgent = true;
     }
 
-    /// Tells this one as soon as all up to `end` is on disk.
+    /// Registers a receiver to be notified when everything up to `end` is on disk.
     pub fn wait(&mut self, end: Written, who: Waiting) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= end));
         self.waiting.push_back((end, who));
     }
 
-    /// When to call [`begin`](Self::begin).
+    /// The time at which to call [`begin`](Self::begin).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let since = self.since.filter(|_| !self.is_running)?;
         Some(match self.is_urgent || self.rows >= self.flush_rows {
@@ -101,7 +102,7 @@ impl Commits {
         })
     }
 
-    /// Begins to sync if it is time, and tells with what: an answer comes down the line.
+    /// Begins a sync with `syncer` if one is due. The result arrives through the line.
     pub fn begin(&mut self, now: Instant, syncer: impl FnOnce() -> Syncer) -> bool {
         if self.poll_timeout().is_none_or(|due| due > now) {
             return false;
@@ -110,24 +111,24 @@ impl Commits {
         self.rows = 0;
         self.is_urgent = false;
         if let Some(requests) = &self.requests {
-            // There is room: one sync runs at a time.
+            // The channel has room, because only one sync runs at a time.
             self.is_running = requests.send(syncer()).is_ok();
         }
         self.is_running
     }
 
-    /// A sync has ended.
+    /// Records that a sync has ended.
     pub fn on_ended(&mut self) {
         self.is_running = false;
     }
 
-    /// One that can be told now that all up to `synced` is on disk.
+    /// Returns a receiver whose data is on disk, given that everything up to `synced` is.
     pub fn poll_told(&mut self, synced: Written) -> Option<Waiting> {
         self.waiting.front().filter(|(end, _)| *end <= synced)?;
         self.waiting.pop_front().map(|(_, who)| who)
     }
 
-    /// Everybody who waits; what they wait for will not come.
+    /// Removes all receivers, because their data will not reach the disk.
     pub fn give_up(&mut self) -> impl Iterator<Item = Waiting> + use<> {
         self.since = None;
         self.rows = 0;
@@ -146,7 +147,7 @@ impl Drop for Commits {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and ends nothing else.
+            // A panic in the thread has been printed and affects nothing else.
             let _ = thread.join();
         }
     }

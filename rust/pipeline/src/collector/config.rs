@@ -1,4 +1,4 @@
-//! What a collector is told when it starts.
+//! The configuration of a collector.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,94 +9,96 @@ use zeroxide_log::LogConfig;
 use crate::collector::access::Grants;
 use crate::wire::Credit;
 
-/// Everything about a collector. [`Config::new`] has the defaults.
+/// The configuration of a collector. [`Config::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The folder of the log.
     pub dir: PathBuf,
-    /// Where producers, readers and sinks connect to.
+    /// The address for producers, readers and sinks.
     pub bind: String,
-    /// The address of that for others; without it they use the one that brought them here.
+    /// The address to give to clients. Without it, they keep the address with which they connected.
     pub advertise: Option<String>,
-    /// Peers that only know ZeroMQ.
+    /// Sockets for plain ZeroMQ peers.
     pub plain: Plain,
     /// The log's own settings.
     pub log: LogConfig,
-    /// How long appended rows may wait for others before they are synced together.
+    /// The maximum time that appended rows wait before they are synced together.
     pub flush_after: Duration,
-    /// How many of them need not wait any longer.
+    /// The number of appended rows that are synced without waiting longer.
     pub flush_rows: u64,
-    /// The most bytes of a batch.
+    /// The maximum number of bytes of a batch.
     pub max_batch_bytes: usize,
-    /// The most bytes of a reply to a fetch.
+    /// The maximum number of bytes of a reply to a fetch.
     pub max_fetch_bytes: usize,
-    /// What all readers together may have asked for and not taken.
+    /// The maximum number of bytes that all readers together may have requested and not taken.
     pub max_unread_bytes: u64,
-    /// What all producers together may have on its way.
+    /// The rows and bytes that all producers together may have unacknowledged.
     pub credit: Credit,
-    /// How many producers may be connected at a time.
+    /// The maximum number of connected producers.
     pub max_producers: usize,
-    /// How many of them may share a connection.
+    /// The maximum number of producers on one connection.
     pub max_names_per_connection: usize,
-    /// The most bytes of rows that wait for being published.
+    /// The maximum number of bytes of staged rows.
     pub max_staged_bytes: u64,
-    /// Staged rows of more bytes are not copied into the log while others wait, but made a segment of their own beside it.
+    /// The size in bytes above which a staged transaction is written to a segment of its own, so that other writers
+    /// need not wait for it.
     pub publish_beside: u64,
-    /// How long staged rows may wait for being published before they are forgotten.
+    /// The time after which staged rows that were not published are discarded.
     pub staged_for: Duration,
-    /// How often to look for what retention allows to delete.
+    /// The interval at which retention is applied.
     pub retain_every: Duration,
-    /// How often to try again to write when that failed.
+    /// The interval at which a failed write is retried.
     pub retry_every: Duration,
-    /// CURVE for everything that is bound.
+    /// The keys for CURVE on all bound sockets.
     pub security: Option<Security>,
-    /// Without it, other machines may connect, and whoever does may write and read.
+    /// Whether other machines may connect without keys, and then write and read.
     pub open_to_network: bool,
 }
 
-/// Who the collector is, and who may come in.
+/// The collector's key, and the keys of its clients.
 #[derive(Clone, Debug)]
 pub struct Security {
     /// The collector's own secret key.
     pub secret_key: Key,
-    /// Whose keys are let in.
+    /// The keys that are accepted.
     pub allow: AllowList,
-    /// What each of them may do; none = everything, except under names that another key has.
+    /// The rights of each key; None = all rights, except names that belong to another key.
     pub grants: Option<Grants>,
 }
 
-/// Sockets for peers that only know ZeroMQ.
+/// Sockets for plain ZeroMQ peers.
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
-    /// PULL sockets: an address to bind, or one to connect to behind `connect:`.
+    /// PULL sockets: an address to bind, or one to connect to after `connect:`.
     pub pull: Vec<String>,
-    /// SUB sockets: an address to connect to, or one to bind behind `bind:`; then topics, none = all.
+    /// SUB sockets: an address to connect to, or one to bind after `bind:`; then topics, none = all.
     pub subscribe: Vec<(String, Vec<String>)>,
-    /// ROUTER sockets for DEALERs: an address to bind, or one to connect to behind `connect:`.
+    /// ROUTER sockets for DEALERs: an address to bind, or one to connect to after `connect:`.
     pub dealer: Vec<String>,
-    /// What the frames of a message are.
+    /// The meaning of a message's frames.
     pub framing: Framing,
-    /// Whether all messages are kept raw as well, in `frames`; else only those that the framing does not explain.
+    /// Whether the frames of all messages are kept in the column `frames`, and not only those that do not match the
+    /// framing.
     pub keep_frames: bool,
 }
 
 impl Plain {
-    /// Whether there are none.
+    /// Whether no sockets are configured.
     pub fn is_empty(&self) -> bool {
         self.pull.is_empty() && self.subscribe.is_empty() && self.dealer.is_empty()
     }
 }
 
-/// What the frames of a plain peer's message are. Of a message that has more of them, or a topic that is not UTF-8, the
-/// last frame is the value, and all of them are kept in `frames`.
+/// The meaning of the frames of a plain peer's message. If a message has more frames, or a topic that is not UTF-8, its
+/// last frame is the value, and all frames are kept in `frames`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// One frame, the value.
+    /// One frame: the value.
     #[default]
     Single,
-    /// The topic, then the value; of a single frame that is all.
+    /// The topic, then the value. A single frame is the value.
     TopicFirst,
-    /// Topic, key, value, then a name and a value per header; of a single frame that is the value. An empty key is none.
+    /// Topic, key, value, then a name and a value per header. A single frame is the value. An empty key means none.
     Envelope,
 }
 

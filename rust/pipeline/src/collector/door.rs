@@ -1,11 +1,11 @@
-//! Who did not get in, and why: a peer that is turned away in its handshake never gets as far as a request.
+//! Counts rejected peers by reason. A peer that fails its handshake never gets to send a request.
 
 use zeroxide::{EventKind, EventStream, MonitorEvent, Socket, Wait};
 
 use crate::collector::stats::Json;
 use crate::link::{CRYPTOGRAPHIC, MECHANISM_MISMATCH};
 
-/// What a socket is asked to tell.
+/// The monitored events.
 const WANTED: [EventKind; 3] = [
     EventKind::HandshakeFailedAuth,
     EventKind::HandshakeFailedProtocol,
@@ -17,21 +17,21 @@ const NAMES: [&str; 4] = ["key", "mechanism", "server-key", "other"];
 
 #[derive(Clone, Copy)]
 enum Why {
-    /// Its key is not among those that are let in.
+    /// The peer's key is not accepted.
     Key,
-    /// It speaks CURVE and the collector does not, or the other way round.
+    /// The peer uses CURVE and the collector does not, or vice versa.
     Mechanism,
-    /// What it sent was sealed for another key than the collector's.
+    /// The peer encrypted for another key than the collector's.
     ServerKey,
-    /// It broke off, took too long, or is no such peer.
+    /// The peer disconnected, timed out, or does not speak ZMTP.
     Other,
 }
 
-/// Handshakes that failed.
+/// Failed handshakes.
 pub(super) struct Door {
     streams: Vec<EventStream>,
     counts: [u64; NAMES.len()],
-    /// The last one that was turned away for its keys, in words.
+    /// The last peer that was rejected because of its keys, in words.
     last: String,
 }
 
@@ -46,12 +46,12 @@ impl Door {
         })
     }
 
-    /// Takes what has happened since.
+    /// Counts the events since the last call.
     pub fn look(&mut self) {
         for stream in &self.streams {
             while let Ok(Some(event)) = stream.next(Wait::Dont) {
                 let why = why(&event);
-                // Those that found no room in the stream are of no kind that is known.
+                // Events that found no room in the stream have an unknown reason.
                 self.counts[Why::Other as usize] += event.missed;
                 self.counts[why as usize] += 1;
                 if !matches!(why, Why::Other) {

@@ -1,11 +1,11 @@
-//! Who can reach what a collector binds: without keys that must not be other machines, unless that is intended.
+//! Checks that a collector without keys is not reachable from other machines, unless the configuration allows it.
 
 use std::net::IpAddr;
 
 use crate::collector::CollectorError;
 use crate::collector::config::Config;
 
-/// Whether everything that is bound is locked, local, or meant to be open.
+/// Whether every bound address is encrypted, local, or intentionally open.
 pub(super) fn check(config: &Config) -> Result<(), CollectorError> {
     if config.open_to_network || config.security.is_some() {
         return Ok(());
@@ -27,7 +27,8 @@ pub(super) fn check(config: &Config) -> Result<(), CollectorError> {
     }
 }
 
-/// Whether nobody on another machine can connect to an address. A name of a host or an interface says too little.
+/// Whether clients on other machines cannot connect to an address. The name of a host or interface is not sufficient to
+/// know.
 fn is_local(endpoint: &str) -> bool {
     let Some(address) = endpoint.strip_prefix("tcp://") else {
         return true;
@@ -92,7 +93,7 @@ mod tests {
         assert!(!with(
             &|config| config.plain.subscribe = subscribe(format!("bind:{}", open()))
         ));
-        // What connects is open to nobody.
+        // A socket that connects accepts no clients.
         assert!(with(
             &|config| config.plain.pull = vec!["connect:tcp://far:1".to_owned()]
         ));

@@ -1,7 +1,7 @@
-//! Answering readers, on threads of their own: reading a disk must not keep producers waiting.
+//! Replies to readers on threads of their own, so that reading from disk does not delay producers.
 //!
-//! Clients have their turns one request at a time, however many each has asked. A client that does not take its answers
-//! is asked again later; nobody waits for it.
+//! Clients take turns, one request at a time, however many each has sent. If a client does not take its replies, its
+//! next one is retried later, and no thread waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::{LogError, Reader};
 
-use crate::collector::ingest::Refusal;
 use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
-use crate::collector::unread::Unread;
+use crate::collector::unread::{Room, Unread};
 use crate::wire::{Code, FRAMES_MAX, Reply};
 
-/// Requests that one client may have waiting, and all of them together.
+/// The maximum number of waiting requests, per client and in total.
 const PER_CLIENT: usize = 16;
 const ALL: usize = 4096;
 
 const THREADS: usize = 2;
 
-/// How long to leave a client alone that has no room for an answer, and for how long to try.
+/// The pause before a client without room for a reply is tried again, and the time after which it is given up.
 const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Something to read for somebody.
+/// A request for rows.
 #[derive(Debug)]
 pub(super) struct Job {
     pub asked: Asked,
@@ -72,7 +72,7 @@ struct Shared {
     times: Mutex<Times>,
 }
 
-/// When rows were received: offsets, and the times of those.
+/// The times at which rows were received, by offset.
 #[derive(Debug, Default)]
 struct Times {
     first: Option<(u64, i64)>,
@@ -81,14 +81,14 @@ struct Times {
 
 #[derive(Debug)]
 struct Queue {
-    /// The log may be opened anew while this runs.
+    /// The current reader, because the log may be reopened while this runs.
     reader: Reader,
     by_client: HashMap<Bytes, VecDeque<Job>>,
-    /// Clients with something to do, in the order of their turns.
+    /// Clients with waiting requests, in the order of their turns.
     turns: VecDeque<Bytes>,
-    /// Clients that have no room for an answer: when to try again, and when to give up.
+    /// Requests of clients without room for a reply: when to retry, and when to give up.
     paused: VecDeque<(Instant, Instant, Job)>,
-    /// The last turn went to one of those.
+    /// Whether the last turn went to a paused request.
     was_paused: bool,
     waiting: usize,
     is_over: bool,
@@ -130,12 +130,12 @@ impl Fetcher {
         Ok(fetcher)
     }
 
-    /// From now on this reader is asked.
+    /// Replaces the reader after the log was reopened.
     pub fn read_from(&self, reader: Reader) {
         self.shared.queue().reader = reader;
     }
 
-    /// Answers this as soon as it is its client's turn.
+    /// Queues a request until it is its client's turn.
     pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
         let mut queue = self.shared.queue();
         let client = &job.asked.route;
@@ -166,7 +166,7 @@ impl Fetcher {
         self.shared.queue().waiting
     }
 
-    /// Bytes that readers have not taken.
+    /// The number of bytes that readers have not taken.
     pub fn unread(&self) -> u64 {
         self.shared.unread.bytes()
     }
@@ -177,16 +177,16 @@ impl Drop for Fetcher {
         self.shared.queue().is_over = true;
         self.shared.arrived.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic in there has been printed, and ends nothing else.
+            // A panic in the thread has been printed and affects nothing else.
             let _ = thread.join();
         }
     }
 }
 
 impl Queue {
-    /// The next request, and what is to be done for it again until when.
+    /// Takes the next request, with the time until which it may be retried.
     fn take(&mut self, now: Instant) -> Option<(Job, Option<Instant>)> {
-        // In turns: there may be so many of them that some are always due.
+        // Alternate between paused and new requests, because with many paused ones, some are always due.
         let is_due = self.paused.front().is_some_and(|(due, ..)| *due <= now);
         if is_due
             && (!self.was_paused || self.turns.is_empty())
@@ -209,7 +209,7 @@ impl Queue {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Everything in it is changed in single steps: a panic elsewhere leaves nothing half done.
+        // The queue is changed in single steps, so a panic in another thread leaves it consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -249,18 +249,20 @@ impl Shared {
         }
     }
 
-    /// False when there is no room for the answer: the client, or all of them, left too much unread.
+    /// Replies to a request. Returns false if there is no room: this client, or all of them together, have too much
+    /// unread.
     fn answer(&self, reader: &Reader, job: &Job) -> bool {
         let client = &job.asked.route;
-        // Before anything is read. Other answers are small.
-        let room = match &job.what {
-            What::Fetch { .. } => self.unread.room(client),
-            _ => Some(0),
-        };
-        let Some(room) = room else {
-            self.stats.fetch_waits.add(1);
-            return false;
-        };
+        // Check before reading anything. Replies of other kinds are small.
+        let mut room = None;
+        if let What::Fetch { max_bytes, .. } = &job.what {
+            room = self.unread.reserve(client, *max_bytes);
+            if room.is_none() {
+                self.stats.fetch_waits.add(1);
+                return false;
+            }
+        }
+        let most = room.as_ref().map_or(0, Room::size);
         let answer = match &job.what {
             What::OffsetAt { timestamp } => reader
                 .offset_at(*timestamp)
@@ -271,11 +273,11 @@ impl Shared {
             What::Fetch {
                 start,
                 end,
-                max_bytes,
                 topics,
                 generation,
+                ..
             } => match reader.generations().check(*start, *generation) {
-                Ok(()) => fetch(reader, *start, *end, room.min(*max_bytes), topics),
+                Ok(()) => fetch(reader, *start, *end, most, topics),
                 Err(others) => Ok(out_of_range(reader, *start, Some(others))),
             },
             What::Info { advertise } => self.info(reader, advertise),
@@ -349,7 +351,7 @@ fn out_of_range(reader: &Reader, asked: u64, others: Option<u64>) -> Reply {
     }
 }
 
-/// When the row at an offset was received, which was perhaps asked before. None when it cannot be read any more.
+/// The time at which the row at an offset was received, cached if possible. None if it cannot be read any more.
 fn receive_time(
     reader: &Reader,
     known: &mut Option<(u64, i64)>,
@@ -360,7 +362,7 @@ fn receive_time(
     }
     let time = match reader.fetch(offset, offset + 1, 1) {
         Ok(stored) => stored.first().map(|stored| stored.origin.receive_time),
-        // Whoever asks for the rows hears of this.
+        // Reading the rows reports this error.
         Err(LogError::OutOfRange { .. } | LogError::Corrupt { .. }) => None,
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! Readers who have read everything, and wait for the next row.
+//! Readers that have read everything and wait for the next row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -6,27 +6,27 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::collector::fetch::Job;
-use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
+use crate::collector::refusal::Refusal;
 use crate::wire::Code;
 
-/// Requests that may wait: of one client, and of all.
+/// The maximum number of waiting requests, per client and in total.
 const PER_CLIENT: usize = 16;
 const ALL: usize = 16_384;
 
 /// See the module text.
 #[derive(Debug, Default)]
 pub(super) struct Followers {
-    /// By the end of their patience; the number tells apart those with the same.
+    /// Ordered by deadline; the number distinguishes requests with the same deadline.
     waiting: BTreeMap<(Instant, u64), Job>,
     by_client: HashMap<Bytes, usize>,
     number: u64,
-    /// All of them wait for the row with this offset.
+    /// The offset of the row for which all of them wait.
     offset: u64,
 }
 
 impl Followers {
-    /// Keeps a request that wants rows from `offset` on, the end of the log, until a point in time.
+    /// Keeps a request for rows from `offset` on, which is the end of the log, until a point in time.
     pub fn push(&mut self, job: Job, offset: u64, until: Instant) -> Result<(), (Asked, Refusal)> {
         let client = job.asked.route.clone();
         let own = self.by_client.get(&client).copied().unwrap_or_default();
@@ -44,8 +44,8 @@ impl Followers {
         Ok(())
     }
 
-    /// The requests that are to be answered now: all of them if the log does not end at their offset any more, else
-    /// those whose time is over.
+    /// The requests to answer now: all of them if the log has grown beyond their offset, otherwise those whose deadline
+    /// has passed.
     pub fn take(&mut self, end: u64, now: Instant) -> Vec<Job> {
         if end != self.offset {
             self.by_client.clear();
@@ -67,7 +67,15 @@ impl Followers {
         due
     }
 
-    /// When the patience of the first one ends.
+    /// Drops the requests of clients that have disconnected.
+    pub fn retain(&mut self, is_here: impl Fn(&Bytes) -> bool) {
+        self.by_client.retain(|client, _| is_here(client));
+        let by_client = &self.by_client;
+        self.waiting
+            .retain(|_, job| by_client.contains_key(&job.asked.route));
+    }
+
+    /// The earliest deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.waiting.keys().next().map(|(until, _)| *until)
     }
@@ -117,6 +125,23 @@ mod tests {
         assert_eq!(followers.take(5, now).len(), 0);
         assert_eq!(followers.take(6, now).len(), 2);
         assert_eq!(followers.len(), 0);
+    }
+
+    #[test]
+    fn requests_end_with_their_clients() {
+        let now = Instant::now();
+        let mut followers = Followers::default();
+        for _ in 0..PER_CLIENT {
+            followers.push(job("a"), 5, now).unwrap();
+            followers.push(job("b"), 5, now).unwrap();
+        }
+        followers.retain(|client| &client[..] == b"b");
+        assert_eq!(followers.len(), PER_CLIENT);
+        // A client of that name that comes anew has all its places.
+        followers.push(job("a"), 5, now).unwrap();
+        assert!(followers.push(job("b"), 5, now).is_err());
+        let due = followers.take(5, now);
+        assert_eq!(due.len(), PER_CLIENT + 1);
     }
 
     #[test]

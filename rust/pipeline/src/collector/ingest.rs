@@ -1,4 +1,5 @@
-//! Which rows of which producer may be appended: epochs, sequence numbers, credit. No sockets and no files in here.
+//! Decides which rows of which producer may be appended, by epochs, sequence numbers and credit. It uses neither
+//! sockets nor files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,74 +9,58 @@ use bytes::Bytes;
 use zeroxide_log::EPOCH_END;
 
 use crate::collector::outbox::Asked;
+use crate::collector::refusal::Refusal;
 use crate::wire::{Code, Credit, EPOCH_STEP};
 
-/// How long a producer may be silent before its session can be given to another one.
+/// The time after which the session of a silent producer may be dropped to make room.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long one may take from its HELLO to its first row before its session can be given to another one.
+/// The same for a producer that has sent no row since its HELLO.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// Looking for idle sessions takes a pass over all of them: not for every HELLO of a flood.
+/// The minimum interval between searches for idle sessions, because a search visits all of them and a flood of HELLOs
+/// would repeat it.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// How far ahead of this machine's clock the epoch of a producer may be, in microseconds: a day, for clocks that are not
-/// set well. What is beyond would shut out every run whose clock is right.
+/// How far the epoch of a producer may be ahead of this machine's clock, in microseconds: one day, to tolerate
+/// inaccurate clocks. A greater epoch would exclude every run whose clock is correct.
 const AHEAD: u64 = 24 * 3600 * 1_000_000;
 
-/// What may be on its way in all sessions together, and how many there may be.
+/// Limits for the rows in transit of all sessions, and for the number of sessions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub sessions: usize,
-    /// How many of them over one connection.
+    /// The maximum number of sessions on one connection.
     pub per_route: usize,
     pub credit: Credit,
 }
 
-/// Why something is refused: for programs, a number that goes with it, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub code: Code,
-    pub detail: u64,
-    pub text: String,
-}
-
-impl Refusal {
-    pub fn new(code: Code, detail: u64, text: impl Into<String>) -> Refusal {
-        Refusal {
-            code,
-            detail,
-            text: text.into(),
-        }
-    }
-}
-
-/// What to do with a batch.
+/// The decision about a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// Append what comes behind the first `skip` rows, which are there already.
+    /// Append the rows after the first `skip`, which are in the log already.
     Fresh { producer: Arc<str>, skip: usize },
-    /// All of it is there already.
+    /// All rows are in the log already.
     Duplicate,
 }
 
-/// One run of one producer.
+/// One run of a producer.
 #[derive(Debug)]
 pub(super) struct Session {
     pub epoch: u64,
-    /// The sequence number that comes next.
+    /// The next expected sequence number.
     next: u64,
     /// Whether the log has, or had, rows before that.
     has_rows: bool,
-    /// Where its last message came from.
+    /// The connection of its last message.
     pub route: Bytes,
-    /// Whose it is, where keys are asked for.
+    /// The key that owns it, if keys are required.
     key: Option<Arc<str>>,
-    /// When it said its first HELLO, until it has sent rows.
+    /// The time of its first HELLO, until it has sent rows.
     silent_since: Option<Instant>,
-    /// It was told to stop.
+    /// Whether it was told to stop sending.
     pub stalled: bool,
-    heard: Instant,
+    pub heard: Instant,
 }
 
 impl Session {
@@ -85,13 +70,13 @@ impl Session {
     }
 }
 
-/// The producers that have said HELLO to this process.
+/// The producers that have sent HELLO to this process.
 pub(super) struct Sessions {
     limits: Limits,
     by_name: HashMap<Arc<str>, Session>,
-    /// How many come over a connection.
+    /// The number of sessions on each connection.
     by_route: HashMap<Bytes, usize>,
-    /// How many had to make room.
+    /// The number of sessions that were dropped to make room.
     dropped: u64,
     swept: Option<Instant>,
 }
@@ -111,7 +96,7 @@ impl Sessions {
         self.by_name.len()
     }
 
-    /// How many had to make room for others.
+    /// The number of sessions that were dropped to make room for others.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -120,12 +105,16 @@ impl Sessions {
         self.by_name.get_mut(producer)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Session)> {
+        self.by_name.iter()
+    }
+
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut Session)> {
         self.by_name.iter_mut()
     }
 
-    /// What each producer may have on its way. There is always enough for one row: a producer with any credit may have
-    /// one batch on its way, however large it is.
+    /// The credit of each producer. One row is always possible: with any credit, a producer may have one batch in
+    /// transit, however large it is.
     pub fn credit(&self) -> Credit {
         let share = |total: u64| (total / self.by_name.len().max(1) as u64).max(1);
         Credit {
@@ -134,8 +123,8 @@ impl Sessions {
         }
     }
 
-    /// A run of a producer begins, or has come back. `logged` is the epoch and the sequence number of its last row, `wall`
-    /// the time in microseconds since 1970.
+    /// Handles the HELLO of a new or returning run. `logged` is the epoch and the sequence number of the producer's
+    /// last row, `wall` the time in microseconds since 1970.
     pub fn handle_hello(
         &mut self,
         producer: &str,
@@ -148,7 +137,7 @@ impl Sessions {
             Some(session) => (Some(session.epoch), session.last()),
             None => (None, None),
         };
-        // A log of earlier versions may have an epoch that no clock gives, and that nothing could follow.
+        // A log of an earlier version may have an impossibly great epoch, which no later run could follow.
         let logged_epoch = logged.map(|(epoch, _)| epoch);
         let newest = current.max(logged_epoch.filter(|epoch| *epoch < EPOCH_END));
         if let Some(newest) = newest.filter(|newest| hello.epoch < *newest) {
@@ -187,14 +176,14 @@ impl Sessions {
             let text = "sequence numbers end at 2^63";
             return Err(Refusal::new(Code::Invalid, 0, text));
         }
-        // What was appended but may not be in what the log tells counts as well.
+        // Rows that were appended but are not in the log's records yet count as well.
         let last = known.max(logged.and_then(|(_, seq)| seq));
-        // Everything below `next_seq` was acknowledged to the producer, by this log or by another one that this one
-        // replaces: it does not have those rows any more, and asking for them would not bring them back.
+        // Everything below `next_seq` was acknowledged to the producer, by this log or by one that this log replaces.
+        // The producer does not have those rows any more, so requesting them would be useless.
         let next = last
             .map_or(0, |last| last.saturating_add(1))
             .max(hello.next_seq);
-        // Saying HELLO again is no reason to be kept.
+        // Repeated HELLOs do not prolong a session.
         let before = self.by_name.get(producer);
         let silent_since = before.map_or(Some(now), |session| session.silent_since);
         let session = Session {
@@ -214,7 +203,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Says what of a batch may be appended.
+    /// Decides which rows of a batch may be appended.
     pub fn admit(
         &mut self,
         producer: &str,
@@ -271,7 +260,7 @@ impl Sessions {
         })
     }
 
-    /// The rows below `end` were appended.
+    /// Records that the rows below `end` were appended.
     pub fn on_appended(&mut self, producer: &str, end: u64) {
         if let Some(session) = self.by_name.get_mut(producer) {
             session.next = end;
@@ -280,8 +269,8 @@ impl Sessions {
         }
     }
 
-    /// Rows that had been appended may be gone: only what the log still has counts. A producer of whose rows it has
-    /// none begins where it did: with a HELLO.
+    /// Appended rows may be lost after a failure; only those that the log still has count. A producer without rows in
+    /// the log must begin again with a HELLO.
     pub fn on_rolled_back(&mut self, logged: impl Fn(&str) -> Option<u64>) {
         self.by_name
             .retain(|producer, session| match logged(producer) {
@@ -318,7 +307,7 @@ impl Sessions {
     }
 }
 
-/// One session fewer comes over a connection.
+/// Counts one session fewer on a connection.
 fn leave(by_route: &mut HashMap<Bytes, usize>, route: &Bytes) {
     if let Some(count) = by_route.get_mut(route) {
         *count -= 1;
@@ -328,7 +317,7 @@ fn leave(by_route: &mut HashMap<Bytes, usize>, route: &Bytes) {
     }
 }
 
-/// What a HELLO says.
+/// The contents of a HELLO.
 #[derive(Debug)]
 pub(super) struct Hello {
     pub epoch: u64,
@@ -344,8 +333,8 @@ pub(super) struct Rows {
     pub count: usize,
 }
 
-/// Not of a clock that is right. Who has not begun yet takes an epoch that follows `follow`, which is below its own: that
-/// tells this from being fenced.
+/// The refusal of an epoch that no correct clock produces. A run that has not begun yet should take an epoch after
+/// `follow`. Because that is below its own epoch, it can be distinguished from being fenced.
 fn too_far_ahead(producer: &str, epoch: u64, follow: u64) -> Refusal {
     let text = format!(
         "epoch {epoch} of producer {producer:?} lies more than a day ahead of the collector's clock, at {follow}: set the \
@@ -376,7 +365,7 @@ mod tests {
         })
     }
 
-    /// A clock of 2026.
+    /// A time in 2026.
     const WALL: u64 = 1_790_000_000_000_000;
 
     fn hello(epoch: u64, next_seq: u64) -> Hello {
@@ -455,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_goes_on_where_it_was_acknowledged_elsewhere() {
+    fn a_producer_continues_after_rows_that_another_log_acknowledged() {
         let mut sessions = sessions(10);
         sessions
             .handle_hello("p", hello(1, 500), None, WALL, Instant::now())
@@ -466,7 +455,7 @@ mod tests {
             sessions.get_mut("p").and_then(|session| session.last()),
             None
         );
-        // An older log, as from a backup: what it misses is gone.
+        // An older log, for example from a backup, without the latest rows.
         sessions
             .handle_hello("p", hello(2, 500), Some((1, Some(9))), WALL, Instant::now())
             .unwrap();
@@ -503,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_has_so_many_names_and_no_more() {
+    fn names_on_a_connection_are_limited() {
         let mut sessions = sessions(10);
         let now = Instant::now();
         let mut say = |name: &str, route: &'static [u8]| {
@@ -525,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_says_hello_makes_room_first() {
+    fn producers_that_only_said_hello_are_dropped_first() {
         let mut sessions = sessions(3);
         let start = Instant::now();
         for name in ["p", "mute"] {
@@ -535,7 +524,7 @@ mod tests {
         }
         sessions.on_appended("p", 5);
         let later = start + SILENT;
-        // Again and again: that does not help.
+        // Repeating it has no effect.
         sessions
             .handle_hello("mute", hello(2, 0), None, WALL, later)
             .unwrap();
@@ -570,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_rolled_back_is_expected_again() {
+    fn rows_that_were_rolled_back_are_expected_again() {
         let mut sessions = sessions(10);
         let now = Instant::now();
         sessions
@@ -585,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_that_no_clock_gives_shuts_nobody_out() {
+    fn an_impossible_epoch_does_not_exclude_later_runs() {
         let mut sessions = sessions(10);
         let now = Instant::now();
         let years = 10 * 365 * AHEAD;
@@ -604,7 +593,7 @@ mod tests {
         assert_eq!(say(WALL + AHEAD + EPOCH_STEP, None), Ok(()), "follows it");
         assert_eq!(say(WALL + AHEAD + EPOCH_STEP, None), Ok(()), "is back");
 
-        // From a log of earlier versions.
+        // From a log of an earlier version.
         let mut say = |name, epoch, logged| {
             sessions
                 .handle_hello(name, hello(epoch, 0), Some((logged, Some(4))), WALL, now)

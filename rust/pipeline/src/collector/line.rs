@@ -1,65 +1,68 @@
-//! What other threads tell the serving thread.
+//! Events that other threads send to the serving thread.
 
 use std::ops::Range;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
-use zeroxide_log::{Batch, LogError, Prepared};
+use zeroxide_log::{Batch, LogError, Prepared, Reader};
 
-use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
+use crate::collector::refusal::Refusal;
 use crate::collector::stage::{BatchOf, StagedPart};
+use crate::collector::topics::Topics;
 use crate::wake::Wake;
 use crate::wire::Attempt;
 
-/// Something for the serving thread.
+/// An event for the serving thread.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A sync has ended. All below the offset is on disk.
+    /// A sync has ended. All rows below the offset are on disk.
     Synced {
         result: Result<u64, LogError>,
         took: Duration,
     },
-    /// Rows of this process, one batch behind the other.
+    /// Consecutive batches of rows from this process.
     Append {
         batches: Vec<Batch>,
         answer: SyncSender<Appended>,
     },
-    /// Staged rows were found, and shall be published.
+    /// Staged rows were found and can be published.
     Publish {
         asked: Asked,
         of: BatchOf,
         attempts: Vec<Attempt>,
         parts: Vec<StagedPart>,
     },
-    /// Staged rows of these attempts, or of the whole batch, are forgotten, and shall not be published any more. Comes
-    /// behind every [`Publish`](Event::Publish) that has found them.
+    /// Staged rows of these attempts, or of the whole batch, were discarded and must not be published any more. Follows
+    /// every [`Publish`](Event::Publish) that has found them.
     Abort {
         asked: Asked,
         of: BatchOf,
         attempts: Vec<Attempt>,
     },
-    /// A large transaction is on disk, and shall become part of the log.
+    /// The rows of a large transaction are on disk and can become part of the log.
     Prepared {
         of: BatchOf,
         number: u64,
-        prepared: Result<Prepared, Refusal>,
+        prepared: Result<(Prepared, Topics), Refusal>,
     },
-    /// Somebody in this process wants to see the counters.
+    /// A caller in this process requests the counters.
     Stats { answer: SyncSender<String> },
-    /// Somebody in this process wants a group to be forgotten: whether there was one.
+    /// A caller in this process reads rows.
+    Read { answer: SyncSender<Reader> },
+    /// A caller in this process drops a group. The answer is whether it existed.
     DropGroup {
         group: String,
         answer: SyncSender<Result<bool, Refusal>>,
     },
-    /// The end.
+    /// A request to end.
     Close,
 }
 
-/// Where rows of this process are, once they are on disk.
+/// The offsets of rows from this process, once they are on disk.
 pub(super) type Appended = Result<Range<u64>, Refusal>;
 
-/// The way to the serving thread.
+/// The channel to the serving thread.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     events: Sender<Event>,
@@ -71,7 +74,8 @@ impl Line {
         Line { events, wake }
     }
 
-    /// Tells it. When it is gone, so are those who would wait for an answer: theirs is a channel without another end.
+    /// Sends an event. If the serving thread is gone, callers that wait for an answer notice that their channel is
+    /// disconnected.
     pub fn tell(&self, event: Event) {
         if self.events.send(event).is_ok() {
             self.wake.wake();

@@ -1,24 +1,24 @@
-//! Answers, from any thread.
+//! Sends replies, from any thread.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use zeroxide::{ErrorKind, Frame, Message, Socket, Wait};
 
-use crate::collector::ingest::Refusal;
+use crate::collector::refusal::Refusal;
 use crate::collector::stats::Stats;
 use crate::wire::Reply;
 
-/// Who asked, and under which number.
+/// The peer that made a request, and the request's number.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub route: Bytes,
     pub id: u64,
-    /// The public key of who asked, where keys are asked for.
+    /// The peer's public key, if keys are required.
     pub key: Option<Arc<str>>,
 }
 
-/// The way back to those who asked.
+/// The sending side for replies.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     router: Socket,
@@ -30,8 +30,8 @@ impl Outbox {
         Outbox { router, stats }
     }
 
-    /// Answers. Nobody waits for a peer that takes nothing: it asks again, as it does when an answer is lost with its
-    /// connection.
+    /// Sends a reply. If the peer takes nothing, the reply is dropped and the peer asks again, as it does when a reply
+    /// is lost with its connection.
     pub fn say(&self, to: &Asked, reply: Reply) {
         let sent = self.router.send(addressed(to, reply), Wait::Dont);
         if sent.is_err() {
@@ -39,7 +39,7 @@ impl Outbox {
         }
     }
 
-    /// Answers unless the peer has too much to read already.
+    /// Replies unless the peer has too much to read already.
     pub fn try_say(&self, to: &Asked, reply: Reply) -> bool {
         match self.router.send(addressed(to, reply), Wait::Dont) {
             Ok(()) => true,
@@ -51,7 +51,7 @@ impl Outbox {
         }
     }
 
-    /// Says no, and counts why.
+    /// Sends a refusal and counts its code.
     pub fn refuse(&self, to: &Asked, refusal: Refusal) {
         self.stats.refuse(refusal.code);
         self.say(

@@ -1,12 +1,12 @@
-//! Which key took which producer's name, written down as it happens.
+//! Records which key owns which producer name.
 //!
 //! ```text
 //! a record    0 crc of the rest    4 length of the name    6 length of the key    8 name, key
 //! ```
 //!
-//! Records are appended, and the last one of a name counts. A record is not synced, as the thread that serves would wait for
-//! it: a power cut may free the names that were taken last, for whoever comes first. Half a record at the end is cut off.
-//! What is damaged further ahead is passed over and told of, and stays in the file.
+//! Records are appended, and the last one of a name counts. A record is not synced, because the serving thread would
+//! have to wait for the sync. A power cut may therefore free the most recent names for the next client that uses them.
+//! An incomplete record at the end is cut off. Earlier damage is skipped and reported, and stays in the file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -18,43 +18,43 @@ use zeroxide_log::private;
 
 const NAME: &str = "owners";
 
-/// The most names that are taken: as many as the log remembers.
+/// The maximum number of owned names, equal to the number of producers that the log remembers.
 const NAMES_MAX: usize = 1_000_000;
 
-/// The most names of one key: nobody takes all there are.
+/// The maximum number of names of one key, so that one client cannot take all of them.
 const NAMES_OF_KEY_MAX: usize = 100_000;
 
-/// The longest name and the longest key.
+/// The maximum length of a name and of a key.
 const TEXT_MAX: usize = 255;
 
-/// The longest record.
+/// The maximum length of a record.
 const RECORD_MAX: usize = 8 + 2 * TEXT_MAX;
 
 /// See the module text.
 #[derive(Debug)]
 pub(super) struct Owners {
     file: File,
-    /// What was odd about the file, in words.
+    /// Irregularities of the file, in words.
     pub notes: Vec<String>,
-    /// Where the next record goes.
+    /// The position of the next record.
     length: u64,
     by_name: HashMap<Box<str>, Arc<str>>,
     counts: HashMap<Arc<str>, usize>,
 }
 
-/// Whose a name is.
+/// The owner of a name, from the view of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Take {
-    /// Theirs who asked.
+    /// The client's key.
     Theirs,
-    /// Somebody else's.
+    /// Another key.
     Others,
-    /// Nobody's, and it stays so.
+    /// No key, because the limit of names is reached.
     TooMany,
 }
 
 impl Owners {
-    /// Reads what was written down in a folder.
+    /// Loads the records of a folder.
     pub fn open(dir: &Path) -> io::Result<Owners> {
         let path = dir.join(NAME);
         let bytes = match fs::read(&path) {
@@ -107,7 +107,7 @@ impl Owners {
         Ok(owners)
     }
 
-    /// Gives a name to a key, unless somebody else has it and it is not to be taken away.
+    /// Gives a name to a key, unless another key owns it and `take_away` is false.
     pub fn take(&mut self, name: &str, key: &str, take_away: bool) -> io::Result<Take> {
         match self.by_name.get(name) {
             Some(owner) if **owner == *key => return Ok(Take::Theirs),
@@ -137,7 +137,7 @@ impl Owners {
         rest.extend_from_slice(key.as_bytes());
         let mut record = crc32c::crc32c(&rest).to_le_bytes().to_vec();
         record.append(&mut rest);
-        // Where the last record ends, whatever a write that failed left there.
+        // At the end of the last record, overwriting the remains of a failed write.
         self.file.write_all_at(&record, self.length)?;
         self.length += record.len() as u64;
         Ok(())
@@ -154,7 +154,7 @@ impl Owners {
     }
 }
 
-/// Whether bytes that hold no record are the beginning of one, or what a power cut left of some: zeros.
+/// Whether bytes without a record are an incomplete one, or zeros left by a power cut.
 fn is_cut_off(bytes: &[u8]) -> bool {
     let is_begun = match bytes.get(4..8) {
         Some(&[a, b, c, d]) => {
@@ -166,7 +166,7 @@ fn is_cut_off(bytes: &[u8]) -> bool {
     (is_begun && bytes.len() <= RECORD_MAX) || bytes.iter().all(|byte| *byte == 0)
 }
 
-/// The first record of some bytes, and what is behind it.
+/// Parses the first record of some bytes; returns it with the rest.
 fn parse(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
     let (crc, rest) = bytes.split_first_chunk()?;
     let (name, after) = rest.split_first_chunk()?;
@@ -239,25 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_at_the_end_is_no_beginning() {
+    fn damage_at_the_end_is_not_taken_for_an_incomplete_record() {
         let dir = tempfile::tempdir().unwrap();
         let mut owners = Owners::open(dir.path()).unwrap();
         assert_eq!(owners.take("a", "A", false).unwrap(), Take::Theirs);
         let path = dir.path().join(NAME);
         let whole = fs::read(&path).unwrap();
-        // The last record, as long as it says.
+        // The last record, with an intact length.
         let mut damaged = whole.clone();
         *damaged.last_mut().unwrap() ^= 1;
         fs::write(&path, &damaged).unwrap();
         assert_eq!(Owners::open(dir.path()).unwrap().notes.len(), 1);
         assert_eq!(fs::read(&path).unwrap(), damaged);
-        // More than one record can be.
+        // More bytes than one record can have.
         let long = [&whole[..], &vec![0xff; RECORD_MAX + 1]].concat();
         fs::write(&path, &long).unwrap();
         let error = Owners::open(dir.path()).unwrap_err();
         assert!(error.to_string().contains(path.to_str().unwrap()));
         assert_eq!(fs::read(&path).unwrap(), long);
-        // What a power cut leaves of records that were not synced.
+        // The remains of records that were not synced before a power cut.
         fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
         assert!(Owners::open(dir.path()).unwrap().by_name.contains_key("a"));
         assert_eq!(fs::read(&path).unwrap(), whole);

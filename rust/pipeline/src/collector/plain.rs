@@ -1,7 +1,7 @@
-//! Messages of peers that only know ZeroMQ, gathered into batches on a thread of their own.
+//! Gathers messages of plain ZeroMQ peers into batches, on a thread of its own.
 //!
-//! Batches go to the serving thread through a short queue. While nothing can be written nobody takes them out: this
-//! thread waits, the sockets fill up to their high-water marks, and the peers are held back as ZeroMQ does it.
+//! Batches go to the serving thread through a short queue. While nothing can be written, the queue stays full and this
+//! thread waits. The sockets then reach their high-water marks, and the peers have to wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,26 +19,26 @@ use crate::collector::config::{Config, Framing, Plain};
 use crate::collector::stats::Stats;
 use crate::wake::{self, Wake, Woken};
 
-/// A batch is handed on when it has so many bytes, whatever else holds.
+/// The size at which a batch is passed on.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Messages taken from one socket before another one has its turn.
+/// The maximum number of messages taken from one socket per turn.
 const TURN: usize = 1000;
 
-/// Batches between the two threads.
+/// The maximum number of batches between the two threads.
 const QUEUE: usize = 2;
 
-/// What a peer may have queued here.
+/// The maximum number of bytes that a peer may have queued here.
 const RCVHWM_BYTES: i64 = 64 << 20;
 
-/// The thread, as long as it runs.
+/// Owns the thread while it runs.
 #[derive(Debug)]
 pub(super) struct Gatherer {
-    /// What was gathered.
+    /// The gathered batches.
     pub batches: Receiver<Batch>,
-    /// The addresses that were bound or connected, as they are.
+    /// The actual addresses that were bound or connected.
     pub endpoints: Vec<String>,
-    /// The thread's sockets, to look at their counters.
+    /// The thread's sockets, for their counters.
     pub sockets: Vec<Socket>,
     stop: Arc<AtomicBool>,
     wake: Wake,
@@ -46,7 +46,7 @@ pub(super) struct Gatherer {
 }
 
 impl Gatherer {
-    /// Opens the sockets and begins to gather; `ring` is rung for each batch.
+    /// Opens the sockets and starts gathering. `ring` is woken for each batch.
     pub fn start(
         context: &Context,
         config: &Config,
@@ -111,7 +111,7 @@ impl Gatherer {
         })
     }
 
-    /// Has the thread hand on what it has and end. The queue is disconnected then.
+    /// Makes the thread pass on its rows and end. The queue is disconnected then.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake.wake();
@@ -121,11 +121,11 @@ impl Gatherer {
 impl Drop for Gatherer {
     fn drop(&mut self) {
         self.stop();
-        // It may wait for room in the queue, which nobody makes any more.
+        // The thread may wait for room in the queue, which the serving thread no longer makes.
         let (_, empty) = sync_channel(0);
         drop(std::mem::replace(&mut self.batches, empty));
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and ends nothing else.
+            // A panic in the thread has been printed and affects nothing else.
             let _ = thread.join();
         }
     }
@@ -137,7 +137,7 @@ enum Side {
     Connect,
 }
 
-/// An address and what to do with it: `bind:` or `connect:` in front of it says so.
+/// An address, and whether to bind or connect it, according to a prefix `bind:` or `connect:`.
 #[derive(Debug)]
 struct Address<'a> {
     endpoint: &'a str,
@@ -183,14 +183,14 @@ fn open(
     Ok(socket)
 }
 
-/// The thread's own side.
+/// The state of the thread.
 struct Gathering {
     sockets: Vec<Socket>,
     framing: Plain,
     flush_after: Duration,
     flush_rows: usize,
     builder: BatchBuilder,
-    /// When the first row came into the builder.
+    /// The time of the first row in the builder.
     since: Option<Instant>,
     stats: Arc<Stats>,
     sender: SyncSender<Batch>,
@@ -215,12 +215,12 @@ impl Gathering {
         for socket in &self.sockets {
             socket.close(Some(Some(Duration::ZERO)));
         }
-        // The serving thread finds out by the end of the queue, once it looks.
+        // The serving thread notices the disconnected queue when it is woken.
         drop(self.sender);
         self.ring.wake();
     }
 
-    /// Takes some of what is there from each socket. Whether there was anything; nothing when it is over.
+    /// Takes some messages from each socket. Returns whether there were any; None at the end.
     fn take_turns(&mut self) -> Option<bool> {
         let mut got = false;
         for index in 0..self.sockets.len() {
@@ -230,7 +230,7 @@ impl Gathering {
                 Ok(messages) => {
                     got = true;
                     for message in messages {
-                        // A large one goes in a batch of its own: readers get whole batches.
+                        // A large message gets a batch of its own, because readers receive whole batches.
                         let size: usize = message.iter().map(Frame::len).sum();
                         if self.builder.size() + size > BATCH_BYTES && !self.hand_on() {
                             return None;
@@ -256,7 +256,7 @@ impl Gathering {
 
     fn take(&mut self, mut message: Message, is_router: bool) {
         if is_router {
-            // The name that the ROUTER gave the peer, and the empty frame that REQ and those who act like it send.
+            // The name that the ROUTER gave the peer, and the empty frame of REQ-like peers.
             message.pop_front();
             if message.head().is_empty() {
                 message.pop_front();
@@ -278,12 +278,12 @@ impl Gathering {
             Ok(()) => {
                 self.since.get_or_insert_with(Instant::now);
             }
-            // No message gets past MAXMSGSIZE that a batch has no room for; of several frames their sum might.
+            // MAXMSGSIZE keeps out frames that are too large for a batch, but the sum of several frames may be.
             Err(_) => self.stats.plain_lost.add(1),
         }
     }
 
-    /// Gives the batch to the serving thread, waiting for it. False when nobody is there to take it.
+    /// Passes the batch to the serving thread, and waits for room. Returns false if that thread has ended.
     fn hand_on(&mut self) -> bool {
         self.since = None;
         if self.builder.is_empty() {
@@ -291,7 +291,7 @@ impl Gathering {
         }
         let batch = self.builder.finish();
         let rows = batch.rows() as u64;
-        // Rung before, too: the queue may be full because nobody looked.
+        // Also woken before the wait, because the queue may be full if the serving thread has not looked.
         self.ring.wake();
         let is_sent = self.sender.send(batch).is_ok();
         match is_sent {
@@ -301,7 +301,7 @@ impl Gathering {
         is_sent
     }
 
-    /// Waits for a message, for the batch to be due, or for the end. False when the sockets are gone.
+    /// Waits for a message, until the batch is due, or for the end. Returns false if the sockets are gone.
     fn rest(&mut self) -> bool {
         let mut items: Vec<PollItem<'_>> = self
             .sockets
@@ -327,7 +327,7 @@ impl Gathering {
     }
 }
 
-/// The row of a message. It has `frames` when the framing does not explain the message.
+/// The row of a message. It has `frames` if the message does not match the framing.
 fn split<'a>(
     framing: Framing,
     frames: &'a [&'a [u8]],
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_framing_does_not_explain_is_kept_raw() {
+    fn messages_that_do_not_match_the_framing_are_kept_raw() {
         let two: [&[u8]; 2] = [b"t", b"v"];
         let raw = Row {
             frames: Some(&two),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_what_to_do_with_it() {
+    fn a_prefix_selects_bind_or_connect() {
         let side = |text| Address::parse(text, Side::Bind).side;
         assert_eq!(side("tcp://*:1"), Side::Bind);
         assert_eq!(side(" connect:tcp://h:1"), Side::Connect);

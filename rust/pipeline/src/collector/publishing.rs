@@ -1,5 +1,5 @@
-//! Large transactions on their way into the log, on a thread of its own: their rows are written and synced beside the log, so
-//! that others go on appending, and the serving thread has only to take the file over.
+//! Prepares large transactions on a thread of its own. Their rows are written and synced to a separate segment while
+//! other writers append, and the serving thread only has to adopt the file.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,22 +10,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zeroxide_log::{Batch, LogError, LogId, Prepared};
+use zeroxide_log::{LogError, LogId, Prepared};
 
-use crate::collector::ingest::Refusal;
 use crate::collector::line::{Event, Line};
 use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::refusal::{Refusal, refusal_of};
 use crate::collector::stage::{BatchOf, StagedPart};
-use crate::collector::writer::refusal_of;
+use crate::collector::topics::Topics;
 use crate::wire::{Attempt, Code, Reply};
 
-/// How often those who wait are told that it goes on.
+/// The interval of progress messages to waiting clients.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// How many may wait for one transaction: one who asks again takes the place of the one who asked first.
+/// The maximum number of requests that wait for one transaction. Another one replaces the oldest.
 const ASKERS: usize = 8;
 
-/// A transaction to be prepared.
+/// A transaction to prepare.
 struct Job {
     of: BatchOf,
     number: u64,
@@ -35,17 +35,18 @@ struct Job {
 
 /// A transaction that is being prepared.
 struct Pending {
-    /// Which job prepares it: after an abort the same batch may come again, while the first job has not noticed yet.
+    /// The number of the job that prepares it. After an abort, the same batch may be requested again before the first
+    /// job notices.
     number: u64,
-    /// Whose rows these are.
+    /// The attempts whose rows these are.
     attempts: Vec<Attempt>,
     askers: Vec<Asked>,
 }
 
-/// Who waits for which.
+/// The requests that wait for each transaction.
 type Waiting = Arc<Mutex<HashMap<BatchOf, Pending>>>;
 
-/// The thread, as long as it runs.
+/// Owns the thread while it runs.
 pub(super) struct Publishing {
     jobs: Option<Sender<Job>>,
     /// The number of the next job.
@@ -89,7 +90,7 @@ impl Publishing {
         })
     }
 
-    /// Whether this transaction is being prepared already: then this one waits for it, too.
+    /// Joins a transaction that is being prepared already. Returns whether there is one.
     pub fn join(&self, of: &BatchOf, asked: &Asked) -> bool {
         let mut waiting = lock(&self.waiting);
         let Some(Pending { askers, .. }) = waiting.get_mut(of) else {
@@ -102,8 +103,8 @@ impl Publishing {
         true
     }
 
-    /// Prepares a transaction of these attempts, whose rows were received at this time: a [`Event::Prepared`] comes down the
-    /// line.
+    /// Prepares a transaction of these attempts, with this time of receipt. A [`Event::Prepared`] reports the end
+    /// through the line.
     pub fn push(
         &mut self,
         asked: Asked,
@@ -142,14 +143,15 @@ impl Publishing {
         }
     }
 
-    /// Those who wait for a transaction that this job has prepared; nothing if it was cancelled.
+    /// The requests that wait for the transaction that this job has prepared; None if it was cancelled.
     pub fn settle(&self, of: &BatchOf, number: u64) -> Option<Vec<Asked>> {
         let mut waiting = lock(&self.waiting);
         waiting.get(of).filter(|pending| pending.number == number)?;
         waiting.remove(of).map(|pending| pending.askers)
     }
 
-    /// Does not publish rows of any of these attempts, or any of the batch if none are named. Those who wait are told.
+    /// Cancels the publishing of these attempts, or of the whole batch if the list is empty, and answers the waiting
+    /// requests.
     pub fn cancel(&self, of: &BatchOf, attempts: &[Attempt]) {
         let mut waiting = lock(&self.waiting);
         let is_meant = |pending: &Pending| {
@@ -171,7 +173,7 @@ impl Publishing {
         }
     }
 
-    /// Those who wait for any.
+    /// All waiting requests.
     pub fn settle_all(&self) -> Vec<Asked> {
         let mut waiting = lock(&self.waiting);
         let pending = waiting.drain().map(|(_, pending)| pending.askers);
@@ -184,7 +186,7 @@ impl Drop for Publishing {
         self.is_over.store(true, Ordering::Release);
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and ends nothing else.
+            // A panic in the thread has been printed and affects nothing else.
             let _ = thread.join();
         }
     }
@@ -202,12 +204,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, prepare: impl Fn(&mut Worker, &Job) -> Result<Option<Prepared>, Refusal>) {
+    fn run(
+        mut self,
+        prepare: impl Fn(&mut Worker, &Job) -> Result<Option<(Prepared, Topics)>, Refusal>,
+    ) {
         loop {
             match self.jobs.recv_timeout(TELL_EVERY) {
                 Ok(job) => {
-                    // A panic over one batch must not keep the others, and those who wait for it, waiting for ever.
-                    // Everything that it leaves half done goes with the job.
+                    // A panic over one batch must not leave other batches, or the requests for this one, waiting
+                    // forever. Its incomplete state is dropped with the job.
                     let prepared = catch_unwind(AssertUnwindSafe(|| prepare(&mut self, &job)));
                     let prepared = prepared.unwrap_or_else(|_| {
                         let text = "an internal error (a panic, printed by the collector) came while the batch was being prepared";
@@ -232,12 +237,13 @@ impl Worker {
         }
     }
 
-    /// One part is in memory at a time. Nothing if it was cancelled.
-    fn prepare(&mut self, job: &Job) -> Result<Option<Prepared>, Refusal> {
+    /// Prepares the segment, with one part in memory at a time. None if it was cancelled.
+    fn prepare(&mut self, job: &Job) -> Result<Option<(Prepared, Topics)>, Refusal> {
         let BatchOf { query, batch } = &job.of;
         let refused = |error: LogError| refusal_of(&error);
         let begun = Prepared::begin(&self.dir, self.log, query, *batch, job.receive_time);
         let mut prepared = begun.map_err(refused)?;
+        let mut topics = Topics::default();
         for part in &job.parts {
             if self.is_over.load(Ordering::Acquire) {
                 return Err(Refusal::new(
@@ -249,13 +255,15 @@ impl Worker {
             if !self.is_wanted(job) {
                 return Ok(None);
             }
-            prepared.push(&read(part)?).map_err(refused)?;
+            let batch = part.decode()?;
+            topics.add(&batch);
+            prepared.push(&batch).map_err(refused)?;
             if self.told.elapsed() >= TELL_EVERY {
                 self.tell();
             }
         }
         prepared.sync().map_err(refused)?;
-        Ok(Some(prepared))
+        Ok(Some((prepared, topics)))
     }
 
     fn is_wanted(&self, job: &Job) -> bool {
@@ -264,7 +272,7 @@ impl Worker {
         pending.is_some_and(|pending| pending.number == job.number)
     }
 
-    /// Tells everybody that it goes on.
+    /// Sends a progress message to all waiting requests.
     fn tell(&mut self) {
         self.told = Instant::now();
         for pending in lock(&self.waiting).values() {
@@ -275,15 +283,8 @@ impl Worker {
     }
 }
 
-/// The rows of a part, which are what they were when they were staged.
-pub(super) fn read(part: &StagedPart) -> Result<Batch, Refusal> {
-    let corrupt = |text: String| Refusal::new(Code::Corrupt, 0, text);
-    let rows = part.read().map_err(|error| corrupt(error.to_string()))?;
-    Batch::decode(rows).map_err(|error| corrupt(error.to_string()))
-}
-
 fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<BatchOf, Pending>> {
-    // Everything in it is changed in single steps: a panic elsewhere leaves nothing half done.
+    // The map is changed in single steps, so a panic in another thread leaves it consistent.
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_thread_nobody_is_kept_waiting() {
+    fn without_its_thread_requests_do_not_wait() {
         let context = Context::new();
         let (router, outbox, stats) = outbox(&context);
         let mut publishing = Publishing {

@@ -1,45 +1,42 @@
-//! The thread that serves: takes requests off the socket, and whatever other threads have to say.
+//! The serving thread: handles requests from the socket and events of other threads.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide::{
-    DropReason, ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait,
-};
+use zeroxide::{ErrorKind, Message, POLLIN, PUBLIC_KEY, PeerInfo, PollItem, Socket, Target, Wait};
 use zeroxide_log::Reader;
 
+use crate::clock::wall;
 use crate::collector::access::{Access, Client};
 use crate::collector::config::Config;
 use crate::collector::door::Door;
 use crate::collector::fetch::{self, Fetcher};
 use crate::collector::followers::Followers;
-use crate::collector::ingest::Refusal;
 use crate::collector::line::Event;
 use crate::collector::outbox::{Asked, Outbox};
 use crate::collector::plain::Gatherer;
 use crate::collector::publishing::Publishing;
+use crate::collector::refusal::Refusal;
+use crate::collector::routes::routes;
 use crate::collector::stage::{BatchOf, StagedPart};
 use crate::collector::staging::{self, Staging};
-use crate::collector::stats::{Json, Stats};
+use crate::collector::stats::Stats;
 use crate::collector::writer::{Sent, Writer};
 use crate::wake::Woken;
 use crate::wire::{Attempt, Code, FOLLOW_MAX, Reply, Request, What, Won};
 
-/// Messages taken from the socket before others have their turn.
+/// The maximum number of messages taken from the socket per turn.
 const TURN: usize = 256;
 
-/// A commit of a group that is forgotten by a crash is made again: no need to write each of them down.
+/// The interval at which committed positions are saved. A crash may lose the last ones, which the groups commit again.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
-/// For how long an orderly end goes on taking what producers have on its way.
+/// The time that an orderly end continues to accept rows in transit.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// For how long the last answers may take to leave.
+/// The maximum time for the last replies to leave.
 const LINGER: Duration = Duration::from_secs(2);
 
 pub(super) struct Server {
@@ -56,7 +53,7 @@ pub(super) struct Server {
     pub fetcher: Fetcher,
     pub followers: Followers,
     pub gatherer: Option<Gatherer>,
-    /// Who may do what; none where nobody can be told apart.
+    /// The access rights; None without keys, because clients cannot be distinguished.
     pub access: Option<Access>,
     pub endpoint: String,
     pub advertise: String,
@@ -66,16 +63,16 @@ pub(super) struct Server {
     pub door: Door,
 }
 
-/// How far the end has come.
+/// The stages of ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     NotYet,
-    /// What is on its way is still taken, until then.
+    /// Rows in transit are still accepted until this time.
     Until(Instant),
 }
 
 impl Server {
-    /// Serves until it is told to end, or the socket is gone. Gives how the log was closed.
+    /// Serves until it is told to end or the socket is gone. Returns the result of closing the log.
     pub fn run(mut self) -> Result<(), String> {
         let mut end = End::NotYet;
         let mut retain_at = Instant::now();
@@ -92,6 +89,12 @@ impl Server {
                 let is_saved = now >= save_at;
                 self.retain(is_saved);
                 self.door.look();
+                if is_saved
+                    && self.followers.len() > 0
+                    && let Ok(stats) = self.router.stats()
+                {
+                    self.forget_gone(&routes(&stats));
+                }
                 retain_at = now + self.config.retain_every;
                 if is_saved {
                     save_at = now + SAVE_EVERY;
@@ -101,10 +104,10 @@ impl Server {
                 self.on_reopened();
             }
             while let Some(of) = self.writer.poll_published() {
-                // Nothing but parts to stage is ever turned away.
+                // Only parts to stage are ever refused.
                 let _ = self.staging.push(staging::Job::Published(of));
             }
-            // Rows become durable in a sync of which an event has told, or in this turn.
+            // Rows become durable in a sync that an event has reported, or during this turn.
             self.answer_followers(now);
             let is_over = match end {
                 End::NotYet => false,
@@ -135,15 +138,15 @@ impl Server {
 
     fn end(mut self, why: Option<zeroxide::Error>) -> Result<(), String> {
         if let Some(gatherer) = self.gatherer.take() {
-            // Gathered, and nowhere to go: the disk is full, and nobody waits for it any more.
+            // Gathered batches that can no longer be written, because the disk is full and the collector ends.
             let lost: usize = gatherer.batches.try_iter().map(|batch| batch.rows()).sum();
             self.stats.plain_lost.add(lost as u64);
         }
         let closed = self.writer.close();
-        // Those threads have answers, too.
+        // These threads also send replies.
         drop(self.staging);
         drop(self.fetcher);
-        // What was to be published is staged, and will be there at the next start.
+        // Transactions to publish are staged, and will be found at the next start.
         let mut askers = self.publishing.settle_all();
         drop(self.publishing);
         askers.extend(self.events.try_iter().filter_map(|event| match event {
@@ -162,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Waits for a message, for another thread, or for something to be due.
+    /// Waits for a message, an event of another thread, or the next deadline.
     fn rest(&self, due: Instant) -> zeroxide::Result<()> {
         let mut items =
             [Target::Socket(&self.router), Target::Fd(self.woken.fd())].map(|target| PollItem {
@@ -182,7 +185,7 @@ impl Server {
         }
     }
 
-    /// Whether there were any.
+    /// Handles messages. Returns whether there were any.
     fn take_messages(&mut self) -> zeroxide::Result<bool> {
         match self.router.recv_batch_from(TURN, Wait::Dont) {
             Ok(messages) => {
@@ -198,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Whether there were any.
+    /// Handles events. Returns whether there were any.
     fn take_events(&mut self, end: &mut End) -> bool {
         let mut told = false;
         while let Ok(event) = self.events.try_recv() {
@@ -222,17 +225,20 @@ impl Server {
                     number,
                     prepared,
                 } => {
-                    // One that was aborted meanwhile is dropped, and its file with it.
+                    // If it was aborted meanwhile, it is dropped with its file.
                     if let Some(askers) = self.publishing.settle(&of, number) {
                         self.writer.handle_prepared(askers, &of, prepared);
                     }
                 }
                 Event::Stats { answer } => {
-                    // Who does not wait any more does not want to know.
+                    // If the caller stopped waiting, it does not need the answer.
                     let _ = answer.try_send(self.describe());
                 }
+                Event::Read { answer } => {
+                    let _ = answer.try_send(self.reader.clone());
+                }
                 Event::DropGroup { group, answer } => {
-                    // Who does not wait any more does not want to know.
+                    // If the caller stopped waiting, it does not need the answer.
                     let _ = answer.try_send(self.drop_group(&group));
                 }
                 Event::Close => {
@@ -246,7 +252,7 @@ impl Server {
         told
     }
 
-    /// Takes what plain peers have sent, unless nothing can be written: then they have to wait. Whether there was any.
+    /// Takes batches of plain peers. If nothing can be written, they have to wait. Returns whether there were any.
     fn take_plain(&mut self) -> bool {
         let mut got = false;
         while let Some(gatherer) = self.gatherer.as_ref().filter(|_| self.writer.can_take()) {
@@ -262,14 +268,11 @@ impl Server {
         got
     }
 
-    /// Deletes what nobody wants to keep, and now and then writes down how far groups are.
+    /// Deletes segments according to retention, and saves the positions of groups if requested.
     fn retain(&mut self, and_save: bool) {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         let Some(log) = self.writer.log() else { return };
-        // Neither is urgent, and both are tried again: a log that cannot be written to says so when rows come.
+        // Neither is urgent, and both are retried. If the log cannot be written to, the next rows report it.
         let retained = log.retain(now).is_ok();
         let saved = !and_save || log.save().is_ok();
         self.stats
@@ -442,13 +445,13 @@ impl Server {
         }
     }
 
-    /// Answers at once if there is a row, or when there is one.
+    /// Answers at once if there is a row, otherwise when there is one.
     fn follow(&mut self, asked: Asked, what: fetch::What, start: u64, wait: u32) {
         let (_, durable) = self.reader.bounds();
         if start != durable {
             return self.read(asked, what);
         }
-        // Those who were there before may wait for an earlier row.
+        // Earlier followers may wait for an earlier row.
         self.answer_followers(Instant::now());
         let until = Instant::now() + Duration::from_millis(u64::from(wait.min(FOLLOW_MAX)));
         let job = fetch::Job { asked, what };
@@ -457,7 +460,7 @@ impl Server {
         }
     }
 
-    /// Answers those for whom there is a row by now, and those who waited for long enough.
+    /// Answers followers for which there is a row, and those whose time is over.
     fn answer_followers(&mut self, now: Instant) {
         if self.followers.len() > 0 {
             let (_, durable) = self.reader.bounds();
@@ -487,13 +490,13 @@ impl Server {
         }
     }
 
-    /// Forgets a group; whether there was one.
+    /// Drops a group. Returns whether it existed.
     fn drop_group(&mut self, group: &str) -> Result<bool, Refusal> {
         let Some(log) = self.writer.log() else {
             return Err(Refusal::new(Code::Failed, 0, "the log is not open"));
         };
         let existed = log.drop_group(group);
-        // At once: a crash would bring it back, and nobody would know.
+        // Saved at once, because a crash would otherwise bring the group back unnoticed.
         let saved = log.save();
         saved.map_err(|error| Refusal::new(Code::Failed, 0, error.to_string()))?;
         Ok(existed)
@@ -552,7 +555,7 @@ impl Server {
     fn handle_publish(&mut self, asked: Asked, of: BatchOf, won: Vec<Won>) {
         let published = self.writer.log().and_then(|log| log.published(&of.query));
         if published.is_some_and(|last| of.batch <= last.batch) {
-            // What was staged for it is gone, or came again for nothing.
+            // Its staged rows were discarded after it was published, or it was staged again needlessly.
             return self.writer.handle_publish(asked, of, &[]);
         }
         if !self.publishing.join(&of, &asked) {
@@ -560,7 +563,7 @@ impl Server {
         }
     }
 
-    /// Publishes parts that were found.
+    /// Publishes the parts that were found.
     fn publish(
         &mut self,
         asked: Asked,
@@ -576,7 +579,7 @@ impl Server {
         self.publishing.push(asked, of, attempts, parts, time);
     }
 
-    /// What was staged is forgotten: nor is it published, unless it was.
+    /// The staged rows were discarded, so they are not published either, unless they already were.
     fn abort(&mut self, asked: &Asked, of: &BatchOf, attempts: &[Attempt]) {
         let Some(log) = self.writer.log() else {
             let refusal = Refusal::new(Code::Failed, 0, "the log is not open");
@@ -601,81 +604,9 @@ impl Server {
             self.outbox.refuse(&asked, refusal);
         }
     }
-
-    // ---- counters --------------------------------------------------------------------------------------------------
-
-    /// Everything that can be counted, as JSON.
-    fn describe(&mut self) -> String {
-        self.door.look();
-        if let Some(gatherer) = &self.gatherer {
-            let counts = gatherer.sockets.iter().map(too_large);
-            // Sockets that are closed count nothing any more.
-            self.plain_too_large = self.plain_too_large.max(counts.sum());
-        }
-        let (earliest, durable) = self.reader.bounds();
-        let id: String = self
-            .reader
-            .id()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let (state, reason) = match self.writer.obstacle() {
-            Some((code, text)) => (code.name(), text.to_owned()),
-            None => ("fine", String::new()),
-        };
-        let numbers = [
-            ("earliest", earliest),
-            ("durable", durable),
-            ("log_bytes", self.reader.bytes()),
-            ("connected_producers", self.writer.producers() as u64),
-            ("dropped_producers", self.writer.dropped()),
-            ("waiting_for_sync", self.writer.waiting() as u64),
-            ("waiting_fetches", self.fetcher.waiting() as u64),
-            ("followers", self.followers.len() as u64),
-            ("unread_bytes", self.fetcher.unread()),
-            ("credit_rows", self.writer.credit().rows),
-            ("credit_bytes", self.writer.credit().bytes),
-            ("uptime_seconds", self.started.elapsed().as_secs()),
-            ("too_large", too_large(&self.router)),
-            ("plain_too_large", self.plain_too_large),
-            ("max_batch_bytes", self.config.max_batch_bytes as u64),
-        ];
-        let plain = self
-            .gatherer
-            .as_ref()
-            .map(|gatherer| gatherer.endpoints.join(" "));
-        let segments = count_segments(&self.config.dir);
-        let log = self.writer.log().map(|log| {
-            let (known, forgotten) = log.producers();
-            (log.next(), known, forgotten, log.groups().clone())
-        });
-        Json::build(|json| {
-            json.text("log_id", &id);
-            json.text("endpoint", &self.endpoint);
-            json.text("advertise", &self.advertise);
-            json.text("plain", &plain.unwrap_or_default());
-            json.text("state", state);
-            json.text("reason", &reason);
-            for (name, value) in numbers {
-                json.number(name, value);
-            }
-            let (next, known, forgotten, groups) = log.unwrap_or((durable, 0, 0, BTreeMap::new()));
-            json.number("next", next);
-            json.number("segments", segments);
-            json.number("known_producers", known as u64);
-            json.number("forgotten_producers", forgotten as u64);
-            json.object("groups", |json| {
-                for (group, offset) in &groups {
-                    json.number(group, *offset);
-                }
-            });
-            self.door.write(json);
-            self.stats.write(json);
-        })
-    }
 }
 
-/// Who a peer is, as the allow-list told.
+/// The peer's identity according to the allow-list.
 fn client_of(peer: &PeerInfo) -> Option<Client> {
     let key = peer.properties.iter().find(|(name, _)| name == PUBLIC_KEY);
     let key: Arc<str> = String::from_utf8_lossy(&key?.1).into();
@@ -684,26 +615,4 @@ fn client_of(peer: &PeerInfo) -> Option<Client> {
         .as_deref()
         .map_or_else(|| key.clone(), Arc::from);
     Some(Client { user, key })
-}
-
-/// How many connections have ended because of a message that was too large.
-fn too_large(socket: &Socket) -> u64 {
-    socket
-        .stats()
-        .map_or(0, |stats| stats.dropped.dropped(DropReason::TooLarge))
-}
-
-/// How many files the log has.
-fn count_segments(dir: &Path) -> u64 {
-    // A folder that cannot be read is told of by everything else.
-    let entries = fs::read_dir(dir).into_iter().flatten();
-    entries
-        .flatten()
-        .filter(|entry| {
-            entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "zlog")
-        })
-        .count() as u64
 }

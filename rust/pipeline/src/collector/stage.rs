@@ -1,8 +1,9 @@
-//! Rows of sinks that nobody may see yet: a file per batch of a query in the folder `staged` of the log.
+//! Staged rows of sinks, which readers do not see yet: one file per batch of a query, in the folder `staged` of the
+//! log.
 //!
-//! A part is acknowledged when its record is on disk, and found again by the next process. A record that was being
-//! written when the last one died is cut off. The log knows which batches were published: files of those, and files
-//! that nobody wrote to for a while, are deleted.
+//! A part is acknowledged when its record is on disk, and the next process finds it again. An incomplete record at the
+//! end of a file is cut off. The log knows which batches were published: their files, and files without writes for some
+//! time, are deleted.
 
 mod format;
 
@@ -15,12 +16,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use zeroxide_log::private;
+use zeroxide_log::{Batch, private};
 
-use crate::collector::ingest::Refusal;
+use crate::collector::refusal::Refusal;
 use crate::wire::{Attempt, Code, Won};
 
-/// Files that are open at a time: a query has one or two.
+/// The maximum number of open files; a query has one or two.
 const BATCHES: usize = 256;
 
 /// A batch of a query.
@@ -30,7 +31,7 @@ pub(super) struct BatchOf {
     pub batch: u64,
 }
 
-/// Where the rows of a part are.
+/// The position of a part's rows.
 #[derive(Clone, Debug)]
 pub(super) struct StagedPart {
     file: Arc<File>,
@@ -40,12 +41,19 @@ pub(super) struct StagedPart {
 }
 
 impl StagedPart {
-    /// How many bytes the rows have.
+    /// The number of bytes of the rows.
     pub fn size(&self) -> usize {
         self.length
     }
 
-    /// The rows in their wire form, as they were staged.
+    /// Reads the rows, and checks that they have not changed since they were staged.
+    pub fn decode(&self) -> Result<Batch, Refusal> {
+        let corrupt = |text: String| Refusal::new(Code::Corrupt, 0, text);
+        let rows = self.read().map_err(|error| corrupt(error.to_string()))?;
+        Batch::decode(rows).map_err(|error| corrupt(error.to_string()))
+    }
+
+    /// The rows in their wire form, as staged.
     pub fn read(&self) -> io::Result<Bytes> {
         let mut rows = vec![0; self.length];
         self.file.read_exact_at(&mut rows, self.position)?;
@@ -72,11 +80,11 @@ struct Staged {
     synced: u64,
     parts: HashMap<(Attempt, u32), StagedPart>,
     touched: Instant,
-    /// A sync failed: what is behind `synced` is unknown.
+    /// Whether a sync failed, so that the data after `synced` is unknown.
     is_broken: bool,
 }
 
-/// Everything that is staged.
+/// All staged batches.
 #[derive(Debug)]
 pub(super) struct Stage {
     dir: PathBuf,
@@ -85,12 +93,12 @@ pub(super) struct Stage {
     /// The number in the name of the next file.
     next_file: u64,
     bytes: u64,
-    /// Batches that have expired, as far as is remembered, and after how long: to say so when they are asked for.
+    /// The last batches that expired, and after how long, for the error when they are requested.
     expired: VecDeque<(BatchOf, Duration)>,
 }
 
 impl Stage {
-    /// What is staged in a log's folder. Files that are none of this are left alone.
+    /// Loads the staged batches of a log's folder. Other files are left alone.
     pub fn open(log: &Path, most: u64) -> io::Result<Stage> {
         let dir = log.join("staged");
         private::make_folder(&dir)?;
@@ -120,17 +128,17 @@ impl Stage {
         Ok(stage)
     }
 
-    /// How many bytes are staged, for how many batches.
+    /// The number of staged bytes, and of their batches.
     pub fn size(&self) -> (u64, usize) {
         (self.bytes, self.batches.len())
     }
 
-    /// Takes a file of an earlier process in, cut behind its last whole record.
+    /// Loads a file of an earlier process, truncated after its last complete record.
     fn recover(&mut self, path: PathBuf) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
         let Some((name, start)) = format::read_head(&file, length)? else {
-            // Its head never got to the disk, so nothing in it was acknowledged.
+            // Its head was never on disk, so nothing in it was acknowledged.
             return fs::remove_file(&path);
         };
         let file = Arc::new(file);
@@ -139,7 +147,7 @@ impl Stage {
             length: start,
             synced: start,
             parts: HashMap::new(),
-            // Nobody could write to it while there was no collector.
+            // No client could write to it while the collector was not running.
             touched: Instant::now(),
             is_broken: false,
             file,
@@ -151,7 +159,7 @@ impl Stage {
         if staged.length < length {
             staged.file.set_len(staged.length)?;
         }
-        // What is there may be in the page cache alone, from a process that died before its sync.
+        // The data may be in the page cache only, from a process that ended before its sync.
         staged.file.sync_data()?;
         staged.synced = staged.length;
         self.bytes += staged.length;
@@ -159,8 +167,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Writes a part behind the others of its batch; [`sync`](Self::sync) makes it count. A part that was staged before
-    /// is replaced: a client that missed the answer sends it again.
+    /// Writes a part after the others of its batch; it counts after [`sync`](Self::sync). A part that was staged before
+    /// is replaced, because a client that missed the reply sends it again.
     pub fn write(
         &mut self,
         of: &BatchOf,
@@ -198,7 +206,7 @@ impl Stage {
         let (record, crc) = format::record(key, rows, length);
         if let Err(error) = staged.file.write_all_at(&record, staged.length) {
             let refusal = refuse(&staged.path, &error);
-            // Half a record at the end is overwritten by the next one, and cut off by the next process.
+            // The next record overwrites an incomplete one at the end, or the next process cuts it off.
             return Err(refusal);
         }
         let part = StagedPart {
@@ -223,7 +231,7 @@ impl Stage {
             .open(&path)?;
         let head = format::head(of);
         if let Err(error) = file.write_all_at(&head, 0) {
-            // It would be found and deleted by the next process; and again, deleting may fail.
+            // The next process would find it and delete it; deleting may fail there, too.
             let _ = fs::remove_file(&path);
             return Err(error);
         }
@@ -238,13 +246,13 @@ impl Stage {
         })
     }
 
-    /// Brings what was written for this batch to the disk. When that fails, what it was about is forgotten.
+    /// Syncs the data written for this batch. If that fails, the unsynced parts are discarded.
     pub fn sync(&mut self, of: &BatchOf) -> Result<(), Refusal> {
         let Some(staged) = self.batches.get_mut(of) else {
             return Ok(());
         };
         if staged.is_broken {
-            // The system tells of a failure once; after that a sync would succeed and mean nothing.
+            // The system reports a failure only once; a later sync would succeed without meaning anything.
             return Err(broken(staged));
         }
         if staged.synced == staged.length {
@@ -269,14 +277,14 @@ impl Stage {
         }
     }
 
-    /// The parts of these attempts, in this order; or which one is missing.
+    /// The parts of these attempts, in this order, or an error that names the missing one.
     pub fn find(&self, of: &BatchOf, won: &[Won]) -> Result<Vec<StagedPart>, Refusal> {
         let staged = self.batches.get(of);
         let mut found = Vec::new();
         let mut named = HashSet::new();
         for one in won {
             if !named.insert(one.attempt) {
-                // A few bytes would become any number of rows.
+                // The limit prevents a small request from producing any number of rows.
                 let text = format!(
                     "attempt {} at partition {} is named twice",
                     one.attempt.attempt, one.attempt.partition
@@ -310,7 +318,7 @@ impl Stage {
         }
     }
 
-    /// Forgets these attempts, or the whole batch if none are named.
+    /// Discards these attempts, or the whole batch if the list is empty.
     pub fn abort(&mut self, of: &BatchOf, attempts: &[Attempt]) {
         if let Some(staged) = self.batches.get_mut(of).filter(|_| !attempts.is_empty()) {
             staged
@@ -323,12 +331,12 @@ impl Stage {
         self.forget(|name, _| name == of);
     }
 
-    /// Forgets the batches of a query up to one that was published.
+    /// Discards the batches of a query up to one that was published.
     pub fn on_published(&mut self, published: &BatchOf) {
         self.forget(|of, _| of.query == published.query && of.batch <= published.batch);
     }
 
-    /// Forgets what nobody wrote to for `age`, and gives how many batches that were.
+    /// Discards batches without writes for `age`, and returns how many.
     pub fn expire(&mut self, now: Instant, age: Duration) -> usize {
         let is_old = |staged: &Staged| now.saturating_duration_since(staged.touched) >= age;
         for (of, _) in self.batches.iter().filter(|(_, staged)| is_old(staged)) {
@@ -339,7 +347,7 @@ impl Stage {
         self.forget(|_, staged| is_old(staged))
     }
 
-    /// Forgets batches that were published before this process began.
+    /// Discards batches that were published before this process began.
     pub fn forget_published(&mut self, published: impl Fn(&str) -> Option<u64>) {
         self.forget(|of, _| published(&of.query).is_some_and(|last| of.batch <= last));
     }
@@ -352,7 +360,7 @@ impl Stage {
                 return true;
             }
             *bytes = bytes.saturating_sub(staged.length);
-            // A file that stays is found by the next process.
+            // If the file stays, the next process finds it.
             let _ = fs::remove_file(&staged.path);
             false
         });
@@ -440,7 +448,7 @@ mod tests {
         );
         assert_eq!(read(&stage, &of("q", 8), &[]).unwrap().len(), 0);
 
-        // A flipped bit: that record and what follows it are not there.
+        // A flipped bit removes its record and all later ones.
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(&path, flipped).unwrap();
@@ -467,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_batches_are_open_at_a_time() {
+    fn open_batches_are_limited() {
         let dir = tempfile::tempdir().unwrap();
         let mut stage = Stage::open(dir.path(), 1 << 20).unwrap();
         let mut write =
@@ -480,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn staging_is_bounded_and_what_is_published_aborted_or_old_makes_room() {
+    fn staging_is_bounded_and_published_aborted_or_old_batches_make_room() {
         let dir = tempfile::tempdir().unwrap();
         let now = Instant::now();
         let mut stage = Stage::open(dir.path(), 400).unwrap();

@@ -1,4 +1,4 @@
-//! The thread that writes staged rows: syncing them must keep neither producers nor readers waiting.
+//! The thread that writes staged rows, so that syncing them delays neither producers nor readers.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::Batch;
 
-use crate::collector::ingest::Refusal;
 use crate::collector::line::{Event, Line};
 use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::refusal::Refusal;
 use crate::collector::stage::{BatchOf, Stage};
 use crate::collector::stats::{Count, Stats};
 use crate::wire::{Attempt, Code, Reply, Won};
 
-/// Bytes that may wait for this thread.
+/// The maximum number of bytes that wait for this thread.
 const WAITING: u64 = 256 << 20;
 
-/// Parts that are synced together, at most.
+/// The maximum number of parts that are synced together.
 const TOGETHER: usize = 256;
 
-/// How often to look for what has expired.
+/// The interval of searches for expired batches.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 
-/// What to do.
+/// A job for the thread.
 #[derive(Debug)]
 pub(super) enum Job {
     /// Stage a part.
@@ -34,23 +34,23 @@ pub(super) enum Job {
         key: (Attempt, u32),
         rows: Bytes,
     },
-    /// Find what is to be published, and hand it to the serving thread.
+    /// Find the parts to publish, and pass them to the serving thread.
     Publish {
         asked: Asked,
         of: BatchOf,
         won: Vec<Won>,
     },
-    /// Forget attempts.
+    /// Discard attempts.
     Abort {
         asked: Asked,
         of: BatchOf,
         attempts: Vec<Attempt>,
     },
-    /// That batch of a query was published.
+    /// This batch of a query was published.
     Published(BatchOf),
 }
 
-/// The thread, as long as it runs.
+/// Owns the thread while it runs.
 #[derive(Debug)]
 pub(super) struct Staging {
     jobs: Option<Sender<Job>>,
@@ -89,7 +89,7 @@ impl Staging {
         })
     }
 
-    /// Has it done, unless too much waits already.
+    /// Queues a job, unless too much is waiting already.
     pub fn push(&self, job: Job) -> Result<(), (Asked, Refusal)> {
         if let Job::Stage { asked, rows, .. } = &job {
             let waiting = self.waiting.get() - self.taken.get();
@@ -102,7 +102,7 @@ impl Staging {
             self.waiting.add(rows.len() as u64);
         }
         if let Some(jobs) = &self.jobs {
-            // Without its other end the collector is about to end.
+            // If the receiver is gone, the collector is about to end.
             let _ = jobs.send(job);
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed, and ends nothing else.
+            // A panic in the thread has been printed and affects nothing else.
             let _ = thread.join();
         }
     }
@@ -126,7 +126,7 @@ struct Worker {
     outbox: Outbox,
     stats: Arc<Stats>,
     expire_after: Duration,
-    /// Bytes that do not wait any more.
+    /// The count of waiting bytes.
     taken: Arc<Count>,
 }
 
@@ -151,7 +151,7 @@ impl Worker {
         }
     }
 
-    /// Does this job and, if it stages something, the jobs behind it that do so, too: one sync for all of them.
+    /// Does this job. If it stages a part, also stages the parts of the following jobs, with one sync for all of them.
     fn work(&mut self, job: Job) {
         let mut next = Some(job);
         let mut written: Vec<(Asked, BatchOf)> = Vec::new();
@@ -182,7 +182,7 @@ impl Worker {
     }
 
     fn write(&mut self, of: &BatchOf, key: (Attempt, u32), rows: Bytes) -> Result<(), Refusal> {
-        // What cannot be published must not be staged.
+        // Rows that cannot be published must not be staged.
         if let Err(error) = Batch::decode(rows.clone()) {
             self.stats.malformed.add(1);
             return Err(Refusal::new(Code::Malformed, 0, error.to_string()));
@@ -220,7 +220,7 @@ impl Worker {
                 attempts,
             } => {
                 self.stage.abort(&of, &attempts);
-                // What was found before is on its way already: the serving thread knows how far.
+                // Earlier results are already in the line; the serving thread knows their state.
                 self.line.tell(Event::Abort {
                     asked,
                     of,
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_the_thread_is_bounded() {
+    fn waiting_jobs_are_bounded() {
         let (jobs, never_taken) = mpsc::channel();
         let staging = Staging {
             jobs: Some(jobs),
@@ -245,7 +245,7 @@ mod tests {
             taken: Arc::default(),
             thread: None,
         };
-        // Memory that nobody has touched takes none.
+        // Untouched zero pages take no memory.
         let rows = Bytes::from(vec![0; WAITING as usize + 1]);
         let push = |rows: &Bytes| {
             let asked = Asked {

@@ -1,4 +1,4 @@
-//! What has happened, in numbers. Counted by any thread, read by any other.
+//! Counters of a collector. Any thread may count, and any thread may read.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::wire::Code;
 
-/// The upper ends of the histogram of syncs, in microseconds; one more bucket holds the rest.
+/// The upper bounds of the histogram of syncs, in microseconds. One more bucket holds longer ones.
 const SYNC_BUCKETS: [u64; 10] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_000_000,
 ];
 
-/// A number that only grows, or one that is set.
+/// A number that only grows, or is set.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
 impl Count {
     pub fn add(&self, more: u64) {
-        // Relaxed, here and below: nobody concludes anything from one number about other memory.
+        // Relaxed, here and below, because no other memory depends on a counter.
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
@@ -46,16 +46,16 @@ impl Histogram {
     }
 }
 
-/// Every counter is declared once, and shows up under its name.
+/// Declares each counter once, and publishes it under its name.
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
-        /// What is counted.
+        /// The counters.
         #[derive(Debug, Default)]
         pub(super) struct Stats {
             $($(#[doc = $doc])+ pub $name: Count,)*
             /// Refusals by code.
             pub refused: [Count; Code::ALL.len()],
-            /// How long syncs took.
+            /// The duration of syncs.
             pub sync_times: Histogram,
         }
 
@@ -68,33 +68,33 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Rows that were appended, of all kinds.
+    /// Rows appended, of all kinds.
     rows,
     /// Their encoded size.
     bytes,
     /// Batches of producers that were appended.
     batches,
-    /// Batches whose rows were there already.
+    /// Batches whose rows were in the log already.
     duplicates,
     /// Batches that were dropped because nothing could be written.
     turned_back,
     /// Rows that plain peers sent.
     plain_rows,
-    /// Messages of plain peers that were not of the framing.
+    /// Messages of plain peers that did not match the framing.
     plain_unframed,
-    /// Rows of plain peers that were lost: appended, and then not on disk after all.
+    /// Rows of plain peers that were appended but lost before they were on disk.
     plain_lost,
     /// Rows through `append`, HTTP among them.
     local_rows,
     /// HELLOs.
     hellos,
-    /// Requests to fetch that were answered.
+    /// Fetch requests answered.
     fetches,
-    /// Frames that were sent in answer to them.
+    /// Frames sent in these replies.
     fetched_frames,
-    /// Bytes of these.
+    /// Bytes of these frames.
     fetched_bytes,
-    /// Times that a reader was too slow for its own requests.
+    /// Times that a reply had to wait until the reader took earlier ones.
     fetch_waits,
     /// Parts that were staged.
     staged_parts,
@@ -102,23 +102,23 @@ counters! {
     staged_bytes,
     /// Batches with staged parts now.
     staged_batches,
-    /// Staged batches that nobody published in time.
+    /// Staged batches that were not published in time.
     staged_expired,
     /// Batches of sinks that were published.
     published,
-    /// Rows of these.
+    /// Rows of published batches.
     published_rows,
-    /// Batches of sinks that came again after they were published.
+    /// Batches of sinks that were repeated after they were published.
     published_again,
-    /// Replies that had nowhere to go.
+    /// Replies that could not be delivered.
     undelivered,
-    /// Messages that were not of the protocol.
+    /// Messages that did not follow the protocol.
     malformed,
     /// Syncs.
     syncs,
-    /// Times that writing, syncing or reading failed.
+    /// Failures of writing, syncing or reading.
     failures,
-    /// Times that the log was put in order after that.
+    /// Recoveries of the log after a failure.
     recoveries,
 }
 
@@ -127,7 +127,7 @@ impl Stats {
         self.refused[code as usize].add(1);
     }
 
-    /// Everything, into an object that is being written.
+    /// Writes all counters into an object.
     pub fn write(&self, json: &mut Json) {
         self.write_counters(json);
         json.object("refused", |json| {
@@ -153,7 +153,7 @@ impl Stats {
     }
 }
 
-/// Microseconds as seconds.
+/// Formats microseconds as seconds.
 fn seconds(microseconds: u64) -> String {
     format!(
         "{}.{:06}",
@@ -162,14 +162,14 @@ fn seconds(microseconds: u64) -> String {
     )
 }
 
-/// A JSON object that is being written.
+/// A JSON object under construction.
 #[derive(Debug)]
 pub(super) struct Json {
     text: String,
 }
 
 impl Json {
-    /// The text of an object with what `fill` writes into it.
+    /// Returns the text of an object whose fields `fill` writes.
     pub fn build(fill: impl FnOnce(&mut Json)) -> String {
         let mut json = Json {
             text: String::with_capacity(2048),
@@ -192,7 +192,29 @@ impl Json {
         self.braces(fill);
     }
 
-    /// A value that is JSON already.
+    pub fn flag(&mut self, name: &str, value: bool) {
+        self.raw(name, if value { "true" } else { "false" });
+    }
+
+    /// A list of objects: `fill` writes each.
+    pub fn list<T>(
+        &mut self,
+        name: &str,
+        items: impl IntoIterator<Item = T>,
+        mut fill: impl FnMut(&mut Json, T),
+    ) {
+        self.name(name);
+        self.text.push('[');
+        for (number, item) in items.into_iter().enumerate() {
+            if number > 0 {
+                self.text.push(',');
+            }
+            self.braces(|json| fill(json, item));
+        }
+        self.text.push(']');
+    }
+
+    /// Adds a value that is JSON already.
     pub fn raw(&mut self, name: &str, value: &str) {
         self.name(name);
         self.text.push_str(value);
@@ -245,8 +267,17 @@ mod tests {
         let text = Json::build(|json| {
             stats.write(json);
             json.text("odd", "a\"b\\c\n{");
+            json.list("some", [1, 2], |json, value| {
+                json.number("value", value);
+                json.flag("even", value % 2 == 0);
+            });
+            json.list("none", [0; 0], |_, _| {});
             json.number("last", 1);
         });
+        let lists =
+            ",\"some\":[{\"value\":1,\"even\":false},{\"value\":2,\"even\":true}],\"none\":[]";
+        assert!(text.contains(lists), "{text}");
+        let text = text.replace(lists, "");
         assert!(text.starts_with("{\"rows\":3,\"bytes\":0,"), "{text}");
         assert!(text.contains("\"refused\":{\"gap\":1}"), "{text}");
         assert!(text.contains("\"0.000500\":0,\"0.001000\":1,"), "{text}");

@@ -1,17 +1,18 @@
-//! What readers asked for and have not taken: bounded for each of them, and for all together.
+//! Limits the bytes that readers requested and have not taken, per reader and in total.
 //!
-//! An answer counts until its last frame has left, or the connection is gone. Three quarters are for whoever comes first. The
-//! rest is for those that left nothing unread, in small answers, so that a few who do not read do not keep out those who do.
+//! A reply counts until its last frame has been sent or its connection has ended. Three quarters of the limit serve
+//! readers in order of arrival. The rest serves readers with nothing unread, in small replies, so that a few readers
+//! that do not read cannot exclude the others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// What one reader may leave unread, beside one answer.
+/// The maximum number of bytes that one reader may leave unread, in addition to one reply.
 const EACH: u64 = 64 << 20;
 
-/// Where room is short, an answer has so much of it.
+/// The maximum size of a reply when room is short.
 const SMALL: u64 = 512;
 
 /// See the module text.
@@ -24,10 +25,12 @@ pub(super) struct Unread {
 #[derive(Debug, Default)]
 struct Counts {
     all: u64,
+    /// Room for replies that are being read.
+    reserved: u64,
     by_client: HashMap<Bytes, u64>,
 }
 
-/// An answer that has not left yet.
+/// A reply that has not been sent completely.
 #[derive(Debug)]
 struct Answer {
     unread: Arc<Unread>,
@@ -35,7 +38,28 @@ struct Answer {
     size: u64,
 }
 
-/// A frame of one.
+/// Room for a reply that is being read. Without it, several threads would give the same room away, and the replies to
+/// readers that do not read would fill the part that is kept for the others.
+#[derive(Debug)]
+pub(super) struct Room {
+    unread: Arc<Unread>,
+    size: u64,
+}
+
+impl Room {
+    /// The maximum size of the reply, unless one row is larger.
+    pub fn size(&self) -> usize {
+        usize::try_from(self.size).unwrap_or(usize::MAX)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.unread.counts().reserved -= self.size;
+    }
+}
+
+/// One frame of a reply.
 struct Lent {
     bytes: Bytes,
     _answer: Arc<Answer>,
@@ -68,25 +92,30 @@ impl Unread {
         })
     }
 
-    /// How much there is of it.
+    /// The number of unread bytes.
     pub fn bytes(&self) -> u64 {
         self.counts().all
     }
 
-    /// How large an answer to a client may be now, unless one row is larger; none = it has to wait.
-    pub fn room(&self, client: &Bytes) -> Option<usize> {
-        let counts = self.counts();
+    /// Reserves room for a reply of at most `wanted` bytes to a client; None if it has to wait.
+    pub fn reserve(self: &Arc<Unread>, client: &Bytes, wanted: usize) -> Option<Room> {
+        let mut counts = self.counts();
         let common = self.most / 4 * 3;
         let own = counts.by_client.get(client).copied().unwrap_or_default();
-        let room = match (own, counts.all) {
+        let room = match (own, counts.all + counts.reserved) {
             (own, all) if all < common && own < EACH => common - all,
             (0, all) if all < self.most => (self.most / SMALL).max(1),
             _ => return None,
         };
-        Some(usize::try_from(room).unwrap_or(usize::MAX))
+        let size = room.min(wanted as u64);
+        counts.reserved += size;
+        Some(Room {
+            unread: self.clone(),
+            size,
+        })
     }
 
-    /// Counts the frames of an answer until they are gone.
+    /// Counts the frames of a reply until they are dropped.
     pub fn lend(self: &Arc<Unread>, client: &Bytes, frames: Vec<Bytes>) -> Vec<Bytes> {
         let size = frames.iter().map(|frame| frame.len() as u64).sum();
         let mut counts = self.counts();
@@ -108,7 +137,7 @@ impl Unread {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Sums that are changed in one step each.
+        // The sums are changed in one step each, so a panic leaves them consistent.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,25 +147,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_reads_has_room_when_others_do_not_read() {
+    fn a_reader_has_room_when_others_do_not_read() {
         let unread = Unread::new(4096);
         let (mute, reader) = (Bytes::from_static(b"m"), Bytes::from_static(b"r"));
-        assert_eq!(unread.room(&mute), Some(3072));
+        let room = |client| Some(unread.reserve(client, usize::MAX)?.size());
+        assert_eq!(room(&mute), Some(3072));
         let answer = |client, size: usize| unread.lend(client, vec![Bytes::from(vec![0; size]); 2]);
         let first = answer(&mute, 1000);
-        assert_eq!(unread.room(&mute), Some(1072));
+        assert_eq!(room(&mute), Some(1072));
         let second = answer(&mute, 600);
-        assert_eq!((unread.bytes(), unread.room(&mute)), (3200, None));
-        assert_eq!(unread.room(&reader), Some(8), "in small pieces");
+        assert_eq!((unread.bytes(), room(&mute)), (3200, None));
+        assert_eq!(room(&reader), Some(8), "in small pieces");
         drop(answer(&reader, 4));
-        assert_eq!(unread.room(&reader), Some(8));
+        assert_eq!(room(&reader), Some(8));
         let kept = first[1].slice(..1);
         drop(first);
         assert_eq!(unread.bytes(), 3200, "a part of it is still there");
         drop(kept);
-        assert_eq!(unread.room(&mute), Some(3072 - 1200));
+        assert_eq!(room(&mute), Some(3072 - 1200));
         drop(second);
         assert_eq!(unread.bytes(), 0);
         assert!(unread.counts().by_client.is_empty());
+    }
+
+    #[test]
+    fn replies_that_are_being_read_take_room() {
+        let unread = Unread::new(4096);
+        let (mute, reader) = (Bytes::from_static(b"m"), Bytes::from_static(b"r"));
+        let reserve = |client, wanted| unread.reserve(client, wanted);
+        let first = reserve(&mute, 3000).unwrap();
+        let second = reserve(&mute, 3000).unwrap();
+        assert_eq!((first.size(), second.size()), (3000, 72));
+        assert_eq!(reserve(&reader, 3000).unwrap().size(), 8, "in small pieces");
+        drop(first);
+        assert_eq!(reserve(&mute, 3000).unwrap().size(), 3000);
     }
 }

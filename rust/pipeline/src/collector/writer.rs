@@ -1,38 +1,40 @@
-//! The one who writes: producers' batches, plain peers', this process' own, and what sinks publish.
+//! The only writer of the log: batches of producers, of plain peers and of this process, and published batches of
+//! sinks.
 //!
 //! ```text
 //!            append fails: no room                            the held batch fits
 //!   Fine ───────────────────────────► Stuck, Full ──────────────────────────────────────► Fine
-//!     └─────────────────────────────► Stuck, anything else ──► the log is opened anew ───► Fine
+//!     └─────────────────────────────► Stuck, anything else ──► the log is reopened ──────► Fine
 //!            append or sync fails                               what it has counts
 //! ```
 //!
-//! While it is stuck, batches of producers are dropped, and each is told once, with a credit of nothing; when it is
-//! fine again each is told where to go on. Plain peers are not read from.
+//! While writing fails, batches of producers are dropped, and each producer is notified once, with a credit of nothing.
+//! When writing works again, each receives the number at which to continue. Plain peers are not read from meanwhile.
 
 mod publish;
 mod trouble;
 
-pub(super) use trouble::refusal_of;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogError, Origin, Written};
 
+use crate::clock::wall;
 use crate::collector::commit::{Commits, Waiting};
 use crate::collector::config::Config;
-use crate::collector::ingest::{Admission, Hello, Limits, Refusal, Rows, Sessions};
+use crate::collector::ingest::{Admission, Hello, Limits, Rows, Sessions};
 use crate::collector::line::Appended;
 use crate::collector::outbox::{Asked, Outbox};
+use crate::collector::refusal::Refusal;
 use crate::collector::stage::BatchOf;
 use crate::collector::stats::Stats;
+use crate::collector::topics::Topics;
 use crate::wire::{Code, Credit, Reply};
 
-/// A batch as a producer sent it.
+/// A batch as sent by a producer.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub asked: Asked,
@@ -42,12 +44,12 @@ pub(super) struct Sent {
     pub batch: Bytes,
 }
 
-/// What stands in the way of writing.
+/// The obstacle to writing.
 #[derive(Debug)]
 struct Stuck {
     code: Code,
     text: String,
-    /// When to try again.
+    /// The time of the next attempt.
     retry_at: Instant,
 }
 
@@ -60,18 +62,19 @@ pub(super) struct Writer {
     sessions: Sessions,
     commits: Commits,
     stuck: Option<Stuck>,
-    /// The batch that did not fit: appended again, it says whether there is room.
+    /// The batch that did not fit. Appending it again shows whether there is room.
     held: Option<Sent>,
     held_plain: Option<Batch>,
-    /// Up to this a log whose sync has failed is to be trusted.
+    /// How much of the log can be trusted after a failed sync.
     trusted: Option<Written>,
-    /// Rows of plain peers that may not be on disk: nobody has them any more if they are not.
+    /// The number of rows of plain peers that may not be on disk, and which no client can send again.
     plain_at_risk: u64,
-    /// The last time of receipt: they do not fall, whatever the clock does.
+    /// The last time of receipt. Times never decrease, even if the clock does.
     received: i64,
     advertise: String,
-    /// Batches of queries that were published, and need not be staged any longer.
+    /// Published batches of queries, whose staged rows can be discarded.
     published: Vec<BatchOf>,
+    topics: Topics,
 }
 
 impl Writer {
@@ -103,26 +106,26 @@ impl Writer {
             received: i64::MIN,
             advertise,
             published: Vec::new(),
+            topics: Topics::default(),
         }
     }
 
-    /// The log, unless it cannot be opened just now.
+    /// The log, unless it cannot be opened at the moment.
     pub fn log(&mut self) -> Option<&mut Log> {
         self.log.as_mut()
     }
 
-    /// What stands in the way of writing, if anything does.
+    /// The obstacle to writing, if there is one.
     pub fn obstacle(&self) -> Option<(Code, &str)> {
         self.stuck.as_ref().map(|stuck| (stuck.code, &*stuck.text))
     }
 
-    pub fn producers(&self) -> usize {
-        self.sessions.len()
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
-    /// Producers whose sessions had to make room for others.
-    pub fn dropped(&self) -> u64 {
-        self.sessions.dropped()
+    pub fn topics(&self) -> &Topics {
+        &self.topics
     }
 
     pub fn waiting(&self) -> usize {
@@ -162,13 +165,13 @@ impl Writer {
         {
             return self.outbox.refuse(&asked, refusal);
         }
-        // What a producer hears that the log has it may forget: so it must be on disk.
+        // A welcome tells a producer which rows it may discard, so they must be on disk.
         let producer = producer.into();
         self.tell_when_durable(Waiting::Welcome { asked, producer });
     }
 
-    /// Writes down that older runs of a producer are over: the one that is welcomed counts on it, also when another
-    /// process serves this log by the time that an older one sends again.
+    /// Records that older runs of a producer are over. A welcomed producer relies on this, even if another process
+    /// serves this log when an older run sends again.
     fn begin_epoch(&mut self, producer: &str, epoch: u64) -> Result<(), Refusal> {
         if self.stuck.is_some() {
             return Err(self.refusal());
@@ -202,7 +205,7 @@ impl Writer {
         self.append(sent);
     }
 
-    /// Appends what is new of a batch.
+    /// Appends the new rows of a batch.
     fn append(&mut self, sent: Sent) {
         let batch = match Batch::decode(sent.batch.clone()) {
             Ok(batch) => batch,
@@ -269,7 +272,7 @@ impl Writer {
         }
     }
 
-    /// Tells a producer that its batches are dropped, unless it knows.
+    /// Notifies a producer that its batches are dropped, unless it was notified before.
     fn turn_back(&mut self, producer: &str, epoch: u64) {
         self.stats.turned_back.add(1);
         let Some(stuck) = &self.stuck else { return };
@@ -297,10 +300,10 @@ impl Writer {
         self.outbox.say(&asked, status);
     }
 
-    // ---- others who write ------------------------------------------------------------------------------------------
+    // ---- other writers ----------------------------------------------------------------------------------------------
 
-    /// Appends a batch of plain peers. Nothing is lost when it cannot be written: [`can_take`](Self::can_take) says
-    /// when to bring the next one.
+    /// Appends a batch of plain peers. If it cannot be written, it is kept; [`can_take`](Self::can_take) tells when to
+    /// bring the next one.
     pub fn handle_plain(&mut self, batch: Batch) {
         let now = Instant::now();
         let origin = Origin::plain(self.receive_time());
@@ -317,19 +320,18 @@ impl Writer {
         }
     }
 
-    /// Whether a batch can be written as far as is known.
+    /// Whether a batch can be written, as far as is known.
     pub fn can_take(&self) -> bool {
         self.stuck.is_none()
     }
 
-    /// Appends rows of this process, one batch behind the other. When one cannot be written, those before it are in the
-    /// log all the same.
+    /// Appends consecutive batches of this process. If one cannot be written, the earlier ones are still in the log.
     pub fn handle_local(&mut self, batches: &[Batch], answer: SyncSender<Appended>) {
         match self.write_local(batches) {
             Ok(range) => self.tell_when_durable(Waiting::Local { answer, range }),
             Err(refusal) => {
                 self.stats.refuse(refusal.code);
-                // Who does not wait any more does not want to know.
+                // If the caller stopped waiting, it does not need the answer.
                 let _ = answer.try_send(Err(refusal));
             }
         }
@@ -340,7 +342,7 @@ impl Writer {
             return Err(self.refusal());
         }
         let most = self.config.max_batch_bytes;
-        // Readers get whole batches: what no producer may send nobody may append.
+        // Readers receive whole batches, so the limit for producers applies here, too.
         let mut pieces = Vec::with_capacity(batches.len());
         batches
             .iter()
@@ -383,11 +385,12 @@ impl Writer {
         let rows = range.end - range.start;
         self.stats.rows.add(rows);
         self.stats.bytes.add(bytes as u64);
+        self.topics.add(batch);
         self.commits.on_appended(rows, now);
         Ok(range)
     }
 
-    /// Tells somebody once all that was written so far is on disk, at once if it is.
+    /// Notifies a receiver once everything written so far is on disk, which may be now.
     fn tell_when_durable(&mut self, who: Waiting) {
         let written = self.written();
         self.commits.wait(written, who);
@@ -402,7 +405,7 @@ impl Writer {
             .map_or_else(Written::default, Log::written)
     }
 
-    /// When something is to be done.
+    /// The time of the next action.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let retry = self.stuck.as_ref().map(|stuck| stuck.retry_at);
         [self.commits.poll_timeout(), retry]
@@ -411,7 +414,7 @@ impl Writer {
             .min()
     }
 
-    /// Does what is due. True when the log was opened anew: those who read it need another reader.
+    /// Does the work that is due. Returns true if the log was reopened, so that its readers need another handle.
     pub fn handle_timeout(&mut self, now: Instant) -> bool {
         if let Some(log) = &self.log {
             self.commits.begin(now, || log.syncer());
@@ -426,7 +429,7 @@ impl Writer {
         false
     }
 
-    /// A sync has ended.
+    /// Handles the end of a sync.
     pub fn on_synced(&mut self, result: Result<u64, LogError>, took: Duration) {
         self.commits.on_ended();
         self.stats.syncs.add(1);
@@ -437,12 +440,12 @@ impl Writer {
         }
     }
 
-    /// A batch of a query that is on disk.
+    /// Returns a batch of a query that is on disk.
     pub fn poll_published(&mut self) -> Option<BatchOf> {
         self.published.pop()
     }
 
-    /// Tells everybody whose rows are on disk.
+    /// Notifies all receivers whose rows are on disk.
     fn tell(&mut self) {
         let Some(log) = &self.log else { return };
         let synced = log.synced();
@@ -476,7 +479,7 @@ impl Writer {
                     self.published.push(of);
                 }
                 Waiting::Local { answer, range } => {
-                    // Who does not wait any more does not want to know.
+                    // If the caller stopped waiting, it does not need the answer.
                     let _ = answer.try_send(Ok(range));
                 }
             }
@@ -499,13 +502,13 @@ impl Writer {
             advertise: self.advertise.clone(),
         };
         self.outbox.say(asked, welcome);
-        // With a credit of nothing it has been told to stop, and hears when to go on.
+        // A producer that was told to stop, with a credit of nothing, is notified when it may continue.
         if let Some(session) = self.sessions.get_mut(producer) {
             session.stalled = credit.is_nothing();
         }
     }
 
-    /// The clock, which does not go back.
+    /// The current time, which never decreases.
     pub fn receive_time(&mut self) -> i64 {
         let now = i64::try_from(wall()).unwrap_or(i64::MAX);
         self.received = self.received.max(now);
@@ -513,22 +516,14 @@ impl Writer {
     }
 }
 
-/// Microseconds since 1970.
-fn wall() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Cuts a batch into pieces of at most so many bytes, as far as rows are no larger.
+/// Cuts a batch into pieces of at most `most` bytes, unless a single row is larger.
 fn cut(batch: &Batch, most: usize, pieces: &mut Vec<Batch>) {
     let rows = batch.rows();
     if rows < 2 || batch.size() <= most {
         pieces.push(batch.clone());
         return;
     }
-    // Rows may be of any size, so each half is looked at for itself.
+    // Rows differ in size, so each half is checked separately.
     cut(&batch.slice(0, rows / 2), most, pieces);
     cut(&batch.slice(rows / 2, rows - rows / 2), most, pieces);
 }

@@ -1,4 +1,4 @@
-//! Why a producer cannot go on.
+//! Errors of a producer.
 
 use thiserror::Error;
 use zeroxide_log::{BatchError, LogError};
@@ -7,49 +7,50 @@ use crate::link::Denial;
 use crate::producer::window::Ending;
 use crate::wire::Code;
 
-/// Why rows are not taken, or not acknowledged.
+/// The reason why rows are not accepted, or not acknowledged.
 #[derive(Clone, Debug, Error)]
 pub enum Failure {
-    /// The collector has been silent for too long. It is still tried: the producer can be used again once it is back.
+    /// The collector has been silent for too long. The producer keeps trying, and can be used again once the collector
+    /// is back.
     #[error(
         "the collector at {endpoint} has not answered for {seconds:.1} s{}; {unacknowledged} rows are not acknowledged, and sent as soon as it is back",
         because(reason)
     )]
     Gone {
-        /// Where it should be.
+        /// The collector's endpoint.
         endpoint: String,
-        /// For how long it was silent.
+        /// The duration of its silence, in seconds.
         seconds: f64,
-        /// How many rows are not acknowledged.
+        /// The number of unacknowledged rows.
         unacknowledged: u64,
-        /// What is known of the reason.
+        /// The reason, as far as it is known.
         reason: Option<String>,
     },
-    /// The collector is there, and has taken nothing for too long.
+    /// The collector answers, but has accepted nothing for too long.
     #[error(
         "the collector at {endpoint} has taken no rows for {seconds:.1} s{}",
         because(reason)
     )]
     Blocked {
-        /// Where it is.
+        /// The collector's endpoint.
         endpoint: String,
-        /// For how long.
+        /// The duration, in seconds.
         seconds: f64,
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// What it says.
+        /// The collector's text.
         reason: Option<String>,
     },
-    /// The handshake ended in a no. It is still tried: the producer goes on when the collector lets it in.
+    /// The handshake was rejected. The producer keeps trying, and continues when the collector accepts it.
     #[error(
         "the collector at {endpoint} {why}; {unacknowledged} rows are not acknowledged, and sent as soon as it lets this producer in"
     )]
     Denied {
-        /// Where it is.
+        /// The collector's endpoint.
         endpoint: String,
-        /// Why.
+        /// The reason.
         why: Denial,
-        /// How many rows are not acknowledged.
+        /// The number of unacknowledged rows.
         unacknowledged: u64,
     },
     /// A later run has taken over the name.
@@ -57,65 +58,65 @@ pub enum Failure {
         "another producer with the name {name:?} has taken over at {endpoint}; here {unacknowledged} rows are not acknowledged, and never will be: {text}"
     )]
     Fenced {
-        /// At which collector.
+        /// The collector at which this happened.
         endpoint: String,
-        /// The name of both.
+        /// The name of both runs.
         name: String,
-        /// How many rows are not acknowledged.
+        /// The number of unacknowledged rows.
         unacknowledged: u64,
-        /// What the collector said.
+        /// The collector's text.
         text: String,
     },
-    /// The collector does not take these rows, now or later.
+    /// The collector does not accept these rows, now or later.
     #[error(
         "the collector at {endpoint} refused: {text}; {unacknowledged} rows are not acknowledged"
     )]
     Refused {
-        /// Where it is.
+        /// The collector's endpoint.
         endpoint: String,
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// Why, for people.
+        /// The reason, for people.
         text: String,
-        /// How many rows are not acknowledged.
+        /// The number of unacknowledged rows.
         unacknowledged: u64,
     },
-    /// Rows will never get there, or are there no more. Told once: the others go on.
+    /// Rows will never arrive, or were lost. Returned once; the other rows are sent as usual.
     #[error("{text}")]
     Setback {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// Which rows and why, for people.
+        /// The rows and the reason, for people.
         text: String,
     },
-    /// The row itself.
+    /// The row itself is invalid.
     #[error("{0}")]
     Row(#[from] BatchError),
-    /// The spool.
+    /// The spool failed.
     #[error("the spool failed: {0}")]
     Spool(String),
-    /// The spool's disk has been full for too long. The producer goes on when there is room.
+    /// The spool's disk has been full for too long. The producer continues when there is room.
     #[error(
         "there has been no room in the spool for {seconds:.1} s ({reason}); {rows} rows wait in memory, and go on as soon as there is"
     )]
     SpoolFull {
-        /// For how long.
+        /// The duration, in seconds.
         seconds: f64,
-        /// What the system says, and where.
+        /// The system's error and the path.
         reason: String,
-        /// How many rows are not in the spool.
+        /// The number of rows that are not in the spool.
         rows: u64,
     },
-    /// The producer was made with something that does not go.
+    /// The producer's settings are invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A socket could not be made, or not attached to an endpoint.
+    /// A socket could not be created, or not be connected to an endpoint.
     #[error(transparent)]
     Socket(#[from] zeroxide::Error),
     /// The system has no more threads or descriptors.
     #[error("{0}")]
     System(String),
-    /// It was closed.
+    /// The producer was closed.
     #[error("the producer is closed")]
     Closed,
 }
@@ -125,7 +126,7 @@ impl Failure {
         Failure::Spool(error.to_string())
     }
 
-    /// A conversation that is over.
+    /// The error for a conversation that has ended.
     pub(super) fn of_ending(endpoint: &str, name: &str, ending: &Ending) -> Failure {
         let (endpoint, text) = (endpoint.to_owned(), ending.text.clone());
         match ending.code {
@@ -144,7 +145,7 @@ impl Failure {
         }
     }
 
-    /// The same, with the number of rows that it leaves unacknowledged.
+    /// The same error with the number of unacknowledged rows.
     pub(super) fn with_unacknowledged(&self, rows: u64) -> Failure {
         let mut failure = self.clone();
         if let Failure::Fenced { unacknowledged, .. } | Failure::Refused { unacknowledged, .. } =

@@ -1,5 +1,5 @@
-//! Where rows come in: one open batch per collector, sealed when it is full or old enough, and the bounds of what may be
-//! unacknowledged.
+//! Accepts rows into one open batch per collector, which is sealed when it is full or old enough, and limits the number
+//! of unacknowledged rows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,74 +8,74 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zeroxide_log::{Batch, BatchBuilder, BatchError, Row};
 
-/// How much may come in, and when a batch is full.
+/// The limits, and the size of a full batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Rows that may be unacknowledged.
+    /// The maximum number of unacknowledged rows.
     pub max_rows: u64,
-    /// Bytes that may be unacknowledged.
+    /// The maximum number of unacknowledged bytes.
     pub max_bytes: u64,
-    /// Bytes that may wait in memory to be taken care of.
+    /// The maximum number of bytes in memory that the sending thread has not handled.
     pub max_fresh: u64,
-    /// A batch has at most so many rows,
+    /// The maximum number of rows of a batch.
     pub batch_rows: usize,
-    /// and at about so many bytes it is full.
+    /// The size at which a batch is full, in bytes.
     pub batch_bytes: usize,
-    /// How long a batch waits for more rows.
+    /// The time that a batch waits for more rows.
     pub linger: Duration,
 }
 
-/// What a batch takes besides its rows, at most.
+/// The maximum overhead of a batch in addition to its rows.
 const AROUND_ROWS: u64 = 4096;
 
-/// Where a row went: which collector, and its number there, counted from 0 in this run.
+/// The position of a row: its collector, and its number there, counted from 0 in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which of the collectors.
+    /// The index of the collector.
     pub collector: usize,
     /// The number of the row among those for this collector.
     pub row: u64,
 }
 
-/// What became of a row.
+/// The result of accepting a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is in a batch; whether whoever sends must be woken for it.
+    /// The row is in a batch; the flag tells whether the sending thread must be woken.
     At(Place, bool),
-    /// There is no room before something was acknowledged.
+    /// There is no room until rows are acknowledged.
     Full,
 }
 
-/// A batch on its way to whoever sends.
+/// A sealed batch for the sending thread.
 #[derive(Debug)]
 pub struct Sealed {
     pub rows: u64,
     pub content: Content,
-    /// What it takes of the bounds.
+    /// The number of bytes that it counts against the limits.
     pub cost: u64,
 }
 
-/// Rows on their way.
+/// The rows of a sealed batch.
 #[derive(Debug)]
 pub enum Content {
-    /// Still to be encoded.
+    /// Not encoded yet.
     Columns(Box<Batch>),
     /// In their wire form.
     Encoded(Bytes),
 }
 
-/// What comes in for one collector.
+/// The rows accepted for one collector.
 #[derive(Debug, Default)]
 pub struct Lane {
     builder: BatchBuilder,
-    /// When the open batch got its first row.
+    /// The time of the first row in the open batch.
     since: Option<Instant>,
     sealed: VecDeque<Sealed>,
-    /// How many rows came in.
+    /// The number of accepted rows.
     pub rows: u64,
-    /// How many of them are acknowledged.
+    /// The number of acknowledged rows.
     pub acked: u64,
-    /// Whether it takes rows now; others get those that may go anywhere.
+    /// Whether the collector accepts rows now. Others get the rows without a key.
     pub is_open: bool,
 }
 
@@ -84,14 +84,14 @@ pub struct Lane {
 pub struct Intake {
     bounds: Bounds,
     lanes: Vec<Lane>,
-    /// Where rows without a key go.
+    /// The collector that gets the next rows without a key.
     turn: usize,
-    /// What is unacknowledged.
+    /// The number of unacknowledged rows.
     rows: u64,
     bytes: u64,
-    /// What of it the sending thread has not taken care of yet.
+    /// The part that the sending thread has not handled yet.
     fresh: u64,
-    /// The largest row that a collector takes, as far as that is known.
+    /// The largest row that a collector accepts, as far as it is known.
     max_row: u64,
 }
 
@@ -108,10 +108,10 @@ impl Intake {
         }
     }
 
-    /// Takes a row for the collector that its key names, or else for the one whose turn it is.
+    /// Accepts a row for the collector of its key, or else for the next one in turn.
     ///
     /// # Errors
-    /// When the row is too large for any batch.
+    /// If the row is too large for any batch.
     pub fn push(&mut self, row: Row<'_>) -> Result<Taken, BatchError> {
         let at = self.lane_for(row.key);
         if !self.has_room() {
@@ -157,8 +157,8 @@ impl Intake {
         Ok(Taken::At(place, wake))
     }
 
-    /// Takes `rows` rows in their wire form, as a whole, for the collector that their common key names, or else for the one
-    /// whose turn it is.
+    /// Accepts `rows` rows in their wire form as one batch, for the collector of their common key, or else for the next
+    /// one in turn.
     pub fn push_batch(&mut self, rows: u64, encoded: Bytes, key: Option<&[u8]>) -> Taken {
         if !self.has_room() {
             return Taken::Full;
@@ -166,7 +166,7 @@ impl Intake {
         let cost = encoded.len() as u64;
         let at = self.lane_for(key);
         let lane = &mut self.lanes[at];
-        // Rows that came in before go first.
+        // Earlier rows go first.
         lane.seal();
         let place = Place {
             collector: at,
@@ -196,7 +196,7 @@ impl Intake {
         }
     }
 
-    /// The next collector that takes rows; the next one if none does.
+    /// Moves to the next collector that accepts rows, or to the next one if none does.
     fn next_turn(&mut self) {
         let count = self.lanes.len();
         let others = (1..=count).map(|step| (self.turn + step) % count);
@@ -204,7 +204,7 @@ impl Intake {
         self.turn = open.next().unwrap_or((self.turn + 1) % count);
     }
 
-    /// Closes all open batches.
+    /// Seals all open batches.
     pub fn seal(&mut self) {
         self.lanes.iter_mut().for_each(Lane::seal);
         if self.lanes.len() > 1 {
@@ -212,7 +212,7 @@ impl Intake {
         }
     }
 
-    /// Closes the batches that have waited long enough, and says when the next one has.
+    /// Seals the batches that have waited long enough, and returns the time at which the next one has.
     pub fn seal_old(&mut self, now: Instant) -> Option<Instant> {
         let linger = self.bounds.linger;
         let mut next: Option<Instant> = None;
@@ -232,7 +232,7 @@ impl Intake {
         next
     }
 
-    /// The next sealed batch for a collector.
+    /// Takes the next sealed batch for a collector.
     pub fn take(&mut self, collector: usize) -> Option<Sealed> {
         self.lanes[collector].sealed.pop_front()
     }
@@ -250,25 +250,25 @@ impl Intake {
         is_new || self.has_sealed()
     }
 
-    /// The sending thread has taken care of rows that took this of the bounds.
+    /// Records that the sending thread has handled rows of this cost.
     pub fn settle(&mut self, cost: u64) {
         self.fresh -= cost;
     }
 
-    /// Rows that are acknowledged count no more.
+    /// Removes acknowledged rows from the totals.
     pub fn release(&mut self, rows: u64, cost: u64) {
         self.rows -= rows;
         self.bytes -= cost;
     }
 
-    /// Rows that a former run left count, too.
+    /// Adds rows that an earlier run left to the totals.
     pub fn adopt(&mut self, collector: usize, rows: u64, cost: u64) {
         self.lanes[collector].rows += rows;
         self.rows += rows;
         self.bytes += cost;
     }
 
-    /// No batch may be larger than this.
+    /// Limits the size of batches.
     pub fn limit(&mut self, bytes: u64) {
         let bytes = bytes.saturating_sub(AROUND_ROWS);
         self.max_row = self.max_row.min(bytes);
@@ -276,12 +276,12 @@ impl Intake {
         self.bounds.batch_bytes = self.bounds.batch_bytes.min(bytes);
     }
 
-    /// The largest row that a collector takes, as far as that is known.
+    /// The largest row that a collector accepts, as far as it is known.
     pub fn max_row(&self) -> u64 {
         self.max_row
     }
 
-    /// Whether the bounds let another row in.
+    /// Whether the limits allow another row.
     pub fn has_room(&self) -> bool {
         let bounds = &self.bounds;
         self.rows == 0
@@ -290,7 +290,7 @@ impl Intake {
                 && self.fresh < bounds.max_fresh)
     }
 
-    /// Rows and bytes that are not acknowledged.
+    /// The number of unacknowledged rows and bytes.
     pub fn unacknowledged(&self) -> (u64, u64) {
         (self.rows, self.bytes)
     }
@@ -319,7 +319,7 @@ impl Lane {
     }
 }
 
-/// Which of so many collectors has the rows with this key: FNV-1a, so that other programs can find it, too.
+/// The collector of the rows with this key: FNV-1a, so that other programs can compute it, too.
 pub fn lane_of(key: &[u8], collectors: usize) -> usize {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -327,7 +327,7 @@ pub fn lane_of(key: &[u8], collectors: usize) -> usize {
     usize::try_from(hash % collectors as u64).unwrap_or(0)
 }
 
-/// About what a row takes in a batch.
+/// The approximate size of a row in a batch.
 fn row_size(row: &Row<'_>) -> usize {
     let headers = row
         .headers
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_taken_care_of_is_bounded_too() {
+    fn rows_that_the_sending_thread_has_not_handled_are_bounded_too() {
         let mut intake = Intake::new(
             Bounds {
                 max_fresh: 100,
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_pass_by_who_takes_nothing() {
+    fn turns_skip_collectors_that_accept_nothing() {
         let mut intake = Intake::new(
             Bounds {
                 max_rows: 100,

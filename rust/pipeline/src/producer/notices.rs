@@ -1,4 +1,4 @@
-//! What a producer's user is told: which rows are on disk, and which never will be.
+//! Notices for a producer's user: which rows are on disk, and which never will be.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Rows of which something is known.
+/// Consecutive rows with the same outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Which collector they are for.
+    /// The index of their collector.
     pub collector: usize,
-    /// The first, counted from 0 in this run.
+    /// The first row, counted from 0 in this run.
     pub first_row: u64,
-    /// How many.
+    /// The number of rows.
     pub rows: u64,
-    /// The sequence number of the first, if it got one.
+    /// The sequence number of the first row, if it got one.
     pub first_seq: Option<u64>,
-    /// The offset of the first, if the collector told.
+    /// The offset of the first row, if the collector reported it.
     pub offset: Option<u64>,
-    /// Why they are lost; none = they are on the collector's disk.
+    /// The reason why they are lost; None = they are on the collector's disk.
     pub lost: Option<Arc<str>>,
 }
 
 impl Notice {
-    /// Whether `next` says the same of the rows that follow.
+    /// Whether `next` has the same outcome for the following rows.
     fn goes_on_with(&self, next: &Notice) -> bool {
         let follows = |first: Option<u64>, next: Option<u64>| match (first, next) {
             (Some(first), Some(next)) => first + self.rows == next,
@@ -40,7 +40,8 @@ impl Notice {
     }
 }
 
-/// Notices on their way to the user. Rows that follow each other are one notice: an idle user costs little.
+/// Notices that the user has not taken. Consecutive rows share a notice, so a user that takes them rarely needs little
+/// memory.
 #[derive(Default)]
 pub struct Notices {
     wanted: AtomicBool,
@@ -52,7 +53,7 @@ pub struct Notices {
 struct Queue {
     notices: VecDeque<Notice>,
     is_over: bool,
-    /// Whoever reads from the first is told of notices by a byte in the second.
+    /// A stream whose second end gets a byte when there are notices for the reader of the first.
     bell: Option<(UnixStream, UnixStream)>,
     rung: bool,
 }
@@ -62,7 +63,7 @@ impl Queue {
         if let Some((_, bell)) = &mut self.bell
             && !self.rung
         {
-            // A full pipe rings, too.
+            // A full stream is readable already.
             let _ = bell.write(&[1]);
             self.rung = true;
         }
@@ -70,17 +71,17 @@ impl Queue {
 }
 
 impl Notices {
-    /// From now on notices are kept.
+    /// Enables notices.
     pub fn want(&self) {
         self.wanted.store(true, Ordering::Release);
     }
 
-    /// Whether they are.
+    /// Whether notices are enabled.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// How many are waiting to be taken.
+    /// The number of notices that wait to be taken.
     pub fn waiting(&self) -> usize {
         self.queue().notices.len()
     }
@@ -102,14 +103,14 @@ impl Notices {
         self.arrived.notify_all();
     }
 
-    /// Something else that whoever waits may want to look at.
+    /// Wakes the reader for another reason.
     pub fn nudge(&self) {
         if self.is_wanted() {
             self.queue().ring();
         }
     }
 
-    /// No more will come.
+    /// Ends the notices.
     pub fn end(&self) {
         let mut queue = self.queue();
         queue.is_over = true;
@@ -118,7 +119,7 @@ impl Notices {
         self.arrived.notify_all();
     }
 
-    /// All notices there are.
+    /// Takes all notices.
     pub fn take(&self) -> Vec<Notice> {
         let mut queue = self.queue();
         if queue.rung {
@@ -130,7 +131,7 @@ impl Notices {
         queue.notices.drain(..).collect()
     }
 
-    /// Waits for notices until a point in time; whether there are any, `None` when there will be no more.
+    /// Waits for notices until a deadline. Returns whether there are any; `None` after the end.
     pub fn wait(&self, until: Instant) -> Option<bool> {
         let mut queue = self.queue();
         while queue.notices.is_empty() {
@@ -147,10 +148,10 @@ impl Notices {
         Some(true)
     }
 
-    /// A descriptor that is readable when there are notices.
+    /// A descriptor that becomes readable when there are notices.
     ///
     /// # Errors
-    /// When the system has no more.
+    /// If the system has no more descriptors.
     pub fn fd(&self) -> std::io::Result<RawFd> {
         let mut queue = self.queue();
         if let Some((bell, _)) = &queue.bell {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_does_not_want_notices_gets_any() {
+    fn notices_are_kept_only_if_they_are_wanted() {
         let notices = Notices::default();
         notices.add([notice(0, 1, None)]);
         assert!(notices.take().is_empty());

@@ -1,4 +1,4 @@
-//! What callers and the worker share.
+//! The state shared between callers and the worker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use crate::producer::notices::{Notice, Notices};
 use crate::producer::stats::Counters;
 use crate::wire::{Code, Credit, LogId};
 
-/// What callers and the worker share.
+/// The state shared between callers and the worker.
 pub(crate) struct Shared {
     pub name: String,
-    /// How many bytes of a spool's batches are kept in memory, too.
+    /// The number of bytes of spooled batches that are also kept in memory.
     pub memory: u64,
     pub state: Mutex<State>,
-    /// Something happened to the state.
+    /// Notified when the state changes.
     pub changed: Condvar,
     pub asleep: AtomicBool,
     pub alarm: Socket,
@@ -31,38 +31,38 @@ pub(crate) struct State {
     pub intake: Intake,
     pub standings: Vec<Standing>,
     pub failure: Option<Failure>,
-    /// What rows have met with, to be told once: how many times, and the first.
+    /// A setback of rows that was not returned yet: the number of setbacks, and the first one.
     pub setback: Option<(u64, Failure)>,
-    /// What else the user should know, in words.
+    /// Further reports for the user, in words.
     pub reports: Vec<String>,
-    /// No more rows.
+    /// Whether no more rows are accepted.
     pub is_closed: bool,
-    /// The worker ends at its next turn.
+    /// Whether the worker must end at its next turn.
     pub stop: bool,
-    /// It has ended.
+    /// Whether the worker has ended.
     pub is_over: bool,
 }
 
-/// How it stands with one collector.
+/// The state at one collector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standing {
     pub endpoint: String,
     pub gone: Option<Instant>,
-    /// Since when there has been no room in the spool, and why.
+    /// The time since which the spool has been full, and the reason.
     pub spool_full: Option<(Instant, String)>,
-    /// Rows that came in and could not be put there.
+    /// The number of accepted rows that are not in the spool.
     pub unspooled: u64,
     pub blocked: Option<Instant>,
-    /// Why the collector does not let it in, if that is so.
+    /// The reason why the collector rejects the handshake, if it does.
     pub denied: Option<Denial>,
     pub is_open: bool,
     pub obstacle: Option<Code>,
     pub reason: Option<String>,
-    /// The sequence number of row 0, which may have none.
+    /// The sequence number of row 0, or the one that it would have.
     pub base: Option<i64>,
-    /// Rows that got new numbers, because others had used the name.
+    /// Rows that got new numbers because others had used the name.
     pub renumbered: u64,
-    /// Rows that the collector had acknowledged and does not have any more.
+    /// Rows that the collector had acknowledged but lost.
     pub lost: u64,
     /// Rows that will never be sent.
     pub set_aside: u64,
@@ -75,24 +75,24 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// The sequence number of a row, once that is known.
+    /// The sequence number of a row, once it is known.
     pub fn seq_of(&self, row: u64) -> Option<u64> {
         u64::try_from(self.base? + row.cast_signed()).ok()
     }
 }
 
-/// The most reports that wait for being read.
+/// The maximum number of reports that wait to be read.
 const REPORTS: usize = 100;
 
 impl State {
-    /// Tells the user something that stops nothing.
+    /// Adds a report for the user about an event that stops nothing.
     pub fn report(&mut self, text: String) {
         if self.reports.len() < REPORTS {
             self.reports.push(text);
         }
     }
 
-    /// What is to be told once, if there is anything.
+    /// Returns the setback once, if there is one.
     pub fn take_setback(&mut self) -> Result<(), Failure> {
         match self.setback.take() {
             None => Ok(()),
@@ -111,15 +111,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the worker's sleep.
+    /// Wakes the worker.
     pub fn ring(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // The other end is a thread that ends, if this fails.
+            // If this fails, the worker is ending.
             let _ = self.alarm.send(Message::new(), Wait::Dont);
         }
     }
 
-    /// Some rows are not, or not any more, where they should be; the others go on.
+    /// Records a setback of some rows; the other rows are sent as usual.
     pub fn set_back(&self, code: Code, text: String) {
         let mut state = self.state();
         state.report(text.clone());
@@ -137,7 +137,7 @@ impl Shared {
         self.notices.nudge();
     }
 
-    /// The worker has ended: nothing is acknowledged any more.
+    /// Records that the worker has ended, so nothing will be acknowledged any more.
     pub fn end(&self) {
         let lost = {
             let mut state = self.state();

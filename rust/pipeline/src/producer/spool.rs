@@ -1,8 +1,8 @@
-//! Rows on disk until a collector has them: what a producer left when it ended, and what does not fit into memory.
+//! Keeps rows on disk until a collector has them: rows left by earlier runs, and rows that do not fit into memory.
 //!
-//! The spool of one collector is a log of its own. Its offsets count the rows of all runs; how they are numbered is kept in a
-//! file of its own before the first row is sent. Which rows are acknowledged is noted now and then only: a collector knows
-//! better, and is asked. What will never be sent is put aside, into files beside it.
+//! The spool of one collector is a log of its own. Its offsets count the rows of all runs. Their sequence numbers are
+//! recorded in a separate file before the first row is sent. Acknowledgements are recorded only occasionally, because
+//! the collector can be asked. Rows that will never be sent are moved to files next to the spool.
 
 mod aside;
 mod files;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zeroxide_log::{Batch, Log, LogConfig, LogError, Origin};
 
+use crate::clock::wall;
 pub(crate) use crate::producer::spool::files::name_of;
 use crate::producer::spool::files::{Kept, NUMBERS};
 use crate::producer::window::Numbers;
-use crate::producer::worker::wall;
 use crate::producer::{Failure, encoded};
 
-/// Files are removed as a whole: small ones go earlier.
+/// Whole segments are removed, so small ones free their space earlier.
 const SEGMENT_BYTES: u64 = 16 << 20;
 
-/// The name under which the spool notes what is acknowledged.
+/// The name of the group that records which rows are acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// How many acknowledged rows may be unnoted.
+/// The maximum number of acknowledged rows that are not recorded.
 const UNNOTED: u64 = 1 << 16;
 
-/// How much of a spool is looked at at once.
+/// The number of bytes of a spool that are read at once.
 const READ: usize = 4 << 20;
 
 /// See the module text.
@@ -38,21 +38,21 @@ pub(crate) struct Spool {
     log: Log,
     dir: PathBuf,
     producer: Arc<str>,
-    /// Whether rows are brought to the disk as they come, and not when the system likes.
+    /// Whether each batch is synced to disk.
     is_synced: bool,
-    /// How offsets are numbered, and the epochs that sent rows.
+    /// The sequence numbers of the offsets, and the epochs that sent rows.
     numbers: Option<Numbers>,
-    /// The numbers could not be read: any row in here may have been sent under any of them.
+    /// Whether the numbers could not be read, so that the rows may have been sent under any number.
     has_lost_numbers: bool,
-    /// What was acknowledged when it was opened: the offset of the window's row 0.
+    /// The position when it was opened: the offset of the window's row 0.
     start: u64,
-    /// Offsets below are acknowledged,
+    /// The offset below which all rows are acknowledged.
     acknowledged: u64,
-    /// and below this one that is noted.
+    /// The same, as recorded on disk.
     noted: u64,
 }
 
-/// A batch of a former run.
+/// A batch of an earlier run.
 pub(crate) struct Left {
     /// Its offsets.
     pub place: (u64, u64),
@@ -61,7 +61,7 @@ pub(crate) struct Left {
 }
 
 impl Spool {
-    /// Opens the spool for rows of `producer` to the collector at `endpoint`, in a folder of its own below `dir`.
+    /// Opens the spool for rows of `producer` to the collector at `endpoint`, in its own folder below `dir`.
     pub(crate) fn open(
         dir: &Path,
         producer: &str,
@@ -79,11 +79,11 @@ impl Spool {
             Kept::Numbers(numbers) => u64::try_from(numbers.since).unwrap_or(0),
             Kept::Nothing | Kept::Damaged => 0,
         };
-        // Below that, rows had other numbers, and are seen to.
+        // Earlier rows had other numbers and are settled.
         let acknowledged = acknowledged_in(&log).max(since.min(log.next()));
         let has_lost_numbers = matches!(kept, Kept::Damaged);
         let numbers = match kept {
-            // Nobody noted since when they hold.
+            // An earlier version, which did not record since when the numbers apply.
             Kept::Numbers(numbers) if numbers.epochs.is_none() => Some(Numbers {
                 since: acknowledged.cast_signed(),
                 ..numbers
@@ -104,8 +104,8 @@ impl Spool {
         })
     }
 
-    /// How the rows of a window are numbered that begins with the first one that is not acknowledged, once a collector was
-    /// spoken to.
+    /// The sequence numbers of a window that begins with the first unacknowledged row, if a collector has answered
+    /// before.
     pub(crate) fn numbers(&self) -> Option<Numbers> {
         let start = self.start.cast_signed();
         self.numbers.clone().map(|numbers| Numbers {
@@ -115,12 +115,12 @@ impl Spool {
         })
     }
 
-    /// Whether nobody knows which numbers its rows may have been sent under.
+    /// Whether it is unknown which numbers its rows may have been sent under.
     pub(crate) fn has_lost_numbers(&self) -> bool {
         self.has_lost_numbers
     }
 
-    /// What was wrong with it when it was opened, in words.
+    /// Irregularities found when it was opened, in words.
     pub(crate) fn notes(&self) -> Vec<String> {
         let recovery = self.log.recovery();
         let mut notes = recovery.notes.clone();
@@ -134,7 +134,7 @@ impl Spool {
         notes
     }
 
-    /// The greatest epoch in here.
+    /// The greatest epoch in the spool.
     pub(crate) fn epoch(&self) -> u64 {
         let sent = self.numbers.iter().flat_map(|numbers| &numbers.epochs);
         let sent = sent.flatten().copied().max();
@@ -142,7 +142,7 @@ impl Spool {
         sent.max(kept).unwrap_or(0)
     }
 
-    /// What former runs left, in order.
+    /// Passes the batches of earlier runs to `each`, in order.
     pub(crate) fn left(&self, mut each: impl FnMut(Left)) -> Result<(), LogError> {
         self.log.sync()?;
         let reader = self.log.reader();
@@ -172,7 +172,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Keeps a batch; returns its offsets.
+    /// Appends a batch; returns its offsets.
     pub(crate) fn append(&mut self, batch: &Batch, epoch: u64) -> Result<(u64, u64), LogError> {
         let origin = Origin {
             producer: self.producer.clone(),
@@ -184,7 +184,7 @@ impl Spool {
         Ok((range.start, range.end))
     }
 
-    /// What was kept so far survives a power cut from now on, if that was asked for.
+    /// Syncs the batches, if the spool is synced.
     pub(crate) fn settle(&mut self) -> Result<(), LogError> {
         if self.is_synced {
             self.log.sync()?;
@@ -192,7 +192,7 @@ impl Spool {
         Ok(())
     }
 
-    /// The wire form of the batch with these offsets.
+    /// Reads the batch with these offsets in its wire form.
     pub(crate) fn read(&mut self, place: (u64, u64)) -> Result<Bytes, LogError> {
         if self.log.durable() < place.1 {
             self.log.sync()?;
@@ -209,7 +209,7 @@ impl Spool {
         Ok(encoded(&stored.batch.slice(skip, stored.rows() - skip)))
     }
 
-    /// Keeps how the rows of this run's window are numbered.
+    /// Records the sequence numbers of this run's window.
     pub(crate) fn set_numbers(&mut self, numbers: &Numbers) -> Result<(), LogError> {
         let start = self.start.cast_signed();
         let numbers = Numbers {
@@ -223,7 +223,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Puts rows that will not be sent into a file of their own, which this returns.
+    /// Moves rows that will not be sent to a file of their own; returns its path.
     pub(crate) fn set_aside(
         &mut self,
         place: Option<(u64, u64)>,
@@ -244,20 +244,20 @@ impl Spool {
         }
     }
 
-    /// Everything below this offset is acknowledged.
+    /// Records that all rows below this offset are acknowledged.
     pub(crate) fn release(&mut self, end: u64) -> Result<(), LogError> {
         self.acknowledged = self.acknowledged.max(end);
         if self.acknowledged - self.noted < UNNOTED {
             return Ok(());
         }
         match self.note() {
-            // What is not noted is found out from the collector.
+            // Unrecorded acknowledgements are recovered from the collector.
             Err(error) if error.is_full() => Ok(()),
             noted => noted,
         }
     }
 
-    /// Removes what is acknowledged, down to the last row: the disk is full. That this works is not certain either.
+    /// Removes all acknowledged rows because the disk is full. This may fail as well.
     pub(crate) fn make_room(&mut self) -> Result<(), LogError> {
         if self.acknowledged == self.log.next() {
             self.log.seal()?;
@@ -273,15 +273,15 @@ impl Spool {
         Ok(())
     }
 
-    /// Leaves everything to the next run.
+    /// Closes the spool and leaves its rows to the next run.
     pub(crate) fn close(mut self) {
-        // What cannot be noted is found out from the collector.
+        // Unrecorded acknowledgements are recovered from the collector.
         let _ = self.note();
         let _ = self.log.close();
     }
 }
 
-/// The variant for what the system said about a small file of a spool.
+/// The error variant for the system's error about a small file of a spool.
 fn of_io(path: PathBuf, source: io::Error) -> LogError {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -307,14 +307,14 @@ fn folder_of(endpoint: &str) -> String {
         .collect()
 }
 
-/// Below which offset everything was acknowledged, as far as was noted.
+/// The recorded offset below which all rows were acknowledged.
 fn acknowledged_in(log: &Log) -> u64 {
     let noted = log.groups().get(ACKNOWLEDGED).copied().unwrap_or(0);
     noted.clamp(log.earliest(), log.next())
 }
 
-/// Fails if there are rows below `dir` for a collector that is not at one of the endpoints: nobody would send them, and once
-/// this name has sent others there, they would count as delivered. To be called before the spools are opened.
+/// Fails if there are rows below `dir` for a collector that is not among the endpoints. No producer would send them,
+/// and once this name has sent other rows there, they would count as delivered. Call this before opening the spools.
 pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Spool(format!("{}: {error}", dir.display()));
     let own: Vec<String> = endpoints.iter().map(|one| folder_of(one)).collect();
@@ -326,7 +326,7 @@ pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failu
         }
         let rows = match Log::open(&entry.path(), LogConfig::default()) {
             Ok(log) => log.next() - acknowledged_in(&log),
-            // Another producer is about to send them.
+            // Another producer has the spool open and will send them.
             Err(LogError::Locked { .. }) => 0,
             Err(error) => return Err(Failure::spool(error)),
         };
@@ -348,7 +348,7 @@ pub(crate) fn check_others(dir: &Path, endpoints: &[String]) -> Result<(), Failu
     Ok(())
 }
 
-/// Whether there are segments in a folder.
+/// Whether a folder has segments.
 fn is_log(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| {
         entries.any(|entry| {

@@ -1,11 +1,11 @@
-//! How a producer stands, in numbers.
+//! The counters of a producer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::producer::Producer;
 use crate::wire::{Code, Credit, LogId};
 
-/// What the worker counts.
+/// The counters of the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub batches: AtomicU64,
@@ -13,47 +13,47 @@ pub(crate) struct Counters {
     pub reconnects: AtomicU64,
 }
 
-/// How it stands with all collectors together.
+/// The state at all collectors together.
 #[derive(Clone, Debug)]
 pub struct ProducerStats {
-    /// Rows that came in, those that a former run left included.
+    /// Rows that were accepted, including those left by earlier runs.
     pub rows: u64,
-    /// Rows that are acknowledged; not those that were set aside, which will never be.
+    /// Rows that are acknowledged, without those that were set aside, which never will be.
     pub acknowledged: u64,
-    /// Rows that are not.
+    /// Rows that are not acknowledged.
     pub unacknowledged: u64,
-    /// What those take.
+    /// The bytes of these rows.
     pub unacknowledged_bytes: u64,
     /// Batches made, and the bytes in them.
     pub batches: u64,
     /// Bytes of these batches.
     pub bytes: u64,
-    /// Rows that were sent more than once, for each time.
+    /// Rows that were sent again, counted once per repetition.
     pub resent: u64,
-    /// Connections that had to be made anew.
+    /// Reconnections.
     pub reconnects: u64,
-    /// Notices that nobody has taken yet.
+    /// Notices that were not taken yet.
     pub notices: usize,
     /// The collectors, in the order in which they were given.
     pub collectors: Vec<CollectorStats>,
 }
 
-/// How it stands with one collector.
+/// The state at one collector.
 #[derive(Clone, Debug)]
 pub struct CollectorStats {
-    /// Where it is.
+    /// The collector's endpoint.
     pub endpoint: String,
-    /// Whether batches flow.
+    /// Whether batches are being sent.
     pub is_connected: bool,
-    /// Why not, as far as that is known.
+    /// The reason why not, as far as it is known.
     pub reason: Option<String>,
-    /// What stands in the way, as it told.
+    /// The obstacle that the collector reported.
     pub obstacle: Option<Code>,
-    /// Which log it writes, once it said so.
+    /// The id of its log, once it has answered.
     pub log_id: Option<LogId>,
-    /// The run's number there.
+    /// The epoch of this run there.
     pub epoch: u64,
-    /// The sequence number that the next row gets, once that is known.
+    /// The sequence number of the next row, once it is known.
     pub next_seq: Option<u64>,
     /// The sequence number of the first row that is not acknowledged.
     pub acknowledged_seq: Option<u64>,
@@ -63,20 +63,20 @@ pub struct CollectorStats {
     pub lost: u64,
     /// Rows that will never be sent: too large, damaged, or doubtful.
     pub set_aside: u64,
-    /// Rows and bytes that may be on their way, and are.
+    /// The maximum rows and bytes in transit.
     pub credit: Credit,
-    /// What is on its way.
+    /// The rows and bytes in transit.
     pub flying: Credit,
 }
 
 impl Producer {
-    /// How it stands.
+    /// The producer's counters.
     pub fn stats(&self) -> ProducerStats {
         let shared = &self.shared;
         let state = shared.state();
         let lanes = || state.intake.lanes().iter();
         let (unacknowledged, unacknowledged_bytes) = state.intake.unacknowledged();
-        // A lane is done with rows that were set aside, too.
+        // A lane also counts rows that were set aside.
         let acked: u64 = lanes().map(|lane| lane.acked).sum();
         let set_aside: u64 = state
             .standings

@@ -1,5 +1,5 @@
-//! What one collector has not acknowledged of one producer's rows: a value. Replies and a clock in, requests and events
-//! out; no sockets, no threads.
+//! The rows of one producer that one collector has not acknowledged. The window takes replies and a clock, and returns
+//! requests and events, without sockets and threads.
 //!
 //! ```text
 //!            on_connected            WELCOME
@@ -12,23 +12,24 @@
 //!
 //! # Numbers
 //!
-//! Rows are counted from 0 as they come in; `base` is the sequence number of row 0, and known as soon as a collector has
-//! said what it has of this producer. A run that goes on with what a former one left knows it from the beginning, and which
-//! epochs sent rows with these [`Numbers`].
+//! Rows are counted from 0 as they are pushed. `base` is the sequence number of row 0, and is known once a collector
+//! has reported what it has of this producer. A run that continues after an earlier one knows `base` from the
+//! beginning, and the epochs that sent rows with these [`Numbers`].
 //!
-//! What others have sent under this name meanwhile has numbers that were meant for rows here: those of them that never
-//! got there get new ones, behind the last that the collector has. Which ones did is known from the last row that one of our
-//! own epochs wrote. So it is, too, whether the collector lost rows that it had acknowledged. Rows from before the current
-//! numbers are lost if the last of them is not there any more, or another epoch wrote the row with its number.
+//! If others have meanwhile sent rows under this name, they used numbers that were meant for rows here. Rows that never
+//! arrived get new numbers, after the last one that the collector has. The last row that one of our own epochs wrote
+//! shows which rows arrived. It also shows whether the collector lost rows that it had acknowledged. Rows from before
+//! the current numbers are lost if the last of them is missing, or if another epoch wrote the row with its number.
 //!
-//! The window has three marks, `acked <= sent <= next`: below `acked` the collector has everything on disk, `sent` is
-//! where to go on sending, rows from `next` on have not come in. After every WELCOME `sent` goes back to what the collector has,
-//! and one batch more: the last batch that it has is sent again, because only an answer to a batch says that it is on disk.
+//! The window has three marks, `acked <= sent <= next`. The collector has all rows below `acked` on disk, sending
+//! continues at `sent`, and rows from `next` on do not exist yet. After every WELCOME, `sent` goes back to the end of
+//! what the collector has, and one batch further: the last batch that it has is sent again, because only the reply to a
+//! batch confirms that it is on disk.
 //!
 //! # The calling order
 //!
 //! One `on_*`, [`push`](Window::push) or [`handle_timeout`](Window::handle_timeout); then all of
-//! [`poll_event`](Window::poll_event), which must be obeyed before anything is sent; then all of
+//! [`poll_event`](Window::poll_event), which must be handled before anything is sent; then all of
 //! [`poll_transmit`](Window::poll_transmit); then sleep until [`poll_timeout`](Window::poll_timeout).
 
 mod numbers;
@@ -43,17 +44,17 @@ pub use crate::producer::window::numbers::Numbers;
 pub use crate::producer::window::unsent::Unsent;
 use crate::wire::{Code, Credit, EPOCH_STEP, LogId};
 
-/// When a collector that owes an answer is called silent.
+/// The time after which a collector that owes a reply counts as silent.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How long to wait before another HELLO when the last ones led to nothing: so long after the first, and twice as long
-/// after each further one, up to [`SILENCE`].
+/// The wait before another HELLO when the last ones had no effect: this long after the first, and twice as long after
+/// each further one, up to [`SILENCE`].
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How often to ask a collector that gives no credit whether it has some: it may have forgotten who waits.
+/// The interval at which a collector that gives no credit is asked again, because it may have forgotten the producer.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// No producer gets this far: sums with row numbers do not overflow below it.
+/// A limit that no producer reaches. Below it, sums with row numbers do not overflow.
 const SEQ_MAX: u64 = 1 << 62;
 
 /// A batch that is not acknowledged.
@@ -62,9 +63,10 @@ struct Entry<T> {
     first: u64,
     rows: u64,
     size: u64,
-    /// The collector may have had a part of it before: what it says about its first new row is not about our first.
+    /// Whether the collector may have had a part of it, so that the offset of its first new row is not that of our
+    /// first.
     is_cut: bool,
-    /// It cannot be read any more.
+    /// Whether it can no longer be read.
     is_damaged: bool,
     payload: T,
 }
@@ -75,36 +77,36 @@ impl<T> Entry<T> {
     }
 }
 
-/// Where the conversation is.
+/// The state of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// There is no connection.
     Away,
-    /// A HELLO is to be said at `due`, or `asked` was said and is not answered.
+    /// A HELLO will be sent at `due`, or the HELLO `asked` was sent and not answered.
     Greeting { due: Instant, asked: Option<u64> },
-    /// Batches flow.
+    /// Batches are being sent.
     Open,
-    /// For ever.
+    /// Permanently ended.
     Over(Ending),
 }
 
-/// Why nothing can be sent any more.
+/// The reason why nothing can be sent any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// What the collector said, for programs.
+    /// The collector's code, for programs.
     pub code: Code,
-    /// For people.
+    /// The text, for people.
     pub text: String,
 }
 
-/// Something to send.
+/// A request to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transmit<T> {
     /// The producer introduces itself.
     Hello {
         /// The number of the request.
         id: u64,
-        /// Which run this is.
+        /// The epoch of this run.
         epoch: u64,
         /// The first sequence number that is not acknowledged.
         next_seq: u64,
@@ -113,7 +115,7 @@ pub enum Transmit<T> {
     Append {
         /// The number of the request.
         id: u64,
-        /// Which run this is.
+        /// The epoch of this run.
         epoch: u64,
         /// The sequence number of its first row.
         first_seq: u64,
@@ -122,33 +124,33 @@ pub enum Transmit<T> {
     },
 }
 
-/// Something that happened.
+/// An event of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// The collector said what it has, so this is how rows are numbered. To be kept, where rows outlive the process, before
-    /// anything is sent.
+    /// The collector has reported what it has, which determines the sequence numbers of rows. If rows outlive the
+    /// process, this must be saved before anything is sent.
     Numbered(Numbers),
-    /// Another producer has sent rows under this name. So many rows here never got there, and have new numbers.
+    /// Another producer has sent rows under this name. This many rows here never arrived and got new numbers.
     Foreign {
-        /// How many rows.
+        /// The number of rows.
         rows: u64,
-        /// The epoch of the other one.
+        /// The epoch of the other producer.
         epoch: u64,
     },
-    /// The collector does not have so many rows any more that it acknowledged: those before row `before`.
+    /// The collector has lost this many acknowledged rows: those before row `before`.
     Lost {
-        /// How many rows.
+        /// The number of rows.
         rows: u64,
-        /// The row behind the last of them.
+        /// The row after the last of them.
         before: u64,
     },
-    /// Rows that will not be sent. They are no part of the window any more.
+    /// Rows that will not be sent, and are no longer in the window.
     Given {
         /// The first row.
         first: u64,
-        /// How many.
+        /// The number of rows.
         rows: u64,
-        /// Why not.
+        /// The reason.
         why: Unsent,
         /// The batch.
         payload: T,
@@ -157,81 +159,81 @@ pub enum Event<T> {
     Delivered {
         /// Its first row, counted from 0.
         first: u64,
-        /// How many.
+        /// The number of rows.
         rows: u64,
         /// Its size, as it was pushed.
         size: u64,
         /// The sequence number of its first row.
         first_seq: u64,
-        /// The offset of its first row, if the collector told: it does not for what it had before.
+        /// The offset of its first row; None if the collector had the batch before.
         offset: Option<u64>,
         /// The batch.
         payload: T,
     },
-    /// The connection seems to be dead: make another one.
+    /// The connection seems to be dead and should be replaced.
     Stale,
 }
 
-/// What a WELCOME says, as far as it matters here.
+/// The relevant contents of a WELCOME.
 #[derive(Clone, Debug)]
 pub struct Welcome {
-    /// Which log the collector writes.
+    /// The id of the collector's log.
     pub log_id: LogId,
-    /// Who wrote the rows that it has, in the order in which they did: epoch and last sequence number of each.
+    /// The runs that wrote its rows, in the order of their writing: epoch and last sequence number of each.
     pub writers: Vec<(u64, u64)>,
-    /// Whether that is all of them.
+    /// Whether the list is complete.
     pub is_whole: bool,
-    /// What may be unacknowledged.
+    /// The maximum rows and bytes that may be unacknowledged.
     pub credit: Credit,
-    /// The most bytes of a batch.
+    /// The maximum number of bytes of a batch.
     pub max_batch: u64,
 }
 
-/// The window. `T` is a batch as it is sent, cheap to clone.
+/// The window. `T` is a batch as it is sent, which must be cheap to clone.
 pub struct Window<T> {
     epoch: u64,
     state: State,
     entries: VecDeque<Entry<T>>,
-    /// None before a collector has said anything.
+    /// None before the first report of a collector.
     numbers: Option<Numbers>,
-    /// There were numbers, and they are lost.
+    /// Whether there were numbers that were lost.
     is_doubted: bool,
     acked: u64,
     /// Entries below this index have been sent.
     cursor: usize,
-    /// What of them is unacknowledged.
+    /// The unacknowledged rows and bytes among them.
     flying: Credit,
-    /// Up to which row anything was ever sent.
+    /// The row up to which anything was ever sent.
     reached: u64,
-    /// Up to which row the collector had everything when it said so last.
+    /// The row up to which the collector had everything in its last report.
     had: u64,
     next: u64,
-    /// Rows below are from former runs.
+    /// Rows below this one are from earlier runs.
     fresh: u64,
     waiting_rows: u64,
     waiting_size: u64,
     credit: Credit,
     max_batch: u64,
-    /// What stands in the way, as the collector told.
+    /// The obstacle that the collector reported.
     obstacle: Option<(Code, String)>,
     log_id: Option<LogId>,
     request: u64,
-    /// Requests before this one belong to a conversation that is over.
+    /// Requests before this one belong to an earlier conversation.
     greeted: u64,
-    /// How many HELLOs were said since something was acknowledged.
+    /// The number of HELLOs sent since the last acknowledgement.
     vain: u32,
-    /// When the collector last said something that was to the point; before that, the beginning.
+    /// The time of the collector's last relevant message; initially, of the window's creation.
     heard: Instant,
-    /// While batches do not flow: since when the collector has been gone.
+    /// While batches are not being sent: the time since which the collector has been gone.
     away: Instant,
-    /// Since when it owes an answer, and whether it was called silent for it.
+    /// The time since which it owes a reply, and whether it has already counted as silent.
     owing: Option<Instant>,
     resent_rows: u64,
     events: VecDeque<Event<T>>,
 }
 
 impl<T: Clone> Window<T> {
-    /// A window for a run with this epoch, with the numbers of its rows, if a former run left them.
+    /// A window for a run with this epoch, with the numbers of its rows if an earlier run left them.
     pub fn new(epoch: u64, numbers: Option<Numbers>, now: Instant) -> Window<T> {
         Window {
             epoch,
@@ -263,7 +265,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    // ---- what happens ----------------------------------------------------------------------------------------------
+    // ---- input
+    // --------------------------------------------------------------------------------------------------------
 
     /// Takes a batch of `rows` rows that is `size` bytes long, and returns the number of its first row.
     pub fn push(&mut self, payload: T, rows: u64, size: u64) -> u64 {
@@ -282,26 +285,26 @@ impl<T: Clone> Window<T> {
         first
     }
 
-    /// What was pushed so far is from former runs of the producer.
+    /// Marks the batches pushed so far as those of earlier runs.
     pub fn begin_fresh(&mut self) {
         self.fresh = self.next;
     }
 
-    /// There is a connection: nothing of what was sent before is on its way any more.
+    /// A connection was established. Nothing sent before is in transit any more.
     pub fn on_connected(&mut self, now: Instant) {
         if !self.is_over() {
             self.greet(now);
         }
     }
 
-    /// There is none any more.
+    /// The connection has ended.
     pub fn on_disconnected(&mut self, now: Instant) {
         if !self.is_over() {
             self.leave(State::Away, now);
         }
     }
 
-    /// The collector answered the HELLO `id`.
+    /// The collector replied to the HELLO `id`.
     pub fn on_welcome(&mut self, id: u64, welcome: Welcome, now: Instant) {
         if !matches!(self.state, State::Greeting { asked: Some(asked), .. } if asked == id) {
             return;
@@ -326,9 +329,9 @@ impl<T: Clone> Window<T> {
         self.take_credit(welcome.credit, now);
     }
 
-    /// Everything up to `seq` is on disk; `offset` is that of the first row that was new in the batch that ends there.
+    /// All rows up to `seq` are on disk. `offset` is that of the first new row in the batch that ends there.
     pub fn on_ack(&mut self, seq: u64, offset: Option<u64>, credit: Credit, now: Instant) {
-        // A number that was never sent does not come from an honest collector.
+        // An honest collector does not acknowledge a number that was never sent.
         let Some(upto) = self.row_behind(seq).filter(|upto| *upto <= self.reached) else {
             return;
         };
@@ -340,7 +343,7 @@ impl<T: Clone> Window<T> {
         self.take_credit(credit, now);
     }
 
-    /// What may be sent has changed; the log has everything up to `last_seq`, and what was sent after it is lost.
+    /// The credit has changed. The log has all rows up to `last_seq`, and later ones must be sent again.
     pub fn on_status(
         &mut self,
         epoch: u64,
@@ -378,14 +381,14 @@ impl<T: Clone> Window<T> {
         self.heard = now;
         match code {
             Code::Gap | Code::HelloFirst => self.greet_later(now),
-            // An epoch that lies in the future was made by a clock that was set back since, not by a later run. One that
-            // lies below ours means that it is our clock which is ahead.
+            // An epoch in the future comes from a clock that was set back since, and not from a later run. An epoch
+            // below ours means that our clock is ahead.
             Code::Fenced
                 if self.log_id.is_none()
                     && detail < EPOCH_END
                     && (detail > wall || detail < self.epoch) =>
             {
-                // Two runs that are told the same at the same time must not take the same epoch.
+                // Two runs that get the same answer at the same time must not choose the same epoch.
                 self.epoch = detail + 1 + self.epoch % EPOCH_STEP;
                 self.greet_later(now);
             }
@@ -400,7 +403,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.poll_timeout().is_none_or(|due| due > now) {
             return;
@@ -415,14 +418,15 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    // ---- what is to be done ----------------------------------------------------------------------------------------
+    // ---- output
+    // -------------------------------------------------------------------------------------------------------
 
-    /// What happened, oldest first.
+    /// Returns the oldest event.
     pub fn poll_event(&mut self) -> Option<Event<T>> {
         self.events.pop_front()
     }
 
-    /// What is to be sent now.
+    /// Returns the next request to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<T>> {
         match self.state {
             State::Greeting { due, asked: None } if due <= now => {
@@ -445,7 +449,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) will have something to do.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) will have
+    /// work.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Away | State::Over(_) => None,
@@ -458,34 +463,35 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    // ---- how it stands ---------------------------------------------------------------------------------------------
+    // ---- state
+    // --------------------------------------------------------------------------------------------------------
 
-    /// Rows that are not acknowledged.
+    /// The number of unacknowledged rows.
     pub fn unacknowledged(&self) -> u64 {
         self.waiting_rows
     }
 
-    /// Bytes of batches that are not acknowledged.
+    /// The number of bytes in unacknowledged batches.
     pub fn unacknowledged_size(&self) -> u64 {
         self.waiting_size
     }
 
-    /// Rows that were sent and are not acknowledged, and their bytes.
+    /// The rows and bytes that were sent and are not acknowledged.
     pub fn flying(&self) -> Credit {
         self.flying
     }
 
-    /// What may fly.
+    /// The maximum rows and bytes in transit.
     pub fn credit(&self) -> Credit {
         self.credit
     }
 
-    /// Below this row everything is acknowledged.
+    /// The row below which everything is acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// The sequence number of row 0, once it is known. It may be below 0: then row 0 has none any more.
+    /// The sequence number of row 0, once it is known. It may be negative, in which case row 0 no longer has one.
     pub fn base(&self) -> Option<i64> {
         Some(self.numbers.as_ref()?.base)
     }
@@ -494,27 +500,27 @@ impl<T: Clone> Window<T> {
         u64::try_from(self.base()? + row.cast_signed()).ok()
     }
 
-    /// The log that the collector writes, once it has said so.
+    /// The id of the collector's log, once it has reported it.
     pub fn log_id(&self) -> Option<LogId> {
         self.log_id
     }
 
-    /// Which run this is.
+    /// The epoch of this run.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Rows that were sent more than once, for each time.
+    /// Rows that were sent again, counted once per repetition.
     pub fn resent(&self) -> u64 {
         self.resent_rows
     }
 
-    /// What keeps the collector from taking rows, as it told.
+    /// The obstacle that the collector reported.
     pub fn obstacle(&self) -> Option<&(Code, String)> {
         self.obstacle.as_ref()
     }
 
-    /// Why it is over, if it is.
+    /// The reason why the conversation has ended, if it has.
     pub fn ending(&self) -> Option<&Ending> {
         match &self.state {
             State::Over(ending) => Some(ending),
@@ -522,24 +528,25 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Since when the collector has been gone; `None` while it is there.
+    /// The time since which the collector has been gone; `None` while it is there.
     pub fn gone_since(&self) -> Option<Instant> {
         match self.state {
             State::Open => None,
-            // It answers, and says why it lets nobody in.
+            // The collector answers, and reports why it cannot write.
             State::Greeting { .. } if self.is_stuck() => None,
             _ => Some(self.away),
         }
     }
 
-    /// Whether batches flow.
+    /// Whether batches are being sent.
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    // ---- inside ----------------------------------------------------------------------------------------------------
+    // ---- internals
+    // ----------------------------------------------------------------------------------------------------
 
-    /// The collector told that it cannot write.
+    /// Whether the collector reported that it cannot write.
     fn is_stuck(&self) -> bool {
         let code = self.obstacle.as_ref().map(|(code, _)| code);
         matches!(code, Some(Code::Full | Code::ReadOnly | Code::Failed))
@@ -553,14 +560,14 @@ impl<T: Clone> Window<T> {
         self.seq_of(self.acked).unwrap_or_default()
     }
 
-    /// The row behind the one with this sequence number; 0 if that is before the window.
+    /// The row after the one with this sequence number; 0 if that is before the window.
     fn row_behind(&self, seq: u64) -> Option<u64> {
         let base = self.numbers.as_ref()?.base;
         let end = i64::try_from(seq).ok()?.checked_add(1)?;
         Some(u64::try_from(end.checked_sub(base)?).unwrap_or(0))
     }
 
-    /// Takes the first batch out, if it ends at row `upto` or before.
+    /// Removes the first batch if it ends at row `upto` or before.
     fn take_front(&mut self, upto: u64) -> Option<Entry<T>> {
         self.entries.front().filter(|entry| entry.end() <= upto)?;
         let entry = self.entries.pop_front()?;
@@ -576,7 +583,7 @@ impl<T: Clone> Window<T> {
         Some(entry)
     }
 
-    /// The batches below row `upto` are on disk; `offset` belongs to the one that ends there.
+    /// Delivers the batches below row `upto`, which are on disk; `offset` belongs to the one that ends there.
     fn deliver(&mut self, upto: u64, offset: Option<u64>) {
         while let Some(entry) = self.take_front(upto) {
             let is_known = entry.end() == upto && !entry.is_cut;
@@ -595,11 +602,11 @@ impl<T: Clone> Window<T> {
         let entry = self.entries.get(self.cursor)?;
         let fits = self.flying.rows + entry.rows <= self.credit.rows
             && self.flying.bytes + entry.size <= self.credit.bytes;
-        // However large it is, one batch may fly.
+        // One batch may always be in transit, however large it is.
         if self.credit.is_nothing() || !(fits || self.cursor == 0) {
             return None;
         }
-        // Those before it are still to be acknowledged; then it is seen to.
+        // It is handled when the batches before it are acknowledged.
         if self.unsendable(entry).is_some() {
             return None;
         }
@@ -621,7 +628,8 @@ impl<T: Clone> Window<T> {
         })
     }
 
-    /// The collector has the rows below `row`. The batch that ends there is sent again, to be acknowledged.
+    /// Continues after the rows below `row`, which the collector has. The batch that ends there is sent again, to be
+    /// acknowledged.
     fn go_back_to(&mut self, row: u64) {
         self.reached = self.reached.max(row);
         self.cursor = 0;
@@ -639,7 +647,7 @@ impl<T: Clone> Window<T> {
 
     fn take_credit(&mut self, credit: Credit, now: Instant) {
         self.credit = credit;
-        // While it has nothing to give it owes nothing: it waits for room itself.
+        // Without credit the collector owes no reply, because it waits for room itself.
         self.owing = (self.cursor > 0 && !credit.is_nothing()).then_some(now);
     }
 
@@ -647,7 +655,7 @@ impl<T: Clone> Window<T> {
         self.greet_after(Duration::ZERO, now);
     }
 
-    /// At once the first time, and later each time that it led to nothing.
+    /// At once the first time, and later after each HELLO without effect.
     fn greet_later(&mut self, now: Instant) {
         let delay = match self.vain {
             0 | 1 => Duration::ZERO,
@@ -657,7 +665,7 @@ impl<T: Clone> Window<T> {
     }
 
     fn greet_after(&mut self, delay: Duration, now: Instant) {
-        // What comes back for requests of before is about a conversation that is over.
+        // Replies to earlier requests belong to the previous conversation.
         self.greeted = self.request + 1;
         let due = now + delay;
         self.leave(State::Greeting { due, asked: None }, now);
@@ -669,7 +677,7 @@ impl<T: Clone> Window<T> {
 
     fn leave(&mut self, state: State, now: Instant) {
         if self.state == State::Open {
-            // A collector that owes nothing was there until now, however long it has not said anything.
+            // A collector that owed no reply counts as present until now, however long it has been silent.
             self.away = self.owing.map_or(now, |_| self.heard);
         }
         self.owing = None;

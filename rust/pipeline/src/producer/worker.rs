@@ -1,15 +1,16 @@
-//! The thread behind a producer: takes sealed batches, talks to the collectors, tells what came of it.
+//! The thread of a producer: takes sealed batches, talks to the collectors, and reports the results.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use zeroxide::{POLLIN, PollItem, Socket, Target, Wait, poll};
 use zeroxide_log::{Batch, LogError};
 
+use crate::clock::wall;
 use crate::link::{Change, Denial, Link};
 use crate::producer::intake::{Content, Sealed};
 use crate::producer::notices::Notice;
@@ -21,15 +22,15 @@ use crate::wire::{Code, Reply, Request};
 
 mod setbacks;
 
-/// How often to look whether there is room in a spool again.
+/// The interval at which a full spool is checked for room.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A batch as it is sent.
+/// A batch to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel {
-    /// Its wire form; none while it lies in the spool only.
+    /// Its wire form; None while it is only in the spool.
     pub bytes: Option<Bytes>,
-    /// What it takes of the producer's bounds.
+    /// The number of bytes that it counts against the producer's limits.
     pub cost: u64,
     /// Its offsets in the spool.
     pub spooled: Option<(u64, u64)>,
@@ -46,26 +47,27 @@ impl Parcel {
     }
 }
 
-/// What is said with one collector.
+/// The conversation with one collector.
 pub(crate) struct Conversation {
     link: Link,
     window: Window<Parcel>,
     spool: Option<Spool>,
-    /// A batch is missing in the spool, or its base: what followed would have the wrong numbers in the next run.
+    /// Whether a batch, or the numbers, could not be written to the spool. Later batches would get wrong numbers in the
+    /// next run.
     spool_failed: bool,
-    /// The spool could not keep what must be kept before anything is sent.
+    /// Whether nothing may be sent, because the spool could not save the numbers first.
     is_mute: bool,
-    /// That, while there is no room for it.
+    /// The numbers to save, while there is no room for them.
     unkept: Option<Numbers>,
-    /// What came in, in order, and is not in the spool for lack of room.
+    /// Accepted batches, in order, that are not in the spool for lack of room.
     held: VecDeque<Sealed>,
     full: Option<Full>,
-    /// Why there is no conversation, beyond that nobody answers.
+    /// The reason why there is no conversation, if it is more than a missing answer.
     trouble: Option<String>,
     denied: Option<Denial>,
-    /// Since when the collector takes nothing although it is there.
+    /// The time since which the collector has answered but accepted nothing.
     blocked: Option<Instant>,
-    /// What was acknowledged in this turn, or will never be: rows and what they took of the bounds.
+    /// The rows of this turn that were acknowledged or given up, and their cost.
     released: (u64, u64),
     renumbered: u64,
     lost: u64,
@@ -82,7 +84,7 @@ struct Full {
 /// See the module text.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// A message in here ends the thread's sleep.
+    /// A message here wakes the thread.
     alarm: Socket,
     conversations: Vec<Conversation>,
     notices: Vec<Notice>,
@@ -124,13 +126,13 @@ impl Worker {
         }
     }
 
-    /// Works until the producer is closed.
+    /// Runs until the producer is closed.
     pub(crate) fn run(mut self) {
         loop {
             let now = Instant::now();
             let linger = self.take_in(now);
             for at in 0..self.conversations.len() {
-                // What cannot be sent is seen to one batch after the other.
+                // Batches that cannot be sent are handled one after the other.
                 while match self.converse(at, now) {
                     Ok(is_unfinished) => is_unfinished,
                     Err(failure) => {
@@ -146,7 +148,7 @@ impl Worker {
         }
     }
 
-    /// Takes the batches that are sealed; says when an open one is to be.
+    /// Takes the sealed batches; returns the time at which an open one is due.
     fn take_in(&mut self, now: Instant) -> Option<Instant> {
         let linger = {
             let mut state = self.shared.state();
@@ -188,7 +190,7 @@ impl Worker {
         linger
     }
 
-    /// Hears what one collector says, and answers. Whether there is more to do at once.
+    /// Handles the messages of one collector, and sends. Returns whether there is more to do at once.
     fn converse(&mut self, at: usize, now: Instant) -> Result<bool, Failure> {
         let conversation = &mut self.conversations[at];
         conversation.listen(&self.shared, now)?;
@@ -260,9 +262,9 @@ impl Worker {
         }
     }
 
-    /// Tells how it stands. Whether it is over.
+    /// Publishes the state. Returns whether the worker must end.
     fn publish(&mut self, now: Instant) -> bool {
-        // Whoever sees that rows are acknowledged can also take the notices of them.
+        // A caller that sees acknowledged rows can also take their notices.
         if !self.notices.is_empty() {
             self.shared.notices.add(self.notices.drain(..));
         }
@@ -278,7 +280,7 @@ impl Worker {
                 let standing = &mut state.standings[at];
                 conversation.tell(standing, now);
             }
-            // Rows that came in just before go into the spool.
+            // Rows accepted just before are put into the spool.
             state.stop && !state.intake.has_sealed()
         };
         self.shared.changed.notify_all();
@@ -292,10 +294,10 @@ impl Worker {
         is_over
     }
 
-    /// Sleeps until something happens, or something is due.
+    /// Sleeps until something happens or is due.
     fn sleep(&mut self, linger: Option<Instant>) {
         self.shared.asleep.store(true, Ordering::SeqCst);
-        // What came in before the flag was set rang nobody.
+        // Rows accepted before the flag was set did not wake this thread.
         let is_idle = {
             let state = self.shared.state();
             !state.stop && !state.intake.has_work(linger)
@@ -320,7 +322,7 @@ impl Worker {
                 .map(|conversation| &conversation.link);
             let sockets = links.flat_map(|link| [link.socket(), link.events()]);
             let mut items: Vec<PollItem<'_>> = sockets.chain([&self.alarm]).map(item).collect();
-            // A signal that interrupts is as good a reason to look as any.
+            // An interrupting signal is a good reason to check, too.
             let _ = poll(&mut items, due);
         }
         self.shared.asleep.store(false, Ordering::SeqCst);
@@ -330,26 +332,26 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Also after a panic: nobody waits for a thread that is not there.
+        // Also after a panic, so that no caller waits for a thread that has ended.
         self.shared.end();
     }
 }
 
 impl Conversation {
-    /// Whether the spool is to be asked for room, if there is one.
+    /// Whether to try the spool now, if there is one.
     fn may_spool(&mut self, now: Instant) -> bool {
         let is_due = self.full.as_ref().is_none_or(|full| full.retry_at <= now);
         if is_due
             && self.full.is_some()
             && let Some(spool) = &mut self.spool
         {
-            // Whether that went well shows in a moment.
+            // The next append shows whether this succeeded.
             let _ = spool.make_room();
         }
         is_due
     }
 
-    /// Takes a batch on its way; false when there is no room in the spool.
+    /// Takes a batch into the window; returns false if the spool is full.
     fn take(&mut self, shared: &Shared, sealed: Sealed, now: Instant) -> Result<bool, Failure> {
         let epoch = self.window.epoch();
         let spool = self.spool.as_mut().filter(|_| !self.spool_failed);
@@ -365,7 +367,7 @@ impl Conversation {
                 self.on_full(&error, now);
                 return Ok(false);
             }
-            // It is sent all the same. What was sealed by then goes behind it, and not into the spool at its offsets.
+            // The batch is still sent. Batches sealed by then follow it, and are not put into the spool at its offsets.
             Some(Err(error)) => {
                 self.spool_failed = true;
                 (None, Err(Failure::spool(error)))
@@ -391,7 +393,7 @@ impl Conversation {
         result
     }
 
-    /// There is no room in the spool: what comes in waits, and whoever sends with it.
+    /// The spool is full, so new batches wait, and then callers do.
     fn on_full(&mut self, error: &LogError, now: Instant) {
         let full = self.full.get_or_insert_with(|| Full {
             since: now,
@@ -403,7 +405,7 @@ impl Conversation {
         }
     }
 
-    /// Brings into the spool how rows are numbered, if a collector has just said so.
+    /// Saves the sequence numbers in the spool, if a collector has just reported them.
     fn keep_numbers(&mut self, now: Instant) -> Result<(), Failure> {
         let Some(numbers) = self.unkept.as_ref().filter(|_| !self.is_mute) else {
             return Ok(());
@@ -550,7 +552,7 @@ impl Conversation {
                 (id, append)
             }
         };
-        // What does not go out now is not answered, and said again.
+        // A request that cannot be sent now gets no reply, and is repeated.
         self.link.send(request.encode(id));
         Ok(())
     }
@@ -560,7 +562,7 @@ impl Conversation {
         self.link.reopen().map_err(Failure::Socket)
     }
 
-    /// How the conversation stands.
+    /// Describes the state of the conversation.
     fn tell(&mut self, standing: &mut Standing, now: Instant) {
         let window = &self.window;
         let takes_nothing = window.is_open() && window.credit().is_nothing();
@@ -594,12 +596,4 @@ impl Conversation {
         standing.resent = window.resent();
         standing.acked = window.acked();
     }
-}
-
-/// Microseconds since 1970.
-pub(crate) fn wall() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

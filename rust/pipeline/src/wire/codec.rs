@@ -1,4 +1,4 @@
-//! Messages to values and back. Every field is checked, nothing is allocated ahead of bytes that are there.
+//! Converts messages to values and back. Every field is checked, and nothing is allocated ahead of received bytes.
 
 use bytes::Bytes;
 use zeroxide::{Frame, Message};
@@ -13,7 +13,7 @@ use super::{
 const MAGIC: &[u8] = b"ZX";
 
 impl Request {
-    /// The message that asks for this, under the number `id`.
+    /// Encodes the request under the number `id`.
     pub fn encode(self, id: u64) -> Message {
         match self {
             Request::Hello {
@@ -133,10 +133,10 @@ impl Request {
         }
     }
 
-    /// The number and the request of a message, without the name that a ROUTER puts in front of it.
+    /// Decodes a request and its number from a message, without the name that a ROUTER adds in front.
     ///
     /// # Errors
-    /// When it is not exactly what [`encode`](Self::encode) makes.
+    /// If it is not exactly what [`encode`](Self::encode) produces.
     pub fn decode(message: Message) -> Result<(u64, Request), WireError> {
         decode(message, |kind, fields, payload| {
             let request = match kind {
@@ -216,7 +216,7 @@ impl Request {
 }
 
 impl Reply {
-    /// The message that says this about the request with the number `id`.
+    /// Encodes the reply to the request with the number `id`.
     pub fn encode(self, id: u64) -> Message {
         match self {
             Reply::Welcome {
@@ -335,10 +335,10 @@ impl Reply {
         }
     }
 
-    /// The number of the request and the reply to it of a message.
+    /// Decodes a reply and the number of its request.
     ///
     /// # Errors
-    /// When it is not exactly what [`encode`](Self::encode) makes.
+    /// If it is not exactly what [`encode`](Self::encode) produces.
     pub fn decode(message: Message) -> Result<(u64, Reply), WireError> {
         decode(message, |kind, fields, payload| {
             let reply = match kind {
@@ -430,7 +430,7 @@ impl Reply {
     }
 }
 
-/// Takes the header of a message apart, and leaves nothing over.
+/// Decodes the header of a message, which must have no further bytes.
 fn decode<T>(
     message: Message,
     read: impl FnOnce(u8, &mut Fields<'_>, &mut Payload) -> Result<T, What>,
@@ -457,7 +457,7 @@ fn decode<T>(
     Ok((id, value))
 }
 
-/// The frames behind the header.
+/// The frames after the header.
 struct Payload {
     frames: <Message as IntoIterator>::IntoIter,
     left: usize,
@@ -479,13 +479,13 @@ impl Payload {
     }
 }
 
-/// A header that is being read.
+/// Reads the fields of a header.
 struct Fields<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Magic and version are right; the kind.
+    /// Checks magic and version; returns the kind.
     fn start(&mut self) -> Result<u8, What> {
         if self.left.get(..2) != Some(MAGIC) {
             return Err(What::Magic);
@@ -595,7 +595,8 @@ impl<'a> Fields<'a> {
         self.list(16, |fields| Ok((fields.u64()?, fields.u64()?)))
     }
 
-    /// A list of entries, each of which has at least `smallest` bytes: their number is checked before room is made.
+    /// Reads a list whose entries have at least `smallest` bytes each. Its length is checked before memory is
+    /// allocated.
     fn list<T>(
         &mut self,
         smallest: usize,
@@ -609,7 +610,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A header that is being written.
+/// A header under construction.
 struct Header {
     bytes: Vec<u8>,
 }
@@ -674,14 +675,14 @@ impl Header {
         })
     }
 
-    /// A text, cut behind its last whole character below `most`.
+    /// Writes a text, cut after the last complete character within `most` bytes.
     fn text(self, text: &str, most: usize) -> Header {
         let text = &text[..text.floor_char_boundary(most)];
         self.put(&(text.len() as u16).to_le_bytes())
             .put(text.as_bytes())
     }
 
-    /// A name as it is: the other side refuses one that is too long, instead of meeting another one.
+    /// Writes a name unchanged. If it is too long, the other side refuses it; a cut name would be another one.
     fn name(self, name: &str) -> Header {
         self.text(name, usize::from(u16::MAX))
     }

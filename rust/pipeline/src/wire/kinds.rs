@@ -1,16 +1,16 @@
 //! The numbers of the protocol.
 
-/// Why something was refused, or what stands in a producer's way.
+/// The reason for a refusal, or the obstacle for a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Code {
-    /// Nothing stands in the way.
+    /// There is no obstacle.
     Fine = 0,
-    /// The message is not of this protocol.
+    /// The message does not follow this protocol.
     Malformed = 1,
-    /// It is, but of a version that the collector does not speak.
+    /// The message has a version that the collector does not support.
     Version = 2,
-    /// The collector does not know this producer: it was restarted, or has to serve too many. Say HELLO.
+    /// The collector does not know this producer, because it was restarted or has too many. Send HELLO.
     HelloFirst = 3,
     /// A newer run of this producer has taken over.
     Fenced = 4,
@@ -24,19 +24,19 @@ pub enum Code {
     ReadOnly = 8,
     /// Writing, reading or syncing failed.
     Failed = 9,
-    /// What is stored is damaged.
+    /// Stored data is damaged.
     Corrupt = 10,
-    /// More producers, groups, queries or requests than the collector keeps.
+    /// There are more producers, groups, queries or requests than the collector keeps.
     TooMany = 11,
-    /// Parts that shall be published were never staged, or have expired.
+    /// Parts to publish were never staged, or have expired.
     NotStaged = 12,
-    /// The collector is going away.
+    /// The collector is closing.
     Closing = 13,
-    /// The request is of this protocol, but asks for what cannot be.
+    /// The request follows this protocol, but is impossible.
     Invalid = 14,
-    /// The client's key does not have the role, or the name, that this takes.
+    /// The client's key lacks the role or the name that the request requires.
     Denied = 15,
-    /// The rows before the offset are others than those that were read: an older copy of the log was put in its place.
+    /// The rows before the offset differ from those that were read, because an older copy of the log replaced it.
     OtherRows = 16,
 }
 
@@ -117,7 +117,7 @@ numbers!(request {
     POSITION = 15,
 });
 
-// Kinds of replies have the highest bit set, so that nobody mistakes one for a request.
+// Kinds of replies have the highest bit set, so that they cannot be mistaken for requests.
 numbers!(reply {
     WELCOME = 129,
     ACK = 130,

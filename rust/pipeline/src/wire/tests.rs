@@ -1,4 +1,4 @@
-//! What is encoded is decoded as it was; what is not exactly that is refused, and nothing panics.
+//! Encoded messages are decoded unchanged, and all others are refused without a panic.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -289,7 +289,7 @@ fn each_code_has_its_number_and_a_name_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_has_a_name() {
+fn each_fault_has_a_name() {
     let what = |message| Request::decode(message).unwrap_err().what;
     assert_eq!(what(Message::new()), What::Magic);
     assert_eq!(what("ZX\x07\x03".into()), What::Version(7));

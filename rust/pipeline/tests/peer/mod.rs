@@ -1,4 +1,4 @@
-//! A client that says what a test tells it to, and rows to say it about.
+//! A client that sends exactly the messages of a test, and rows for them.
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
 use std::ops::Range;
@@ -90,7 +90,7 @@ impl Peer {
         reply
     }
 
-    /// Asks for what is refused.
+    /// Makes a request that is refused.
     pub fn refused(&mut self, request: Request) -> (Code, u64) {
         match self.ask(request) {
             Reply::Refused { code, detail, text } => {
@@ -127,7 +127,7 @@ impl Peer {
         }
     }
 
-    /// The first offset and the one behind the last.
+    /// The first offset and the offset after the last.
     pub fn bounds(&mut self) -> (u64, u64) {
         match self.ask(Request::Info) {
             Reply::Info {
@@ -246,7 +246,7 @@ pub fn collector() -> (tempfile::TempDir, Collector) {
     (dir, collector)
 }
 
-/// It acknowledges nothing before so many rows came, or it is closed.
+/// Acknowledges nothing before it has this many rows, or is closed.
 pub fn syncing_late(flush_rows: u64) -> (tempfile::TempDir, Collector) {
     let dir = tempfile::tempdir().unwrap();
     let config = Config {
@@ -331,7 +331,7 @@ pub fn publish(query: &str, batch: u64, won: &[(u32, u64, u32)]) -> Request {
     }
 }
 
-/// The folder as a process that dies now would leave it behind.
+/// Copies the folder in the state that a process which dies now would leave.
 pub fn crash_image(dir: &Path) -> tempfile::TempDir {
     fn copy(from: &Path, to: &Path) {
         for entry in std::fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! The bytes of a file of staged rows.
+//! The format of a file of staged rows.
 //!
 //! ```text
 //! file    magic (8), length of the query's name (u16), the name, batch (u64), crc of all that (u32)
@@ -15,10 +15,10 @@ use crate::wire::Attempt;
 
 const FILE_MAGIC: [u8; 8] = *b"ZXSTAGE1";
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"ZXR1";
-/// Bytes of a record before its rows.
+/// The number of bytes of a record before its rows.
 pub(super) const RECORD: usize = 28;
 
-/// The record of a part, and the checksum of its rows.
+/// The header of a record, with the checksum of its rows.
 pub(super) fn record((attempt, part): (Attempt, u32), rows: &[u8], length: u32) -> (Vec<u8>, u32) {
     let mut record = Vec::with_capacity(RECORD + rows.len());
     record.extend_from_slice(&RECORD_MAGIC);
@@ -34,10 +34,10 @@ pub(super) fn record((attempt, part): (Attempt, u32), rows: &[u8], length: u32) 
     (record, crc)
 }
 
-/// What a file begins with.
+/// The head of a file.
 pub(super) fn head(of: &BatchOf) -> Vec<u8> {
     let mut head = FILE_MAGIC.to_vec();
-    // Names on the wire are short: see NAME_MAX.
+    // Names on the wire are at most NAME_MAX bytes long.
     head.extend_from_slice(&(of.query.len() as u16).to_le_bytes());
     head.extend_from_slice(of.query.as_bytes());
     head.extend_from_slice(&of.batch.to_le_bytes());
@@ -46,7 +46,7 @@ pub(super) fn head(of: &BatchOf) -> Vec<u8> {
     head
 }
 
-/// Whose file this is, and where its records begin.
+/// Reads the batch to which a file belongs, and the position of its records.
 pub(super) fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf, u64)>> {
     let mut start = [0; 10];
     if length < 10 {
@@ -81,7 +81,7 @@ pub(super) fn read_head(file: &File, length: u64) -> io::Result<Option<(BatchOf,
 
 pub(super) type Record = ((Attempt, u32), StagedPart);
 
-/// The record at `position` of a file of `end` bytes, if there is a whole one.
+/// Reads the record at `position` of a file of `end` bytes, if it is complete.
 pub(super) fn read_record(file: &Arc<File>, position: u64, end: u64) -> io::Result<Option<Record>> {
     if position + RECORD as u64 > end {
         return Ok(None);

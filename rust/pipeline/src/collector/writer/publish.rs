@@ -1,4 +1,4 @@
-//! Sinks: what was staged becomes part of the log, whole and once.
+//! Publishes batches of sinks: all staged rows become part of the log, once.
 
 use std::time::Instant;
 
@@ -6,15 +6,15 @@ use zeroxide_log::{LogError, Prepared, Publication};
 
 use super::Writer;
 use crate::collector::commit::Waiting;
-use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
-use crate::collector::publishing::read;
+use crate::collector::refusal::Refusal;
 use crate::collector::stage::{BatchOf, StagedPart};
+use crate::collector::topics::Topics;
 
-/// Why a transaction is not in the log.
+/// The reason why a transaction is not in the log.
 enum Unpublished {
     Log(LogError),
-    /// Staged rows are not what they were.
+    /// Staged rows have changed or cannot be read.
     Part(Refusal),
 }
 
@@ -25,7 +25,7 @@ impl From<LogError> for Unpublished {
 }
 
 impl Writer {
-    /// Publishes a small batch of a query: all rows, or none. Nothing else is written meanwhile.
+    /// Publishes a small batch of a query: all rows, or none. Other writers wait meanwhile.
     pub fn handle_publish(&mut self, asked: Asked, of: BatchOf, parts: &[StagedPart]) {
         if self.stuck.is_some() {
             return self.outbox.refuse(&asked, self.refusal());
@@ -33,12 +33,15 @@ impl Writer {
         let size: usize = parts.iter().map(StagedPart::size).sum();
         let time = self.receive_time();
         let Some(log) = &mut self.log else { return };
-        let batches = parts
-            .iter()
-            .map(|part| read(part).map_err(Unpublished::Part));
+        let mut topics = Topics::default();
+        let batches = parts.iter().map(|part| {
+            let batch = part.decode().map_err(Unpublished::Part)?;
+            topics.add(&batch);
+            Ok(batch)
+        });
         match log.append_published_from(&of.query, of.batch, time, batches) {
             Ok(publication) => {
-                self.count(&publication, size as u64);
+                self.count(&publication, size as u64, &topics);
                 self.tell_published(asked, of, publication);
             }
             Err(Unpublished::Part(refusal)) => {
@@ -52,22 +55,22 @@ impl Writer {
         }
     }
 
-    /// Publishes a large one, whose rows are on disk beside the log already.
+    /// Publishes a large batch, whose rows are already on disk in a segment of their own.
     pub fn handle_prepared(
         &mut self,
         askers: Vec<Asked>,
         of: &BatchOf,
-        prepared: Result<Prepared, Refusal>,
+        prepared: Result<(Prepared, Topics), Refusal>,
     ) {
         let result = match (prepared, &mut self.log) {
             (Ok(_), _) if self.stuck.is_some() => Err(self.refusal()),
             (Ok(_), None) => Err(self.refusal()),
-            (Ok(prepared), Some(log)) => {
+            (Ok((prepared, topics)), Some(log)) => {
                 let bytes = prepared.bytes();
                 let adopted = log.adopt(prepared);
                 match adopted {
                     Ok(publication) => {
-                        self.count(&publication, bytes);
+                        self.count(&publication, bytes, &topics);
                         Ok(publication)
                     }
                     Err(error) => Err(self.refuse_for(&error, Instant::now())),
@@ -86,7 +89,7 @@ impl Writer {
         }
     }
 
-    fn count(&mut self, publication: &Publication, bytes: u64) {
+    fn count(&mut self, publication: &Publication, bytes: u64, topics: &Topics) {
         if publication.already {
             self.stats.published_again.add(1);
             return;
@@ -96,6 +99,7 @@ impl Writer {
         self.stats.published_rows.add(rows);
         self.stats.rows.add(rows);
         self.stats.bytes.add(bytes);
+        self.topics.merge(topics);
         self.commits.on_appended(rows, Instant::now());
     }
 

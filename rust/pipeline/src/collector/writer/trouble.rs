@@ -1,4 +1,4 @@
-//! When writing does not work: who is told what, how it is tried again, and the end.
+//! Failures of writing: notifications, retries, recovery, and the end.
 
 use std::mem;
 use std::time::Instant;
@@ -7,21 +7,9 @@ use zeroxide_log::{Log, LogError};
 
 use super::{Stuck, Writer};
 use crate::collector::commit::Waiting;
-use crate::collector::ingest::Refusal;
 use crate::collector::outbox::Asked;
+use crate::collector::refusal::{Refusal, refusal_of};
 use crate::wire::{Code, Credit, Reply};
-
-/// What an error is to somebody who asked for what it prevented.
-pub(in crate::collector) fn refusal_of(error: &LogError) -> Refusal {
-    let code = match error {
-        LogError::Batch(_) => Code::Malformed,
-        LogError::TooMany { .. } => Code::TooMany,
-        LogError::Full { .. } => Code::Full,
-        LogError::ReadOnly { .. } => Code::ReadOnly,
-        _ => Code::Failed,
-    };
-    Refusal::new(code, 0, error.to_string())
-}
 
 impl Writer {
     pub(super) fn refusal(&self) -> Refusal {
@@ -31,7 +19,7 @@ impl Writer {
         }
     }
 
-    /// What to tell somebody who can ask again. Only what concerns all who write stops all of them.
+    /// The refusal for a client that can ask again. Only an error that affects all writers stops all of them.
     pub(super) fn refuse_for(&mut self, error: &LogError, now: Instant) -> Refusal {
         match error {
             LogError::Batch(_) | LogError::TooMany { .. } | LogError::Full { .. } => {
@@ -53,13 +41,13 @@ impl Writer {
         if code != Code::Full {
             self.stats.failures.add(1);
             if matches!(error, LogError::Failed { .. }) {
-                // Also after further attempts: what was on disk when it failed first still is.
+                // Unchanged by further attempts, because data that was on disk at the first failure still is.
                 let synced = self.log.as_ref().map(Log::synced);
                 self.trusted = self.trusted.or(synced);
             }
             self.give_up();
         }
-        // What was tried last is told to those who come next.
+        // Later requests get the error of the last attempt.
         self.stuck = Some(Stuck {
             code,
             text: error.to_string(),
@@ -67,7 +55,7 @@ impl Writer {
         });
     }
 
-    /// What was appended and not synced may be gone: nobody is told that it is there. Producers send it again.
+    /// Rows that were appended but not synced may be lost, so they are not acknowledged. Producers send them again.
     fn give_up(&mut self) {
         for who in self.commits.give_up() {
             let refusal = Refusal::new(Code::Failed, 0, "writing to the log failed: try again");
@@ -77,14 +65,14 @@ impl Writer {
                     self.outbox.refuse(&asked, refusal);
                 }
                 Waiting::Local { answer, .. } => {
-                    // Who does not wait any more does not want to know.
+                    // If the caller stopped waiting, it does not need the answer.
                     let _ = answer.try_send(Err(refusal));
                 }
             }
         }
     }
 
-    /// Tries again what failed. True when the log was opened anew.
+    /// Retries the failed operation. Returns true if the log was reopened.
     pub(super) fn retry(&mut self, now: Instant) -> bool {
         let is_full = self
             .stuck
@@ -94,7 +82,7 @@ impl Writer {
             self.on_failed(&error, now);
             return false;
         }
-        // What has to be deleted anyway makes room now.
+        // Apply retention now, because it may free some room.
         let time = self.receive_time();
         if let Some(log) = &mut self.log {
             let _ = log.retain(time);
@@ -115,9 +103,9 @@ impl Writer {
         !is_full
     }
 
-    /// Opens the log as after a crash: what it has then counts.
+    /// Opens the log as after a crash; only the rows that it has then count.
     fn reopen(&mut self) -> Result<(), LogError> {
-        // The lock goes with the old one.
+        // The old log must release the lock first.
         drop(self.log.take());
         let (dir, settings) = (&self.config.dir, self.config.log.clone());
         let log = match self.trusted {
@@ -130,7 +118,7 @@ impl Writer {
         self.plain_at_risk = 0;
         self.sessions
             .on_rolled_back(|producer| log.last_seq(producer).map(|(_, seq)| seq));
-        // Whoever waits for an acknowledgement waits in vain.
+        // Pending acknowledgements will not come.
         for (_, session) in self.sessions.iter_mut() {
             session.stalled = true;
         }
@@ -139,7 +127,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells those who were turned back that they can go on, and where.
+    /// Notifies stopped producers that they can continue, and where.
     fn call_back(&mut self) {
         let credit = self.credit();
         for (producer, session) in self.sessions.iter_mut() {
@@ -163,7 +151,7 @@ impl Writer {
         }
     }
 
-    /// Brings everything to the disk and lets go of the log; tells everybody who waits, and producers to go elsewhere.
+    /// Syncs everything, closes the log, notifies all receivers, and tells producers that the collector is closing.
     pub fn close(&mut self) -> Result<(), LogError> {
         let result = match self.log.as_ref() {
             Some(log)

@@ -1,4 +1,5 @@
-//! Where rows go that will never be sent: into files beside the spool, for whoever wants to look, or send them otherwise.
+//! Moves rows that will never be sent to files next to the spool, where the user can inspect them or send them in
+//! another way.
 
 use std::fs;
 use std::io;
@@ -10,16 +11,16 @@ use zeroxide_log::{Batch, LogError, private};
 use crate::producer::spool::files::write_whole;
 use crate::producer::spool::of_io;
 
-/// The folder for them, in that of the producer's spools.
+/// The folder for them, within the folder of the producer's spools.
 const FOLDER: &str = "set-aside";
 
-/// Puts rows aside that can be read: as a stream of Arrow's.
+/// Writes readable rows to a file, as an Arrow stream.
 pub(super) fn put_rows(spool: &Path, offset: u64, rows: Bytes) -> Result<PathBuf, LogError> {
     let stream = Batch::decode(rows)?.to_stream()?;
     put(spool, &format!("{offset:020}.arrows"), &stream)
 }
 
-/// Puts the file aside in which rows are that cannot be read.
+/// Moves the file of rows that cannot be read.
 pub(super) fn put_damaged(spool: &Path, offset: u64, segment: &Path) -> Result<PathBuf, LogError> {
     let bytes = fs::read(segment).map_err(|source| of_io(segment.to_owned(), source))?;
     put(spool, &format!("{offset:020}.damaged"), &bytes)

@@ -1,5 +1,5 @@
-//! The small files of a spool: whose rows it has, and how they are numbered. Each says everything twice, with checksums: a bit
-//! that flips changes nothing.
+//! The small files of a spool: the name of its producer, and the sequence numbers of its rows. Each contains its text
+//! twice, with checksums, so that a flipped bit changes nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use zeroxide_log::{LogError, private};
 use crate::producer::window::Numbers;
 use crate::wire::LogId;
 
-/// The file of numbers.
+/// The file of sequence numbers.
 pub(super) const NUMBERS: &str = "base";
 const NAME: &str = "producer";
 
-/// What is kept of the numbers.
+/// The contents of the file of numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     Nothing,
@@ -54,7 +54,7 @@ pub(super) fn write_numbers(dir: &Path, numbers: &Numbers) -> io::Result<()> {
 
 fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
     let Some(text) = read_twice(bytes) else {
-        // As it was before epochs were noted.
+        // The format of an earlier version, without epochs.
         let base = str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
         return Some(Numbers {
             base: base.parse().ok()?,
@@ -63,7 +63,7 @@ fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
     };
     let mut words = text.split(' ');
     let (base, since) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    // The epoch was not always noted.
+    // Earlier versions did not record the epoch.
     let end = words.next()?;
     let (end, last_epoch) = match end.split_once('/') {
         Some((end, epoch)) => (end, Some(epoch.parse().ok()?)),
@@ -85,7 +85,7 @@ fn parse_numbers(bytes: &[u8]) -> Option<Numbers> {
     })
 }
 
-/// The name that a spool's rows have: that of its first producer. Fails if it is another.
+/// The producer's name for the spool's rows, which its first producer has recorded. Fails if `wanted` is another name.
 pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Result<String> {
     private::make_folder(dir)?;
     let path = dir.join(NAME);
@@ -99,7 +99,7 @@ pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Resu
         Err(error) => return Err(error),
     };
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-    // As it was before it was said twice: the name alone.
+    // The format of an earlier version: the name alone.
     let alone = || Some(str::from_utf8(&bytes).ok()?.strip_suffix('\n')?.to_owned());
     let kept = read_twice(&bytes).or_else(|| alone().filter(|name| !name.contains('\n')));
     match (kept, wanted) {
@@ -115,7 +115,7 @@ pub(crate) fn name_of(dir: &Path, wanted: Option<&str>, fresh: &str) -> io::Resu
     }
 }
 
-/// What a file says that [`write_twice`] wrote.
+/// Reads the text of a file that [`write_twice`] wrote.
 fn read_twice(bytes: &[u8]) -> Option<String> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.into_iter().find_map(|line| {
@@ -126,14 +126,14 @@ fn read_twice(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Writes a line so that there is either all of it or what was there before.
+/// Replaces a file atomically with a line, written twice.
 fn write_twice(path: &Path, text: &str) -> io::Result<()> {
     let line = format!("{:08x} {text}\n", crc32c::crc32c(text.as_bytes()));
-    // The empty line between them keeps them apart if it is the end of the first one that flips.
+    // The empty line separates the copies even if the line end of the first one is damaged.
     write_whole(path, format!("{line}\n{line}").as_bytes())
 }
 
-/// Writes a file so that there is either all of it or what was there before.
+/// Replaces a file atomically.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_versions_wrote_is_read() {
+    fn files_of_earlier_versions_can_be_read() {
         let dir = tempfile::tempdir().expect("a folder");
         assert_eq!(read_numbers(dir.path()).expect("readable"), Kept::Nothing);
         fs::write(dir.path().join(NUMBERS), "42\n").expect("written");

@@ -1,31 +1,31 @@
-//! Sequence numbers: what the collector has of the rows here, and what others have sent under the same name.
+//! Sequence numbers: which rows here the collector has, and which rows others have sent under the same name.
 
 use crate::producer::window::{Event, Unsent, Welcome, Window};
 use crate::wire::LogId;
 
-/// The most epochs of a producer that are kept: the last ones.
+/// The maximum number of epochs that are kept: the last ones.
 const EPOCHS_MAX: usize = 64;
 
-/// How the rows of a window are numbered.
+/// The sequence numbers of a window's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    /// The sequence number of row 0. That may be a row that never had this number, so it may be below 0.
+    /// The sequence number of row 0. Row 0 may never have had this number, so it may be negative.
     pub base: i64,
-    /// Rows below this one had other numbers. May lie before the window.
+    /// Rows below this one had other numbers. May be before the window.
     pub since: i64,
-    /// The number behind the last row that the log had of the name when these numbers were made.
+    /// The number after the last row that the log had of the name when these numbers were assigned.
     pub end: i64,
-    /// The epoch that wrote the last row before `end`, if there is one and its epoch was noted.
+    /// The epoch that wrote the last row before `end`, if it exists and was recorded.
     pub last_epoch: Option<u64>,
-    /// The epochs that may have sent rows with these numbers; none = nobody noted them, so all may have.
+    /// The epochs that may have sent rows with these numbers; None = not recorded, so any epoch may have.
     pub epochs: Option<Vec<u64>>,
-    /// The log that these numbers were last compared with.
+    /// The log with which these numbers were last compared.
     pub log_id: Option<LogId>,
 }
 
 impl<T: Clone> Window<T> {
-    /// Compares what the collector has with what is here: the row from which on it has none of ours. Nothing if it has
-    /// some that cannot be.
+    /// Compares the collector's rows with those here. Returns the first row that the collector does not have; None if
+    /// its report is impossible.
     pub(super) fn compare(&mut self, welcome: &Welcome) -> Option<u64> {
         let ends = welcome.writers.iter();
         let ends = ends.map(|(epoch, last)| (*epoch, last.cast_signed() + 1));
@@ -36,7 +36,7 @@ impl<T: Clone> Window<T> {
             if self.is_doubted {
                 self.give(self.fresh, Unsent::Doubtful);
             }
-            // Nothing of what is left was ever sent.
+            // None of the remaining rows was ever sent.
             self.number(Numbers {
                 base: end.unwrap_or(0) - self.acked.cast_signed(),
                 since: self.acked.cast_signed(),
@@ -48,7 +48,7 @@ impl<T: Clone> Window<T> {
             return Some(self.acked);
         };
         let known = before.epochs.clone().unwrap_or_else(|| {
-            // Nobody noted who sent rows with these numbers.
+            // It was not recorded which epochs sent rows with these numbers.
             ends.clone().map(|(epoch, _)| epoch).collect()
         });
         let is_own = |epoch: u64| epoch == self.epoch || known.contains(&epoch);
@@ -78,17 +78,18 @@ impl<T: Clone> Window<T> {
             (numbers.end, numbers.last_epoch) = (end.unwrap_or(0), last_epoch);
         }
         let has = own.map_or(0, |own| u64::try_from(own - before.base).unwrap_or(0));
-        // Before anything was sent: more than former runs left here. Their last rows reached the log, and not the disk here.
+        // Before anything was sent, this is more than earlier runs left here: their last rows reached the log, but not
+        // the disk here.
         let most = if is_first { self.fresh } else { self.reached };
         if has > most && !is_first {
             return None;
         }
-        // Of a batch that was cut by new numbers, the part below has none of them.
+        // If new numbers cut a batch, the part before the cut has none of them.
         let since = u64::try_from(before.since).unwrap_or(0);
         let row = has.min(most).max(self.acked).max(since);
         let next = before.base + row.cast_signed();
         if let Some(end) = end.filter(|end| *end > next) {
-            // What it has behind our last row is not ours, or is not here any more.
+            // Rows that it has after our last one are not ours, or are not here any more.
             self.deliver(row, None);
             let rows = most.saturating_sub(row);
             if let Some((epoch, _)) = stranger.filter(|_| rows > 0) {
@@ -110,7 +111,7 @@ impl<T: Clone> Window<T> {
         Some(row)
     }
 
-    /// Nobody knows which numbers the rows that are here so far may have been sent under.
+    /// Records that the numbers under which the present rows may have been sent are unknown.
     pub fn doubt(&mut self) {
         self.is_doubted = true;
     }
@@ -121,8 +122,8 @@ impl<T: Clone> Window<T> {
     }
 }
 
-/// How many rows a log is missing that it had: of those that were acknowledged below row `acked` with these numbers, where ours
-/// end at `own` in it; or, if it goes back before these numbers, of all that it had of the name.
+/// The number of rows that a log has lost: of those acknowledged below row `acked` with these numbers, if ours end at
+/// `own` in it; or, if it goes back before these numbers, of all that it had of the name.
 fn missing(numbers: &Numbers, acked: i64, own: Option<i64>, welcome: &Welcome) -> Option<u64> {
     if let Some(kept) = kept(numbers, welcome) {
         let had = numbers.end.max(numbers.base + acked);
@@ -133,8 +134,8 @@ fn missing(numbers: &Numbers, acked: i64, own: Option<i64>, welcome: &Welcome) -
     is_missing.then(|| (numbers.base + acked - there).cast_unsigned())
 }
 
-/// If a log has lost rows below `numbers.end`: where the rows end, at most, that are left of them. Other rows may have their
-/// numbers by now, so it is the epoch of the last row that shows the loss, and not only the end of the log.
+/// If a log has lost rows below `numbers.end`, returns the upper bound of the remaining rows. Other rows may have their
+/// numbers by now, so the epoch of the last row shows the loss, and not only the end of the log.
 fn kept(numbers: &Numbers, welcome: &Welcome) -> Option<i64> {
     let ends = welcome.writers.iter();
     let ends = ends.map(|(epoch, last)| (*epoch, last.cast_signed() + 1));
@@ -143,7 +144,7 @@ fn kept(numbers: &Numbers, welcome: &Welcome) -> Option<i64> {
         return (end < numbers.end).then_some(end);
     };
     let mut same = ends.clone().filter(|(epoch, _)| *epoch == last_epoch);
-    // Of a list that was cut, only those before its first one are missing.
+    // If the list was cut, only the runs before its first one are missing.
     let is_cut_off = !welcome.is_whole && ends.clone().all(|(_, end)| end > numbers.end);
     if end >= numbers.end && (is_cut_off || same.any(|(_, end)| end >= numbers.end)) {
         return None;
@@ -154,7 +155,7 @@ fn kept(numbers: &Numbers, welcome: &Welcome) -> Option<i64> {
     Some(kept.unwrap_or(0).min(numbers.end - 1))
 }
 
-/// Whether the log has forgotten whether these epochs wrote anything: others wrote later, and too many of them.
+/// Whether the log may have forgotten that these epochs wrote rows, because too many others wrote later.
 fn is_doubtful(epochs: &[u64], welcome: &Welcome) -> bool {
     let oldest = welcome.writers.iter().map(|(epoch, _)| *epoch).min();
     let newest = epochs.iter().copied().max();

@@ -1,4 +1,5 @@
-//! A window and a model collector over connections that lose, repeat and delay, under random programs.
+//! A window and a model collector, connected by a network that loses, repeats and delays messages, under random
+//! programs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,13 +13,13 @@ mod runs;
 mod sending;
 mod unsendable;
 
-/// Microseconds since 1970, some day.
+/// An arbitrary date, in microseconds since 1970.
 const WALL: u64 = 1_800_000_000_000_000;
 
-/// A former run of the same producer.
+/// The epoch of an earlier run of the same producer.
 const FORMER: u64 = WALL - 1;
 
-/// What a former run left that had sent rows from the number `base` on.
+/// The numbers left by an earlier run that had sent rows from the number `base` on.
 fn left(base: i64) -> Option<Numbers> {
     Some(Numbers {
         base,
@@ -67,15 +68,15 @@ enum Down {
     },
 }
 
-/// What the wire's documentation says a collector does, in the simplest way.
+/// A collector according to the documentation of the wire protocol, as simple as possible.
 #[derive(Default)]
 struct Collector {
     log_id: LogId,
-    /// Rows with their sequence numbers; offsets are places in here.
+    /// Rows with their sequence numbers; offsets are indices of this list.
     log: Vec<(u64, u64)>,
     durable: usize,
     known: Option<(u64, u64)>,
-    /// Who has said HELLO to this process: the epoch and the number expected next.
+    /// The run that has sent HELLO to this process: its epoch and the next expected number.
     greeted: Option<(u64, u64)>,
     owed: VecDeque<(usize, u64, Down)>,
     full: bool,
@@ -161,7 +162,7 @@ impl Collector {
         due.map(|(_, connection, ack)| (connection, ack)).collect()
     }
 
-    /// kill -9: the process forgets, the disk keeps what was synced, and perhaps more.
+    /// kill -9: the process loses its state, and the disk keeps the synced rows and perhaps more.
     fn crash(&mut self, kept: usize) {
         self.log
             .truncate(self.durable.max(kept.min(self.log.len())));
@@ -174,7 +175,7 @@ impl Collector {
     }
 }
 
-/// The window, the collector and what is between them. Rows are numbers that count up.
+/// The window, the collector, and the messages in between. Rows are consecutive numbers.
 struct World {
     window: Window<Vec<u64>>,
     collector: Collector,
@@ -220,7 +221,7 @@ impl World {
         self.drain();
     }
 
-    /// The connection ends; what is on its way up arrives later or never, what is on its way down never.
+    /// Ends the connection. Requests in transit arrive later or never, replies never.
     fn disconnect(&mut self, arrives: usize) {
         self.connected = false;
         self.up.truncate(arrives);
@@ -261,7 +262,7 @@ impl World {
                         );
                         if let Some(offset) = offset {
                             let there = self.collector.log[offset as usize + at];
-                            assert_eq!(there, (seq, *row), "at the offset that was told");
+                            assert_eq!(there, (seq, *row), "at the reported offset");
                         }
                     }
                 }
@@ -381,7 +382,7 @@ impl World {
         self.drain();
     }
 
-    /// No more faults: everything gets through in a bounded number of steps.
+    /// Runs without faults: everything arrives in a bounded number of steps.
     fn settle(&mut self) {
         self.fill(false);
         for _ in 0..10_000 {

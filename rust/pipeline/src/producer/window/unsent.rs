@@ -1,25 +1,25 @@
-//! Rows that will never be sent: too large for the collector, damaged, or perhaps sent long ago. They do not hold up those behind
-//! them.
+//! Rows that will never be sent: too large for the collector, damaged, or perhaps sent long ago. They do not delay
+//! later rows.
 
 use crate::producer::window::{Entry, Event, State, Window};
 
-/// Why rows are not sent.
+/// The reason why rows are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsent {
-    /// The collector takes no batch of this size, and it cannot be made smaller.
+    /// The collector accepts no batch of this size, and it cannot be split.
     TooBig {
-        /// The most that it takes.
+        /// The collector's limit.
         limit: u64,
     },
-    /// What they are is damaged.
+    /// The rows are damaged.
     Damaged,
-    /// So many others have used the name since these rows may have been sent that the log does not know any more whether
-    /// they were.
+    /// Since these rows may have been sent, so many others have used the name that the log no longer knows whether they
+    /// were.
     Doubtful,
 }
 
 impl<T: Clone> Window<T> {
-    /// Takes note of `rows` rows that cannot be read any more: the collector may have them.
+    /// Adds `rows` unreadable rows, which the collector may have.
     pub fn push_damaged(&mut self, payload: T, rows: u64) {
         self.push(payload, rows, 0);
         if let Some(entry) = self.entries.back_mut() {
@@ -27,7 +27,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The first batch, if it cannot be sent, and what is there to be done: [`split`](Self::split) or
+    /// Returns the first batch if it cannot be sent, so that the caller uses [`split`](Self::split) or
     /// [`give_up`](Self::give_up).
     pub fn poll_unsendable(&mut self) -> Option<(T, u64, Unsent)> {
         if self.state != State::Open || self.cursor > 0 {
@@ -36,14 +36,14 @@ impl<T: Clone> Window<T> {
         let entry = self.entries.front()?;
         let why = self.unsendable(entry)?;
         if entry.end() <= self.had {
-            // It got there when it could be sent.
+            // It arrived while it could still be sent.
             self.deliver(entry.end(), None);
             return self.poll_unsendable();
         }
         Some((entry.payload.clone(), entry.rows, why))
     }
 
-    /// The first batch shall go in these parts: their rows and sizes.
+    /// Replaces the first batch by these parts, with their rows and sizes.
     pub fn split(&mut self, parts: Vec<(T, u64, u64)>) {
         let Some(whole) = self.entries.pop_front() else {
             return;
@@ -64,7 +64,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The first batch will not be sent. What follows takes over its numbers.
+    /// Gives up the first batch. Its numbers go to the rows after it.
     pub fn give_up(&mut self, why: Unsent) {
         let Some(front) = self.entries.front() else {
             return;
@@ -75,7 +75,7 @@ impl<T: Clone> Window<T> {
         if let Some(mut numbers) = self.numbers.clone() {
             let had = numbers.base + acked;
             if acked > numbers.since && had > numbers.end {
-                // What was acknowledged with the old numbers is still to be there later.
+                // Rows that were acknowledged with the old numbers must still be in the log later.
                 let is_of_this_run = acked > self.had.cast_signed();
                 numbers.end = had;
                 numbers.last_epoch = is_of_this_run.then_some(self.epoch);
@@ -86,7 +86,8 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// The batch that was sent last, [`poll_transmit`](Self::poll_transmit) said, could not be read: it was not sent.
+    /// Records that the batch returned last by [`poll_transmit`](Self::poll_transmit) could not be read, so it was not
+    /// sent.
     pub fn on_damaged(&mut self) {
         let Some(at) = self.cursor.checked_sub(1) else {
             return;
@@ -99,7 +100,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Gives up the batches below row `upto`, which are the first ones.
+    /// Gives up the batches below row `upto`, which come first.
     pub(super) fn give(&mut self, upto: u64, why: Unsent) {
         while let Some(entry) = self.take_front(upto) {
             self.events.push_back(Event::Given {
@@ -112,7 +113,7 @@ impl<T: Clone> Window<T> {
         self.reached = self.reached.max(self.acked);
     }
 
-    /// Of what the collector has below row `row`, delivers what cannot be sent again to be acknowledged.
+    /// Delivers the batches below row `row` that the collector has and that cannot be sent again to be acknowledged.
     pub(super) fn deliver_unsendable(&mut self, row: u64) {
         let entries = self
             .entries
@@ -130,7 +131,7 @@ impl<T: Clone> Window<T> {
         }
     }
 
-    /// Why this cannot be sent, if it cannot.
+    /// The reason why this batch cannot be sent, if there is one.
     pub(super) fn unsendable(&self, entry: &Entry<T>) -> Option<Unsent> {
         let limit = self.max_batch;
         match entry.is_damaged {

@@ -1,4 +1,4 @@
-//! Rows that do not get where they should, or are there no more: what is done with them, and who is told.
+//! Handles rows that cannot be delivered or were lost, and reports them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::producer::{Failure, encoded};
 use crate::wire::Code;
 
 impl Conversation {
-    /// Others have used the name, and rows have new numbers.
+    /// Others have used the name, and rows got new numbers.
     pub(super) fn on_foreign(&mut self, shared: &Shared, rows: u64, epoch: u64) {
         self.renumbered += rows;
         let text = format!(
-            "another producer (epoch {epoch}) has sent rows under the name {:?} to {}: {rows} rows that were not there yet go \
-             behind them, with new sequence numbers",
+            "another producer (epoch {epoch}) has sent rows under the name {:?} to {}: {rows} rows that it did not have \
+             are sent after them, with new sequence numbers",
             shared.name,
             self.link.endpoint()
         );
         shared.state().report(text);
     }
 
-    /// The collector has lost rows that it had acknowledged. Those of them that are of this run have a notice.
+    /// The collector has lost acknowledged rows. Those of this run have had a notice.
     pub(super) fn on_lost(
         &mut self,
         shared: &Shared,
@@ -37,7 +37,7 @@ impl Conversation {
         self.lost += rows;
         let text = format!(
             "the collector at {} does not have {rows} rows any more that it had acknowledged to {:?}, as if an older copy of its \
-             folder had been put in place; what is not acknowledged is sent all the same",
+             folder had been put in place; unacknowledged rows are still sent",
             self.link.endpoint(),
             shared.name
         );
@@ -54,7 +54,7 @@ impl Conversation {
         (before > first_row).then_some(notice)
     }
 
-    /// These rows will not be sent: with a spool, they go into a file of their own.
+    /// These rows will not be sent. With a spool, they are moved to a file.
     pub(super) fn set_aside(
         &mut self,
         shared: &Shared,
@@ -68,7 +68,7 @@ impl Conversation {
             Some(spool) => {
                 let place = parcel.spooled;
                 let path = spool.set_aside(place, parcel.bytes).inspect_err(|_| {
-                    // They stay in the spool, and so do their numbers: nothing is sent behind them.
+                    // They stay in the spool with their numbers, and nothing is sent after them.
                     self.is_mute = true;
                 });
                 let path = path.map_err(Failure::spool)?;
@@ -113,7 +113,7 @@ impl Conversation {
         })
     }
 
-    /// Cuts the first batch if it is too large, or gives it up. Whether there was anything to do.
+    /// Splits or gives up the first batch if it cannot be sent. Returns whether there was one.
     pub(super) fn see_to_unsendable(&mut self, shared: &Shared) -> bool {
         let Some((parcel, rows, why)) = self.window.poll_unsendable() else {
             return false;
@@ -133,7 +133,7 @@ impl Conversation {
         true
     }
 
-    /// The parcel in parts of at most `limit` bytes, but for single rows; nothing if it is one row.
+    /// Splits the parcel into parts of at most `limit` bytes, unless a single row is larger; None if it is one row.
     fn cut(&mut self, parcel: &Parcel, rows: u64, limit: u64) -> Option<Vec<(Parcel, u64, u64)>> {
         if rows < 2 {
             return None;

@@ -1,5 +1,5 @@
-//! One name at several hosts, each with a spool: whatever is killed, and whoever wrote in between, each row is in the log
-//! once. And whatever an older copy of the log lost is reported.
+//! One name at several hosts, each with a spool. Whatever is killed, and whichever host wrote in between, each row is
+//! in the log once. Every loss of an older copy of the log is reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::super::*;
 use super::WALL;
 
-/// A row: its host, and its place among that host's rows.
+/// A row: its host, and its index among that host's rows.
 type Id = (usize, u64);
 
-/// Rows with their epochs and sequence numbers, and what the process knows.
+/// Rows with their epochs and sequence numbers, and the state of the process.
 #[derive(Clone, Default)]
 struct Log {
     rows: Vec<(u64, u64, Id)>,
@@ -45,7 +45,7 @@ impl Log {
         true
     }
 
-    /// The sequence number that is acknowledged.
+    /// Returns the acknowledged sequence number.
     fn append(&mut self, epoch: u64, first_seq: u64, ids: &[Id]) -> Option<u64> {
         let (welcome, expected) = self.session?;
         assert!(welcome == epoch && first_seq <= expected, "a gap");
@@ -60,10 +60,10 @@ impl Log {
     }
 }
 
-/// What a host has on its disk.
+/// The contents of a host's disk.
 #[derive(Default)]
 struct Spool {
-    /// The batches' sizes, and where they end.
+    /// The batches' sizes and ends.
     batches: Vec<(u64, u64)>,
     acknowledged: u64,
     noted: u64,
@@ -78,7 +78,7 @@ impl Spool {
 
 struct Run {
     host: usize,
-    /// The row of the spool with which its window begins.
+    /// The row of the spool at which the window begins.
     start: u64,
     window: Window<Vec<Id>>,
     connected: bool,
@@ -86,7 +86,7 @@ struct Run {
 
 struct World {
     log: Log,
-    /// What the log was at some time.
+    /// An earlier copy of the log.
     copy: Option<Log>,
     spools: Vec<Spool>,
     run: Option<Run>,
@@ -94,7 +94,7 @@ struct World {
     now: Instant,
     delivered: BTreeMap<Id, u32>,
     lost: u64,
-    /// Rows that were acknowledged, and are not in the copy that was put back.
+    /// Acknowledged rows that are missing in the restored copy.
     missing: u64,
 }
 
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// A process of this host begins; whichever there was is gone.
+    /// Starts a process of this host and ends the previous one.
     fn start(&mut self, host: usize) {
         self.run = None;
         self.clock += 1;
@@ -155,7 +155,7 @@ impl World {
         run.window.push(ids, rows, 1);
     }
 
-    /// Talks until `most` messages were said; the last one gets there, and its answer may not come back.
+    /// Exchanges up to `most` messages. The last one arrives, but its answer may be lost.
     fn talk(&mut self, most: usize, is_answered: bool) {
         if let Some(run) = &mut self.run
             && !run.connected
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// An older copy of the log is put in its place, by another process.
+    /// Another process replaces the log with an older copy.
     fn put_back(&mut self) {
         if let Some(copy) = self.copy.take() {
             self.missing += (self.log.rows.len() - copy.rows.len()) as u64;
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// Each host has its turn, and no more faults.
+    /// Gives each host a turn, without further faults.
     fn settle(&mut self) {
         for host in 0..self.spools.len() {
             self.start(host);
@@ -379,7 +379,7 @@ proptest! {
     }
 
     #[test]
-    fn what_an_older_copy_of_the_log_lost_is_reported(
+    fn rows_lost_by_an_older_copy_of_the_log_are_reported(
         steps in prop::collection::vec(step(true), 1..60)
     ) {
         let world = play(steps);

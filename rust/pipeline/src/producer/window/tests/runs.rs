@@ -1,10 +1,10 @@
-//! Runs that go on with what former ones left, logs that lost rows or were replaced, and runs that exclude each other.
+//! Runs that continue after earlier ones, logs that lost rows or were replaced, and runs that exclude each other.
 
 use super::super::*;
 use super::{CREDIT, Collector, WALL, left, open, welcome};
 
 #[test]
-fn a_name_with_a_past_goes_on_where_it_ended() {
+fn a_name_with_a_history_continues_where_it_ended() {
     let mut window: Window<u8> = Window::new(WALL, None, Instant::now());
     let now = Instant::now();
     window.push(0, 10, 10);
@@ -27,7 +27,7 @@ fn a_name_with_a_past_goes_on_where_it_ended() {
 }
 
 #[test]
-fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
+fn an_earlier_run_left_rows_from_the_middle_of_a_batch_on() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
@@ -67,7 +67,7 @@ fn what_a_former_run_left_begins_in_the_middle_of_a_batch() {
 }
 
 #[test]
-fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
+fn a_spool_that_lost_its_end_continues_after_the_collectors_rows() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
@@ -109,7 +109,7 @@ fn a_spool_that_lost_its_end_goes_on_behind_what_the_collector_has() {
 }
 
 #[test]
-fn a_collector_that_lost_what_it_acknowledged_is_reported_and_gets_the_rest() {
+fn acknowledged_rows_that_a_collector_lost_are_reported_and_the_rest_is_sent() {
     let now = Instant::now();
     let numbers = left(60).map(|numbers| Numbers {
         since: -40,
@@ -138,7 +138,7 @@ fn a_collector_that_lost_what_it_acknowledged_is_reported_and_gets_the_rest() {
         window.poll_transmit(now),
         Some(Transmit::Append { first_seq: 60, .. })
     ));
-    // It is told once.
+    // The event occurs once.
     window.on_disconnected(now);
     window.on_connected(now);
     window.poll_transmit(now);
@@ -176,20 +176,20 @@ fn a_log_is_older_than_it_was_if_the_last_row_has_another_epoch() {
     assert_eq!(lost(&[(60, 9)], true), 10, "without any");
     assert_eq!(lost(&[(45, 9)], true), 1, "a clock was set back");
     assert_eq!(lost(&[], true), 10, "empty");
-    // The list begins later than the row that matters.
+    // The list begins after the relevant row.
     assert_eq!(lost(&[(60, 20), (70, 30)], false), 0, "unknown");
     assert_eq!(lost(&[(60, 7), (70, 30)], false), 2, "known");
 }
 
 #[test]
-fn an_empty_collector_takes_what_is_left() {
+fn an_empty_collector_gets_the_remaining_rows() {
     let mut world = open();
     world.push(5);
     world.arrive_up(false);
     world.sync();
     world.arrive_down(false);
     world.push(5);
-    // Another log in its place.
+    // Another log replaces it.
     world.collector = Collector {
         log_id: [8; 16],
         ..Collector::default()
@@ -208,7 +208,7 @@ fn a_later_run_wins_and_a_clock_that_was_set_back_does_not_matter() {
     let mut window: Window<u8> = Window::new(WALL, None, now);
     window.on_connected(now);
     window.poll_transmit(now);
-    // From a clock that was ahead.
+    // An epoch from a clock that was ahead.
     window.on_refused(1, Code::Fenced, WALL + 500, String::new(), WALL + 1, now);
     assert!(matches!(
         window.poll_transmit(now),
@@ -238,9 +238,9 @@ fn a_clock_that_is_ahead_of_the_collectors_does_not_keep_a_run_out() {
     };
     let steps = [1, 2].map(|late| follow(WALL + years + late, WALL));
     assert!(steps.iter().all(|step| (1..=EPOCH_STEP).contains(step)));
-    assert_ne!(steps[0], steps[1], "two runs that are told the same");
+    assert_ne!(steps[0], steps[1], "two runs that get the same answer");
 
-    // A run that was welcome once is not: another one may have taken over since.
+    // A run that was welcomed once is not protected, because another one may have taken over since.
     let mut window: Window<u8> = Window::new(WALL + years, None, now);
     window.on_connected(now);
     window.poll_transmit(now);

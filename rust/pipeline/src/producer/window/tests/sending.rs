@@ -1,4 +1,4 @@
-//! What may fly at once, what silence and a full disk mean, and answers that change nothing.
+//! Limits of the rows in transit, silent collectors and full disks, and replies that change nothing.
 
 use super::super::*;
 use super::{CREDIT, WALL, open, welcome};
@@ -70,7 +70,7 @@ fn a_full_disk_is_not_silence() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_change_nothing() {
+fn unrequested_replies_change_nothing() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, None, now);
     window.on_ack(5, Some(1), CREDIT, now);

@@ -1,10 +1,10 @@
-//! Batches that cannot be sent, because they are too large or damaged, and those behind them.
+//! Batches that cannot be sent because they are too large or damaged, and the batches after them.
 
 use super::super::*;
 use super::{CREDIT, WALL, left, welcome};
 
 #[test]
-fn a_batch_that_is_too_large_is_given_up_and_those_behind_it_go_on() {
+fn a_batch_that_is_too_large_is_given_up_and_later_ones_are_sent() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, None, now);
     window.push(0, 1, 10);
@@ -83,7 +83,7 @@ fn a_batch_that_is_too_large_may_go_in_parts() {
 }
 
 #[test]
-fn what_cannot_be_read_any_more_holds_nothing_up() {
+fn unreadable_batches_do_not_delay_others() {
     let now = Instant::now();
     let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
@@ -92,7 +92,7 @@ fn what_cannot_be_read_any_more_holds_nothing_up() {
     window.begin_fresh();
     window.on_connected(now);
     window.poll_transmit(now);
-    // It has half of what is damaged.
+    // The collector has half of the damaged rows.
     window.on_welcome(1, welcome(Some(114)), now);
     assert!(matches!(window.poll_event(), Some(Event::Numbered(_))));
     assert!(matches!(
@@ -111,7 +111,7 @@ fn what_cannot_be_read_any_more_holds_nothing_up() {
         })
     ));
 
-    // It has all of it.
+    // The collector has all of them.
     let mut window: Window<u8> = Window::new(WALL, left(100), now);
     window.push(0, 10, 10);
     window.push_damaged(1, 10);
