@@ -28,7 +28,7 @@ fn main() {
 fn docstrings(stub: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut class = None;
-    // What a docstring on the next line belongs to.
+    // The item to which a docstring on the next line belongs.
     let mut name: Option<String> = None;
     let mut in_signature = false;
     let mut lines = stub.lines();

@@ -1,4 +1,4 @@
-//! Keys and passwords: who may come in.
+//! Keys and passwords: access control.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyMapping, PyString};
 use zeroxide::{AllowList as CoreAllowList, Key, Passwords as CorePasswords, z85};
 
+use crate::arguments;
 use crate::error::raise;
 
-/// The word for everybody among allow-lists.
+const KEYS: &str = "a list of keys is expected, a dict {key: name}, a folder, or '*'";
+const USERS: &str = "users and passwords are a mapping: {user: password}";
+
+/// The value of `allow` that admits every client.
 const ANYBODY: &str = "*";
 
 #[doc = text!(curve_keypair)]
@@ -63,11 +67,11 @@ pub(crate) fn key(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
 }
 
-/// A key of a mapping and its value, or an item and nothing.
+/// A key of a mapping and its value, or an item alone.
 type Entry<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 /// The items of a mapping or of anything else.
-fn entries<'py>(values: &Bound<'py, PyAny>) -> PyResult<Vec<Entry<'py>>> {
+fn entries<'py>(values: &Bound<'py, PyAny>, takes: &str) -> PyResult<Vec<Entry<'py>>> {
     if let Ok(mapping) = values.cast::<PyMapping>() {
         let pair = |item: Bound<'py, PyAny>| {
             let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
@@ -75,13 +79,14 @@ fn entries<'py>(values: &Bound<'py, PyAny>) -> PyResult<Vec<Entry<'py>>> {
         };
         return mapping.items()?.iter().map(pair).collect();
     }
-    values.try_iter()?.map(|item| Ok((item?, None))).collect()
+    let items = arguments::items(values, takes)?;
+    items.map(|item| Ok((item?, None))).collect()
 }
 
 fn named_keys(values: &Bound<'_, PyAny>) -> PyResult<Vec<(Key, String)>> {
     let mut keys = Vec::new();
-    for (owner, name) in entries(values)? {
-        let name = name.map_or(Ok(String::new()), |name| name.extract())?;
+    for (owner, name) in entries(values, KEYS)? {
+        let name = name.map_or(Ok(String::new()), |name| arguments::name(&name))?;
         keys.push((key(&owner)?, name));
     }
     Ok(keys)
@@ -94,7 +99,7 @@ pub(crate) struct AllowList {
 }
 
 impl AllowList {
-    /// Any form of a list: one already, the word for everybody, a folder, or keys.
+    /// Converts any form of a list: an `AllowList`, the value for every client, a folder, or keys.
     pub(crate) fn from_any(value: Option<&Bound<'_, PyAny>>) -> PyResult<CoreAllowList> {
         let Some(value) = value.filter(|value| !value.is_none()) else {
             return Ok(CoreAllowList::new());
@@ -141,15 +146,23 @@ impl AllowList {
     }
 
     #[doc = text!(AllowList::add)]
-    #[pyo3(signature = (public_key, name=""))]
-    fn add(&self, public_key: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
-        self.core.add(key(public_key)?, name);
+    #[pyo3(signature = (public_key, name=String::new()), text_signature = "($self, public_key, name='')")]
+    fn add(
+        &self,
+        public_key: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::name)] name: String,
+    ) -> PyResult<()> {
+        self.core.add(key(public_key)?, &name);
         Ok(())
     }
 
     #[doc = text!(AllowList::remove)]
     #[pyo3(signature = (public_key, *, disconnect=false))]
-    fn remove(&self, public_key: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<bool> {
+    fn remove(
+        &self,
+        public_key: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::disconnect)] disconnect: bool,
+    ) -> PyResult<bool> {
         let was_there = self.core.remove(&key(public_key)?);
         self.settle(disconnect);
         Ok(was_there)
@@ -157,7 +170,11 @@ impl AllowList {
 
     #[doc = text!(AllowList::replace)]
     #[pyo3(signature = (keys, *, disconnect=false))]
-    fn replace(&self, keys: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<()> {
+    fn replace(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::disconnect)] disconnect: bool,
+    ) -> PyResult<()> {
         self.core.replace(named_keys(keys)?);
         self.settle(disconnect);
         Ok(())
@@ -165,7 +182,11 @@ impl AllowList {
 
     #[doc = text!(AllowList::reload)]
     #[pyo3(signature = (*, disconnect=false))]
-    fn reload(&self, py: Python<'_>, disconnect: bool) -> PyResult<usize> {
+    fn reload(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::disconnect)] disconnect: bool,
+    ) -> PyResult<usize> {
         let count = py.detach(|| self.core.reload()).map_err(raise)?;
         self.settle(disconnect);
         Ok(count)
@@ -203,7 +224,7 @@ impl AllowList {
         self.core.len()
     }
 
-    /// A list that lets everybody in is not nothing.
+    /// A list that admits every client is not empty.
     fn __bool__(&self) -> bool {
         self.core.admits_anybody() || !self.core.is_empty()
     }
@@ -220,7 +241,7 @@ pub(crate) struct Passwords {
 }
 
 impl Passwords {
-    /// A table already, or a mapping.
+    /// Converts an existing table, or a mapping.
     pub(crate) fn from_any(value: Option<&Bound<'_, PyAny>>) -> PyResult<CorePasswords> {
         let table = CorePasswords::new();
         match value.filter(|value| !value.is_none()) {
@@ -253,13 +274,11 @@ pub(crate) fn password(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 
 fn named_passwords(users: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<u8>)>> {
     let mut table = Vec::new();
-    for (user, secret) in entries(users)? {
+    for (user, secret) in entries(users, USERS)? {
         let Some(secret) = secret else {
-            return Err(PyTypeError::new_err(
-                "users and passwords are a mapping: {user: password}",
-            ));
+            return Err(PyTypeError::new_err(USERS));
         };
-        table.push((user.extract()?, password(&secret)?));
+        table.push((arguments::user(&user)?, password(&secret)?));
     }
     Ok(table)
 }
@@ -274,22 +293,34 @@ impl Passwords {
 
     #[doc = text!(Passwords::add)]
     #[pyo3(signature = (user, password))]
-    fn add(&self, user: &str, password: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.core.add(user, self::password(password)?);
+    fn add(
+        &self,
+        #[pyo3(from_py_with = arguments::user)] user: String,
+        password: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.core.add(&user, self::password(password)?);
         Ok(())
     }
 
     #[doc = text!(Passwords::remove)]
     #[pyo3(signature = (user, *, disconnect=false))]
-    fn remove(&self, user: &str, disconnect: bool) -> bool {
-        let was_there = self.core.remove(user);
+    fn remove(
+        &self,
+        #[pyo3(from_py_with = arguments::user)] user: String,
+        #[pyo3(from_py_with = arguments::disconnect)] disconnect: bool,
+    ) -> bool {
+        let was_there = self.core.remove(&user);
         self.settle(disconnect);
         was_there
     }
 
     #[doc = text!(Passwords::replace)]
     #[pyo3(signature = (users, *, disconnect=false))]
-    fn replace(&self, users: &Bound<'_, PyAny>, disconnect: bool) -> PyResult<()> {
+    fn replace(
+        &self,
+        users: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::disconnect)] disconnect: bool,
+    ) -> PyResult<()> {
         self.core.replace(named_passwords(users)?);
         self.settle(disconnect);
         Ok(())
@@ -300,8 +331,8 @@ impl Passwords {
         self.core.disconnect_strangers()
     }
 
-    fn __contains__(&self, user: &str) -> bool {
-        self.core.contains(user)
+    fn __contains__(&self, #[pyo3(from_py_with = arguments::user)] user: String) -> bool {
+        self.core.contains(&user)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {

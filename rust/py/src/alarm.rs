@@ -1,10 +1,10 @@
-//! How a thread that waits hears of signals without looking for them.
+//! Notifies a waiting thread of signals, so that it need not poll for them.
 //!
-//! A signal ends a system call only if it comes while the call lasts, and only in the thread that handles it; one that
-//! comes a microsecond before, one that another thread of Python's handles, and `_thread.interrupt_main()`, which sends
-//! none, would go unnoticed. Python tells of all of them by a byte written to the descriptor of `signal.set_wakeup_fd()`.
-//! It belongs to the program; but while the main thread is in a call of ours, nobody else can set it, so that a call may
-//! use it where the program does not.
+//! A signal interrupts a system call only if it arrives during the call, and only in the thread that handles it. A
+//! signal that arrives a microsecond before, one that another Python thread handles, and `_thread.interrupt_main()`,
+//! which sends none, would be missed. Python reports all of them by writing a byte to the descriptor of
+//! `signal.set_wakeup_fd()`. That setting belongs to the program. However, while the main thread is in a call of ours,
+//! no other code can set it, so a call may use it if the program does not.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -18,20 +18,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroxide::interrupted_by;
 
-use crate::functions::generation;
+use crate::fork::generation;
 
-/// Python's wakeup descriptor is ours.
+/// Whether Python's wakeup descriptor is ours.
 static SET: AtomicBool = AtomicBool::new(false);
 
-/// Python's wakeup descriptor in the hands of a call of the main thread. Dropping it gives it back.
+/// Python's wakeup descriptor while a call of the main thread uses it. Dropping this restores it.
 pub(crate) struct Alarm<'py> {
     py: Python<'py>,
     wire: Arc<Wire>,
-    /// Not that of a call further out, within which a signal handler makes this one.
+    /// False if the descriptor belongs to an outer call, within which a signal handler makes this one.
     own: bool,
 }
 
-/// What Python writes to, and what it can be heard by.
+/// The stream to which Python writes, and the end from which the call reads.
 struct Wire {
     generation: u32,
     heard: UnixStream,
@@ -39,7 +39,8 @@ struct Wire {
 }
 
 impl Wire {
-    /// The one of this thread, and of this process: a forked child would be heard by its parent.
+    /// The wire of this thread and this process. A forked child needs its own, because its parent would receive the
+    /// bytes.
     fn mine() -> io::Result<Arc<Wire>> {
         thread_local! {
             static WIRE: RefCell<Option<Arc<Wire>>> = const { RefCell::new(None) };
@@ -62,7 +63,7 @@ impl Wire {
         })
     }
 
-    /// Has Python write to it, unless the program has a wakeup descriptor of its own. What there was before.
+    /// Installs the wire as wakeup descriptor, unless the program has its own. Returns the previous one.
     fn lend(&self, py: Python<'_>) -> Option<RawFd> {
         let ours = self.written.as_raw_fd();
         let before = set_wakeup_fd(py, ours).ok()?;
@@ -70,7 +71,7 @@ impl Wire {
             return Some(before);
         }
         let _ = set_wakeup_fd(py, before);
-        // What came in between was meant for the program, which may tell signals by these bytes.
+        // Bytes written before were meant for the program, which may use them to identify signals.
         let strays = self.take();
         if !strays.is_empty() {
             let os = py.import(intern!(py, "os")).ok()?;
@@ -79,18 +80,18 @@ impl Wire {
         None
     }
 
-    /// What was written since the last call.
+    /// The bytes written since the last call.
     fn take(&self) -> Vec<u8> {
         let mut taken = Vec::new();
-        // Ends with an error, that there is no more for now.
+        // The read ends with an error, because there is no more data yet.
         let _ = (&self.heard).read_to_end(&mut taken);
         taken
     }
 }
 
 impl<'py> Alarm<'py> {
-    /// For the main thread. `None` where the program has a wakeup descriptor of its own, or there cannot be one.
-    /// To be followed by a look for signals: what came before is not heard.
+    /// For the main thread. `None` if the program has its own wakeup descriptor, or if none can be created. The caller
+    /// must check for signals afterwards, because earlier ones were not reported.
     pub(crate) fn set(py: Python<'py>) -> Option<Alarm<'py>> {
         let wire = Wire::mine().ok()?;
         wire.take();
@@ -99,20 +100,20 @@ impl<'py> Alarm<'py> {
         Some(Alarm { py, wire, own })
     }
 
-    /// Whether it still is: a signal handler may have set a descriptor of its own, or none.
+    /// Whether it is still installed; a signal handler may have changed the descriptor.
     pub(crate) fn is_set(&self) -> bool {
-        // Over a fork the wire stays with the parent.
+        // After a fork, the wire belongs to the parent.
         self.wire.generation == generation()
             && self.wire.lend(self.py) == Some(self.wire.written.as_raw_fd())
     }
 
-    /// Without the GIL; a signal ends all waits in `work`.
+    /// Runs without the GIL; a signal ends all waits in `work`.
     pub(crate) fn heard_by<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let wire = &*self.wire;
         self.py.detach(|| interrupted_by(wire.heard.as_fd(), work))
     }
 
-    /// To be followed by a look for signals.
+    /// The caller must check for signals afterwards.
     pub(crate) fn silence(&self) {
         self.wire.take();
     }
@@ -125,7 +126,7 @@ impl Drop for Alarm<'_> {
         }
         SET.store(false, Ordering::Relaxed);
         let ours = self.wire.written.as_raw_fd();
-        // A signal handler may have set another one for good.
+        // A signal handler may have installed another descriptor permanently.
         if let Ok(now) = set_wakeup_fd(self.py, NONE)
             && now != ours
             && now != NONE
@@ -135,7 +136,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// In the child after a fork: the one who set the alarm may be a thread that is not there any more.
+/// In the child after a fork, because the thread that set the alarm may not exist any more.
 pub(crate) fn forget(py: Python<'_>) {
     if SET.swap(false, Ordering::Relaxed) {
         let _ = set_wakeup_fd(py, NONE);
@@ -144,13 +145,13 @@ pub(crate) fn forget(py: Python<'_>) {
 
 const NONE: RawFd = -1;
 
-/// Bytes that nobody has read yet are alarm enough: Python shall not complain that there is no room for more. It does not
-/// tell whether the program has asked it to, and what belongs to the program is given back like this, too.
+/// Unread bytes already wake the thread, so Python must not warn when there is no room for more. Python does not reveal
+/// whether the program wants the warning, so the program's own descriptor is also restored without it.
 fn set_wakeup_fd(py: Python<'_>, fd: RawFd) -> PyResult<RawFd> {
     let arguments = PyDict::new(py);
     arguments.set_item(intern!(py, "warn_on_full_buffer"), false)?;
-    // What `signal` takes it from: built in, so that no line of Python runs in here, and no signal handler with it, whose
-    // exception would be lost.
+    // The built-in module from which `signal` imports it, so that no Python code runs here. A signal handler within it
+    // could raise an exception that would be lost.
     py.import(intern!(py, "_signal"))?
         .call_method(intern!(py, "set_wakeup_fd"), (fd,), Some(&arguments))?
         .extract()

@@ -1,9 +1,9 @@
-//! Arrow tables in and out, by the PyCapsule interface: no library is needed on either side. One of the places of this
-//! crate where `unsafe` may live.
+//! Imports and exports Arrow tables by the PyCapsule interface, without a library on either side. `unsafe` is allowed
+//! in this file.
 //!
-//! * What comes in belongs to whoever made it: its memory may be Python's, so that it must not outlive the call in a
-//!   thread without the GIL. Whoever keeps rows copies them.
-//! * What goes out is Rust's memory; consumers release it from any thread.
+//! * Imported memory belongs to its producer. It may be Python's, so it must not be used after the call by a thread
+//!   without the GIL. Code that keeps rows copies them.
+//! * Exported memory is Rust's; consumers release it from any thread.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,7 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// What Arrow refuses is a mistake of the caller.
+/// A table that Arrow rejects is a mistake of the caller.
 pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -38,7 +38,7 @@ pub(crate) fn table_error(error: TableError) -> PyErr {
 }
 
 #[doc = text!(ArrowTable)]
-#[pyclass(frozen, module = "zeroxide._native")]
+#[pyclass(frozen, module = "zeroxide")]
 pub(crate) struct ArrowTable {
     table: Table,
 }
@@ -48,7 +48,7 @@ impl ArrowTable {
         ArrowTable { table }
     }
 
-    /// A table of one batch.
+    /// Wraps one batch.
     pub(crate) fn of_batch(batch: RecordBatch) -> ArrowTable {
         ArrowTable::new(Table {
             schema: batch.schema(),
@@ -59,7 +59,7 @@ impl ArrowTable {
 
 #[pymethods]
 impl ArrowTable {
-    /// How many rows there are.
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.table.rows()
     }
@@ -98,13 +98,13 @@ impl ArrowTable {
         batches.map(ArrowTable::of_batch).collect()
     }
 
-    /// The type of a row, as Arrow's C data interface has it.
+    /// The type of a row, for Arrow's C data interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.table.schema).map_err(arrow_error)?;
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
-    /// All rows as one array of structs. A requested schema is up to the consumer, who can cast.
+    /// All rows as one array of structs. A requested schema is ignored, because the consumer can cast.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -118,7 +118,7 @@ impl ArrowTable {
         PyTuple::new(py, [self.__arrow_c_schema__(py)?, array])
     }
 
-    /// The batches one by one.
+    /// The batches, one at a time.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -141,15 +141,15 @@ impl ArrowTable {
     }
 }
 
-/// The rows of any object that speaks Arrow. An array that is not of structs is a column named `value`.
+/// The rows of any object with the Arrow interface. An array that is not of structs is a column named `value`.
 ///
-/// The memory is the object's: see the top of this file. `Table::to_batch` makes one batch of it.
+/// The memory belongs to the object: see the top of this file. `Table::to_batch` makes one batch of the result.
 pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
     if let Ok(own) = data.cast_exact::<ArrowTable>() {
         return Ok(own.get().table.clone());
     }
     let py = data.py();
-    // A stream is asked for first where both are there: an array of it all may have to be put together.
+    // Prefer a stream, because the object may have to concatenate its data for an array.
     if data.hasattr(pyo3::intern!(py, "__arrow_c_stream__"))? {
         return import_stream(&data.call_method0(pyo3::intern!(py, "__arrow_c_stream__"))?);
     }
@@ -168,8 +168,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Table> {
 fn import_array(schema: &Bound<'_, PyAny>, array: &Bound<'_, PyAny>) -> PyResult<Table> {
     let schema = capsule(schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
     let array = capsule(array, ARRAY)?.cast::<FFI_ArrowArray>();
-    // SAFETY: a capsule of this name points to such a struct, which the capsule keeps; it is only read here. Taking the
-    // array out leaves a released one behind, as the interface says.
+    // SAFETY: a capsule of this name points to such a struct and keeps it alive; the schema is only read. Taking the
+    // array leaves a released one, as the interface requires.
     let (schema, array) = unsafe { (&*schema, FFI_ArrowArray::from_raw(array)) };
     let field = foreign::field(schema)?;
     let batch = rows(&Arc::new(field), foreign::array(array, schema)?)?;
@@ -195,7 +195,7 @@ fn import_stream(stream: &Bound<'_, PyAny>) -> PyResult<Table> {
     })
 }
 
-/// What a capsule of this name points to.
+/// The pointer of a capsule with this name.
 fn capsule(object: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut std::ffi::c_void> {
     let capsule = object.cast::<PyCapsule>().map_err(|_| {
         PyTypeError::new_err("an Arrow method returned something else than a PyCapsule")
@@ -212,7 +212,7 @@ fn schema_of(field: &FieldRef) -> SchemaRef {
     })
 }
 
-/// An array that is not of structs, as a column.
+/// Turns an array that is not of structs into a column.
 fn column(field: &FieldRef) -> Field {
     field.as_ref().clone().with_name("value")
 }

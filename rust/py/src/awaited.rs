@@ -5,6 +5,7 @@
 //! there, served in order whenever something happens to the socket. However many messages a burst brings, the loop wakes
 //! once for it. [`turn`] sees to it that results which are there at once do not keep the loop from turning.
 
+pub(crate) mod back;
 pub(crate) mod form;
 pub(crate) mod lane;
 mod queues;

@@ -1,4 +1,4 @@
-//! Waiting without the GIL: the one loop that every blocking call goes through.
+//! Waiting without the GIL: the one loop of all blocking calls.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use zeroxide::{Direction, Error, ErrorKind, Socket as CoreSocket, Wait};
 
 use crate::alarm::Alarm;
 use crate::error::{not_now, raise};
-use crate::functions::generation;
+use crate::fork::generation;
 use crate::parting;
 
-/// How soon the main thread looks whether Python has signal handlers to run.
+/// The initial interval at which the main thread checks for pending signal handlers.
 const SLICE: Duration = Duration::from_millis(50);
-/// How rarely at most.
+/// The maximum interval.
 const SLICE_MAX: Duration = Duration::from_secs(1);
 
-/// Until when a call may wait at a time. Python runs signal handlers in its main thread only: other threads need not look
-/// for them.
+/// The time limits of successive waits. Python runs signal handlers in its main thread only, so other threads need not
+/// check for them.
 pub(crate) struct Slices {
     main: bool,
     next: Duration,
@@ -25,7 +25,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// For a wait that a signal ends by itself as a rule: the main thread looks more and more rarely.
+    /// For a wait that a signal usually ends by itself: the interval of the main thread grows.
     fn growing(py: Python<'_>) -> PyResult<Slices> {
         Ok(Slices {
             main: is_main_thread(py)?,
@@ -34,7 +34,7 @@ impl Slices {
         })
     }
 
-    /// For a wait that knows nothing of signals.
+    /// For a wait that signals do not end.
     pub(crate) fn equal(py: Python<'_>) -> PyResult<Slices> {
         Ok(Slices {
             longest: SLICE,
@@ -42,7 +42,7 @@ impl Slices {
         })
     }
 
-    /// Until when to wait now; `None` = for ever.
+    /// The deadline of the next wait; `None` = no limit.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Option<Instant> {
         if !self.main {
             return deadline;
@@ -53,15 +53,15 @@ impl Slices {
     }
 }
 
-/// How a wait without the GIL may go on.
+/// The outcome of a step without the GIL.
 pub(crate) enum Step<T> {
-    /// It is over.
+    /// The call is complete.
     Done(T),
-    /// The time given to this step is over, or a signal handler wants to run.
+    /// The step's time is up, or a signal handler must run.
     Again,
 }
 
-/// How long a call may wait, and until when that is.
+/// The time limit of a call, and its deadline.
 #[derive(Clone, Copy)]
 pub(crate) struct Limit {
     pub(crate) at: Instant,
@@ -76,7 +76,7 @@ impl Limit {
         Some(Limit { at, timeout })
     }
 
-    /// The exception of a call on this socket that timed out. This takes the socket's lock, without the GIL.
+    /// The exception of a call on this socket that timed out. Takes the socket's lock, without the GIL.
     #[cold]
     pub(crate) fn is_over(self, py: Python<'_>, core: &CoreSocket, direction: Direction) -> PyErr {
         if self.timeout.is_zero() {
@@ -86,7 +86,7 @@ impl Limit {
     }
 }
 
-/// As [`wait`], for a call that moves messages: after a timeout, the error shows the state of the connections.
+/// Like [`wait`], for a call that transfers messages: after a timeout, the error shows the state of the connections.
 pub(crate) fn wait_for<T: Send>(
     py: Python<'_>,
     core: &CoreSocket,
@@ -100,12 +100,12 @@ pub(crate) fn wait_for<T: Send>(
     })
 }
 
-/// Runs `step` without the GIL, again and again until it is done, fails, or the deadline passes, which is `Again`.
-/// Python's signal handlers run in between, and what they raise ends the wait. `step` is given the time until which it
-/// may wait; `None` = for ever.
+/// Repeats `step` without the GIL until it is done, fails, or the deadline passes, which raises `Again`. Python's
+/// signal handlers run in between, and an exception from one ends the wait. `step` gets the time until which it may
+/// wait; `None` = no limit.
 ///
-/// The main thread's first wait is short. If that was not enough it sets an [`Alarm`], which is not worth the while
-/// before, and then sleeps until it is woken: a program that waits for hours costs nothing.
+/// The main thread's first wait is short. If that is not sufficient, it installs an [`Alarm`], which would cost too
+/// much for a short wait, and then sleeps until it is woken, so that a program that waits for hours uses no CPU.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
@@ -147,12 +147,12 @@ fn wait_or<T: Send>(
             None => {}
         }
         py.check_signals()?;
-        // Otherwise it would not hear of the signals that come now.
+        // Signals that arrive now would be missed otherwise.
         alarm = alarm.filter(Alarm::is_set);
     }
 }
 
-/// As [`wait`] for a step that is told how long it may wait, and whose error says more than that the time is over.
+/// Like [`wait`], for a step that gets the remaining time, and whose timeout has an error text of its own.
 pub(crate) fn wait_saying<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
@@ -175,7 +175,7 @@ pub(crate) fn wait_saying<T: Send>(
     })
 }
 
-/// Makes a step of a result: what asks for another try is not an error.
+/// Makes a step of a result: errors that ask for a retry are not failures.
 pub(crate) fn retry<T>(result: Result<T, Error>) -> Result<Step<T>, Error> {
     match result {
         Ok(value) => Ok(Step::Done(value)),
@@ -186,7 +186,7 @@ pub(crate) fn retry<T>(result: Result<T, Error>) -> Result<Step<T>, Error> {
     }
 }
 
-/// The point in time that `timeout` milliseconds from now is; negative = never.
+/// The point in time `timeout` milliseconds from now; negative = never.
 pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
     u64::try_from(millis)
         .ok()
@@ -195,7 +195,8 @@ pub(crate) fn deadline_in(millis: i64) -> Option<Instant> {
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     thread_local! {
-        /// The answer, and the process it is about: in a forked child the thread that forked is the main thread.
+        /// Whether this is the main thread, and of which process: in a forked child, the thread that forked is the main
+        /// thread.
         static MAIN: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
     }
     let generation = generation();

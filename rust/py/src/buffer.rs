@@ -1,10 +1,11 @@
-//! Python memory in and out. The one place of this crate where `unsafe` may live.
+//! Reads and exports Python memory. `unsafe` is allowed in this file.
 //!
-//! * Memory that goes out without a copy is owned by a [`Lent`]: it keeps the Python object, and the bytes stay where
-//!   they are for as long as the object lives. Exact `bytes` objects never change; other buffers are lent only when the
-//!   program asks for it (`copy=False`) and, as everywhere in Python, must not be changed before their tracker is done.
-//! * The last reference to lent memory may go in an I/O thread, which never waits for the GIL: a [`Lent`] that is dropped
-//!   puts its Python object into a queue that the next call into the module empties, or the [`reclaimer`](crate::reclaimer).
+//! * Memory that is sent without a copy is owned by a [`Lent`], which keeps the Python object alive; its bytes do not
+//!   move while the object lives. Exact `bytes` objects never change. Other buffers are lent only if the program
+//!   requests it (`copy=False`) and, as everywhere in Python, must not be changed before their tracker is done.
+//! * The last reference to lent memory may be dropped in an I/O thread, which never waits for the GIL. A dropped
+//!   [`Lent`] therefore puts its Python object into a queue, which the next call into the module or the
+//!   [`reclaimer`](crate::reclaimer) empties.
 
 #![allow(unsafe_code)]
 
@@ -24,13 +25,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 use zeroxide::{Copies, Frame};
 use zeroxide_queue::mpsc::Queue;
 
-use crate::reclaimer;
+use crate::reclaimer::{self, Lender};
 
-/// `bytes` objects from this size on are lent instead of copied: below, the copy is cheaper than keeping the object.
+/// `bytes` objects of at least this size are lent instead of copied. For smaller ones, a copy is cheaper than keeping
+/// the object.
 const LEND_FROM: usize = 12 * 1024;
 
-/// Objects whose memory nobody needs any more, until a thread with the GIL comes by. Without a lock: a fork could meet an
-/// I/O thread that holds it, and the child would wait for it for ever.
+/// Objects whose memory is not needed any more, until a thread with the GIL releases them. Lock-free, because a fork
+/// could happen while an I/O thread held a lock, and the child would wait for it forever.
 static SPENT: Queue<Owner> = Queue::new();
 
 enum Owner {
@@ -38,7 +40,7 @@ enum Owner {
     Buffer { _buffer: View },
 }
 
-/// Lets go of Python objects whose memory is no longer needed. Called with the GIL held.
+/// Releases Python objects whose memory is no longer needed. Called with the GIL held.
 #[inline]
 pub(crate) fn reclaim() {
     if !SPENT.is_empty() {
@@ -49,21 +51,29 @@ pub(crate) fn reclaim() {
 #[cold]
 fn reclaim_now() {
     reclaimer::note_reclaimed();
-    // A destructor may run Python code that sends, and so comes here again: it finds an empty queue, or later arrivals.
+    // A destructor may run Python code that sends and calls this function again, which finds an empty queue or later
+    // arrivals.
     drop(SPENT.take_all());
 }
 
-/// How many [`Lent`] there are.
+/// The number of [`Lent`] objects.
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the core refers to memory of a Python object.
-pub(crate) fn is_anything_lent() -> bool {
-    LENT.load(Ordering::SeqCst) > 0
-}
+/// All that is lent by this module.
+struct Buffers;
 
-/// Whether there are objects whose memory nobody needs any more.
-pub(crate) fn is_anything_spent() -> bool {
-    !SPENT.is_empty()
+impl Lender for Buffers {
+    fn is_anything_lent(&self) -> bool {
+        LENT.load(Ordering::SeqCst) > 0
+    }
+
+    fn is_anything_spent(&self) -> bool {
+        !SPENT.is_empty()
+    }
+
+    fn reclaim(&self) {
+        reclaim();
+    }
 }
 
 #[doc = text!(lent_buffers)]
@@ -81,10 +91,10 @@ struct Lent {
     done: Option<Arc<Done>>,
 }
 
-// SAFETY: the memory is only read, it does not move while `owner` keeps the Python object alive (and, for a buffer, its
-// view open), and `owner` itself is touched with the GIL only: `Drop` merely moves it into the queue.
+// SAFETY: the memory is only read, and does not move while `owner` keeps the Python object alive (and, for a buffer,
+// its view open). `owner` itself is accessed only with the GIL: `Drop` merely moves it into the queue.
 unsafe impl Send for Lent {}
-// SAFETY: as above; shared access is reading.
+// SAFETY: as above; shared access only reads.
 unsafe impl Sync for Lent {}
 
 impl AsRef<[u8]> for Lent {
@@ -93,8 +103,8 @@ impl AsRef<[u8]> for Lent {
             return &[];
         }
         // SAFETY: `memory` points to `len` readable bytes for as long as `owner` lives, which is as long as `self`. A
-        // program that changes a buffer it lent breaks the promise it made with `copy=False`; what the peer gets then
-        // is undefined, as with every zero-copy send in Python.
+        // program that changes a lent buffer violates the contract of `copy=False`; the peer then receives undefined
+        // contents, as with every zero-copy send in Python.
         unsafe { slice::from_raw_parts(self.memory, self.len) }
     }
 }
@@ -104,7 +114,7 @@ impl Drop for Lent {
         if let Some(owner) = self.owner.take() {
             SPENT.push(owner);
         }
-        // Last: with nothing lent there is nothing to come into the queue.
+        // Last, because once nothing is lent, nothing can be added to the queue.
         LENT.fetch_sub(1, Ordering::SeqCst);
         if let Some(done) = &self.done {
             done.set();
@@ -182,12 +192,12 @@ impl Release {
     }
 }
 
-/// A body as the core keeps it.
+/// A body in the form that the core takes.
 pub(crate) struct Body {
     pub(crate) frame: Frame,
-    /// Whether it is the Python object's own memory, not a copy.
+    /// Whether it is the Python object's own memory instead of a copy.
     pub(crate) is_lent: bool,
-    /// Its release, if it was lent and somebody wants to know.
+    /// Its release, if it was lent and a tracker was requested.
     pub(crate) release: Option<Release>,
 }
 
@@ -201,8 +211,9 @@ impl Body {
     }
 }
 
-/// Takes a body for an ordinary send: copied, but for large `bytes` objects, which never change.
-#[inline]
+/// Converts a body for an ordinary send: copied, except for large `bytes` objects, which never change. Inlined, with the
+/// functions it calls: a frame is large, and each return in a `Result` would move it.
+#[inline(always)]
 pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     match data.cast_exact::<PyBytes>() {
         Ok(object) => of_bytes(object),
@@ -210,8 +221,8 @@ pub(crate) fn copied(data: &Bound<'_, PyAny>) -> PyResult<Frame> {
     }
 }
 
-/// As [`copied`], of `bytes`.
-#[inline]
+/// Like [`copied`], for `bytes`.
+#[inline(always)]
 pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> PyResult<Frame> {
     let body = object.as_bytes();
     if body.len() < LEND_FROM {
@@ -221,18 +232,19 @@ pub(crate) fn of_bytes(object: &Bound<'_, PyBytes>) -> PyResult<Frame> {
     }
 }
 
-/// A copy of a body that may be of any size.
+/// A copy of a body of any size.
+#[inline]
 pub(crate) fn copy_of(body: &[u8]) -> PyResult<Frame> {
     Frame::try_copy_from(body).map_err(|error| no_memory(&error))
 }
 
-/// What a call raises that found no memory.
+/// The exception of a call that found no memory.
 #[cold]
 pub(crate) fn no_memory(error: &TryReserveError) -> PyErr {
     PyMemoryError::new_err(error.to_string())
 }
 
-/// Adds an item to a list that may get any length.
+/// Adds an item to a list of any length.
 #[inline]
 pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> PyResult<()> {
     items.try_reserve(1).map_err(|error| no_memory(&error))?;
@@ -240,12 +252,12 @@ pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> PyResult<()> {
     Ok(())
 }
 
-/// A `bytes` object of a body that may be of any size.
+/// A `bytes` object with a copy of a body of any size.
 #[inline]
 pub(crate) fn bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     // A slice has at most `isize::MAX` bytes.
     let len = body.len() as ffi::Py_ssize_t;
-    // SAFETY: `body` has `len` readable bytes. What comes of it is a new reference to a `bytes` object, or null with an
+    // SAFETY: `body` has `len` readable bytes. The result is a new reference to a `bytes` object, or null with an
     // exception set.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(body.as_ptr().cast(), len);
@@ -253,7 +265,7 @@ pub(crate) fn bytes_of<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py,
     }
 }
 
-/// A list of objects that are made on the way; there may be any number of them.
+/// A list of objects created one by one; there may be any number of them.
 pub(crate) fn list_of<'py>(
     py: Python<'py>,
     mut items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
@@ -263,13 +275,13 @@ pub(crate) fn list_of<'py>(
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(len))? };
     for index in 0..len {
         let item = items.next().ok_or_else(|| PyMemoryError::new_err(()))??;
-        // SAFETY: nobody else has seen the list, which has room for `len` items; it takes the reference over. Where it
-        // ends early the rest stays null, which the end of a list allows for.
+        // SAFETY: no other code has a reference to the list, which has room for `len` items; it takes over the item's
+        // reference. If the loop ends early, the rest stays null, which the destructor of lists allows.
         if unsafe { ffi::PyList_SetItem(list.as_ptr(), index, item.into_ptr()) } != 0 {
             return Err(PyErr::fetch(py));
         }
     }
-    // SAFETY: it is what PyList_New has made.
+    // SAFETY: PyList_New has created it.
     Ok(unsafe { list.cast_into_unchecked() })
 }
 
@@ -277,7 +289,7 @@ thread_local! {
     static COPIES: RefCell<Copies> = RefCell::new(Copies::new());
 }
 
-#[inline]
+#[inline(always)]
 fn copy(body: &[u8]) -> PyResult<Frame> {
     if !Copies::takes(body.len()) {
         return copy_of(body);
@@ -287,7 +299,7 @@ fn copy(body: &[u8]) -> PyResult<Frame> {
         .unwrap_or_else(|_| copy_of(body))
 }
 
-/// Takes a body without copying it, if it has at least `threshold` bytes.
+/// Takes a body without copying it if it has at least `threshold` bytes.
 pub(crate) fn lent(data: &Bound<'_, PyAny>, threshold: usize, track: bool) -> PyResult<Body> {
     if let Ok(object) = data.cast_exact::<PyBytes>() {
         if object.as_bytes().len() >= threshold.max(1) {
@@ -325,28 +337,28 @@ fn lend_bytes(object: &Bound<'_, PyBytes>, track: bool) -> Body {
 
 fn finish(lent: Lent, done: Option<Arc<Done>>) -> Body {
     LENT.fetch_add(1, Ordering::SeqCst);
-    reclaimer::note_lent();
+    reclaimer::note_lent(&Buffers);
     Body {
-        // Never a copy inside the frame, however small: what was lent is not done before the frame is gone.
+        // Never a copy inside the frame, however small, because lent memory is in use until the frame is dropped.
         frame: Frame::shared(Bytes::from_owner(lent)),
         is_lent: true,
         release: done.map(|done| Release { done }),
     }
 }
 
-/// A view of a buffer as plain bytes. pyo3's own asks for more than that, which not every exporter has.
+/// A view of a buffer as plain bytes. pyo3's own type has requirements that not every exporter meets.
 struct View {
     /// On the heap: exporters may keep its address.
     raw: Box<ffi::Py_buffer>,
 }
 
-// SAFETY: a view is a description of memory; nothing in it belongs to a thread, and it is only released with the GIL.
+// SAFETY: a view describes memory; nothing in it belongs to a thread, and it is only released with the GIL.
 unsafe impl Send for View {}
 
 impl View {
     fn get(data: &Bound<'_, PyAny>, flags: c_int) -> PyResult<View> {
         let mut raw = Box::new(ffi::Py_buffer::new());
-        // SAFETY: `data` is an object, and `raw` has room for what is said about it.
+        // SAFETY: `data` is an object, and `raw` has room for its description.
         if unsafe { ffi::PyObject_GetBuffer(data.as_ptr(), &raw mut *raw, flags) } == 0 {
             Ok(View { raw })
         } else {
@@ -411,14 +423,14 @@ fn view(data: &Bound<'_, PyAny>) -> PyResult<View> {
         return Err(not_bytes(data)?);
     }
     match View::get(data, ffi::PyBUF_SIMPLE) {
-        // NumPy says it with a ValueError; a memoryview that was released does, too, and means something else.
+        // NumPy raises a ValueError in this case; so does a released memoryview, for another reason.
         Err(error)
             if error.is_instance_of::<PyBufferError>(data.py())
                 || (error.is_instance_of::<PyValueError>(data.py())
                     && !data.is_instance_of::<PyMemoryView>()) =>
         {
             let text = format!(
-                "{}; what is sent must be in one piece: send a copy, e.g. bytes(data)",
+                "{}; the buffer must be contiguous: send a copy, e.g. bytes(data)",
                 error.value(data.py())
             );
             Err(PyBufferError::new_err(text))
@@ -437,29 +449,29 @@ pub(crate) fn with_contiguous<T>(
     if len == 0 {
         return Ok(look(&[]));
     }
-    // SAFETY: a plain view is in one piece and has `len` readable bytes from `pointer` on, and
-    // stays open until the end of this function. Python code in another thread may write to it meanwhile; the bytes
-    // are only copied, so that the worst that comes of it is a torn copy, as with every such read in CPython.
+    // SAFETY: a plain view is contiguous, has `len` readable bytes from `pointer` on, and stays open until the end of
+    // this function. Python code in another thread may write to it meanwhile. The bytes are only copied, so the worst
+    // result is a torn copy, as with every such read in CPython.
     Ok(look(unsafe {
         slice::from_raw_parts(buffer.pointer(), len)
     }))
 }
 
-/// Copies as much of `body` into a writable buffer as fits into `nbytes` (0 = all of it) bytes of it.
+/// Copies `body` into a writable buffer, up to `nbytes` bytes (0 = no limit).
 pub(crate) fn fill(target: &Bound<'_, PyAny>, nbytes: usize, body: &[u8]) -> PyResult<()> {
     let buffer = view(target)?;
     check_target(&buffer, nbytes)?;
     let room = if nbytes == 0 { buffer.len() } else { nbytes };
     let count = room.min(body.len());
     if count > 0 {
-        // SAFETY: the view is writable, in one piece, and has at least `room` bytes (checked above). `body` may lie in
-        // the same memory: over inproc it is what the sender lent, and `copy` allows that.
+        // SAFETY: the view is writable, contiguous, and has at least `room` bytes (checked above). `body` may overlap
+        // it, because over inproc it may be memory lent by the sender, and `copy` allows that.
         unsafe { std::ptr::copy(body.as_ptr(), buffer.pointer(), count) };
     }
     Ok(())
 }
 
-/// Checks before receiving that the message will have a place to go.
+/// Checks before receiving that the buffer can hold a message.
 pub(crate) fn check_fill(target: &Bound<'_, PyAny>, nbytes: i64) -> PyResult<usize> {
     let nbytes = usize::try_from(nbytes)
         .map_err(|_| PyValueError::new_err("nbytes must not be negative"))?;
@@ -493,23 +505,23 @@ fn check_target(buffer: &View, nbytes: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// What a frame's memory becomes when somebody may write to it: nobody else's.
+/// The memory of a frame after a writable view was requested: not shared with anything else.
 pub(crate) struct Private {
     start: *mut u8,
     len: usize,
-    /// Keeps the memory, and is not looked at: whoever holds a view may be writing through `start`.
+    /// Keeps the memory and is never read, because the holder of a view may be writing through `start`.
     _block: BytesMut,
 }
 
-// SAFETY: the memory belongs to this object alone. Python code in several threads may write to it through views, as to
-// a bytearray; here it is only copied, so that the worst that comes of it is a torn copy.
+// SAFETY: the memory belongs exclusively to this object. Python code in several threads may write to it through views,
+// as to a bytearray; here it is only copied, so the worst result is a torn copy.
 unsafe impl Send for Private {}
 // SAFETY: as above.
 unsafe impl Sync for Private {}
 
 impl Private {
-    /// Takes the memory of `frame` if nobody else refers to it, and a copy otherwise. Views of what was there stay valid:
-    /// memory that is not taken stays in the frame.
+    /// Takes the memory of `frame` if it is not shared, and a copy otherwise. Existing views stay valid, because memory
+    /// that is not taken stays in the frame.
     pub(crate) fn of(frame: &mut Frame) -> PyResult<Private> {
         let mut block = if frame.is_inline() {
             BytesMut::from(frame.as_slice())
@@ -520,7 +532,7 @@ impl Private {
                     let copy = copy_of(&shared);
                     *frame = Frame::shared(shared);
                     let copy = copy?.into_bytes();
-                    // Nobody else knows it yet.
+                    // The copy has no other references yet.
                     copy.try_into_mut()
                         .unwrap_or_else(|copy| BytesMut::from(copy.as_ref()))
                 }
@@ -534,19 +546,20 @@ impl Private {
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: `start` points to `len` initialised bytes of the block, which neither moves nor ends before `self`.
+        // SAFETY: `start` points to `len` initialised bytes of the block, which neither moves nor is freed before
+        // `self`.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// Memory to show to Python.
+/// Memory to export to Python.
 pub(crate) enum Shown<'a> {
     ReadOnly(&'a [u8]),
     Writable(&'a Private),
 }
 
-/// Whether somebody who asks for a buffer with these flags may look at memory that others refer to. Who asks for no more
-/// than the bytes only reads them; a memoryview tells what it was given, and NumPy takes what it can get.
+/// Whether a request for a buffer with these flags may be given shared memory. A request for plain bytes only reads
+/// them; a memoryview reports whether it is writable, and NumPy accepts either.
 pub(crate) fn only_reads(flags: c_int) -> bool {
     flags == ffi::PyBUF_SIMPLE
 }
@@ -554,7 +567,7 @@ pub(crate) fn only_reads(flags: c_int) -> bool {
 /// Fills in a buffer view of `memory`, which belongs to the Python object `owner` and lives as long as it.
 ///
 /// # Safety
-/// `view` is what the interpreter handed to `__getbuffer__`.
+/// `view` is the pointer that the interpreter passed to `__getbuffer__`.
 pub(crate) unsafe fn export(
     view: *mut ffi::Py_buffer,
     flags: c_int,
@@ -565,8 +578,8 @@ pub(crate) unsafe fn export(
         Shown::ReadOnly(body) => (body.as_ptr().cast_mut(), body.len(), 1),
         Shown::Writable(private) => (private.start, private.len, 0),
     };
-    // SAFETY: `view` is valid by this function's contract; the memory outlives the view because the view holds a
-    // reference to `owner`, which keeps the memory where it is. Only private memory is shown as writable.
+    // SAFETY: `view` is valid by this function's contract. The memory outlives the view, because the view has a
+    // reference to `owner`, which keeps the memory in place. Only private memory is exported as writable.
     let result = unsafe {
         ffi::PyBuffer_FillInfo(
             view,
@@ -582,9 +595,4 @@ pub(crate) unsafe fn export(
     } else {
         Err(PyErr::fetch(owner.py()))
     }
-}
-/// Whether the interpreter has not begun to go down. Any thread may ask, with or without the GIL.
-pub(crate) fn is_interpreter_up() -> bool {
-    // SAFETY: It reads a flag and touches nothing else.
-    unsafe { ffi::Py_IsInitialized() != 0 }
 }

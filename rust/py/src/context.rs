@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
-use zeroxide::{Context as CoreContext, Error, ErrorKind, Value};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
+use zeroxide::{CONTEXT_OPTIONS, Context as CoreContext, Error, ErrorKind, Value};
 
+use crate::arguments;
 use crate::blocking::{self, Step, retry};
+use crate::buffer::shown;
 use crate::error::raise;
 use crate::parting;
 
@@ -57,11 +59,11 @@ impl Context {
     }
 
     /// Makes the core's context.
-    fn _open(&self, io_threads: i64) -> PyResult<()> {
+    fn _open(&self, #[pyo3(from_py_with = arguments::io_threads)] io_threads: i64) -> PyResult<()> {
         let core = CoreContext::new();
         core.set_option(IO_THREADS, &Value::Int(io_threads))
             .map_err(raise)?;
-        // A second call changes nothing: the object stands for one context.
+        // A second call changes nothing, because an object stands for one context.
         let _ = self.core.set(core);
         Ok(())
     }
@@ -73,7 +75,11 @@ impl Context {
     }
 
     /// Changes an option of the context.
-    fn set(&self, option: i32, optval: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set(
+        &self,
+        #[pyo3(from_py_with = arguments::context_option)] option: i32,
+        optval: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let value = if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyString>() {
             Value::Bytes(optval.extract::<String>()?.into_bytes())
         } else if option == THREAD_NAME_PREFIX && optval.is_instance_of::<PyBytes>() {
@@ -81,16 +87,17 @@ impl Context {
         } else if let Ok(number) = optval.extract::<i64>() {
             Value::Int(number)
         } else {
-            return Err(PyTypeError::new_err(format!(
-                "expected int, got: {}",
-                optval.repr()?
-            )));
+            return Err(another_type(option, optval)?);
         };
         self.core()?.set_option(option, &value).map_err(raise)
     }
 
     /// The value of an option of the context.
-    fn get(&self, py: Python<'_>, option: i32) -> PyResult<Py<PyAny>> {
+    fn get(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::context_option)] option: i32,
+    ) -> PyResult<Py<PyAny>> {
         match self.core()?.get_option(option).map_err(raise)? {
             Value::Int(number) => Ok(number.into_pyobject(py)?.into_any().unbind()),
             Value::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
@@ -114,8 +121,8 @@ impl Context {
         }
     }
 
-    /// Ends the context as an exiting program does: goes on while bytes move, gives up after `idle_ms` without, and
-    /// returns what was not delivered, by endpoint.
+    /// Terminates the context like an exiting program: continues while bytes move, gives up after `idle_ms` without
+    /// progress, and returns the undelivered messages by endpoint.
     fn _term_idle(&self, py: Python<'_>, idle_ms: u64) -> PyResult<Py<PyDict>> {
         let left = PyDict::new(py);
         if let Some(core) = self.usable() {
@@ -149,6 +156,19 @@ impl Context {
     }
 }
 
-/// Numbers of the context options that need a word of their own.
+/// The error for a value that no option of a context takes.
+#[cold]
+fn another_type(option: i32, value: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let name = CONTEXT_OPTIONS.iter().find(|row| row.id == option);
+    let name = name.map_or("an option of a context", |row| row.name);
+    let text = format!("{name} takes a whole number, not {}", shown(value)?);
+    // A number that fits no option is out of every range.
+    Ok(match value.is_instance_of::<PyInt>() {
+        true => raise(Error::with(ErrorKind::Invalid, text)),
+        false => PyTypeError::new_err(text),
+    })
+}
+
+/// Numbers of the context options that need special treatment.
 const IO_THREADS: i32 = 1;
 const THREAD_NAME_PREFIX: i32 = 9;

@@ -1,4 +1,4 @@
-//! Counters as dictionaries: a field stands under its own name, so that a new one is one word.
+//! Counters as dictionaries. A field has the same name in both, so that adding one takes a single word.
 
 /// Puts fields of a struct into a dictionary: `fill!(dict, stats => sent, received)`.
 macro_rules! fill {

@@ -1,4 +1,4 @@
-//! The one way from the core's errors to Python's exceptions.
+//! Converts the core's errors to Python's exceptions.
 
 use std::cell::Cell;
 
@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use zeroxide::{Direction, Error, ErrorKind};
 
-use crate::install::installed;
+use crate::installed::installed;
 use crate::parting;
 
 thread_local! {
-    /// What `zmq_errno` answers in this thread.
+    /// The result of `zmq_errno` in this thread.
     static LAST_ERRNO: Cell<i32> = const { Cell::new(0) };
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn last_errno() -> i32 {
 pub(crate) struct Failure(pub(crate) Error);
 
 impl Failure {
-    /// An error of this kind with a text of its own.
+    /// An error of this kind with its own text.
     pub(crate) fn with(kind: ErrorKind, text: impl Into<String>) -> Failure {
         Failure(Error::with(kind, text))
     }
@@ -70,14 +70,14 @@ pub(crate) fn raise_of(py: Python<'_>, error: Error, direction: Direction) -> Py
     raise(error)
 }
 
-/// The error of a call that takes many, with how many it had taken before.
+/// The error of a call that takes many messages, with the number taken before it.
 pub(crate) fn told(py: Python<'_>, error: PyErr, sent: usize) -> PyErr {
     let Ok(sent) = sent.into_pyobject(py);
     say(py, &error, "sent", &sent.into_any());
     error
 }
 
-/// Gives an exception an attribute; one that takes none goes without.
+/// Sets an attribute of an exception, if its class allows that.
 pub(crate) fn say(py: Python<'_>, error: &PyErr, name: &str, what: &Bound<'_, PyAny>) {
     if let Err(refused) = error.value(py).setattr(name, what)
         && !refused.is_instance_of::<PyAttributeError>(py)
@@ -100,14 +100,14 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         None => installed.zmq_error.bind(py).clone(),
     };
     if error.kind() == ErrorKind::Interrupted {
-        // This class is an OSError, too, and that does not keep its arguments.
+        // This class is also an OSError, which does not keep its arguments.
         return Ok(PyErr::from_value(class.call1((errno, text))?));
     }
     let arguments = (class, errno, text).into_pyobject(py)?;
     Ok(PyErr::from_value(installed.make(py, &arguments)?))
 }
 
-/// What a flush that ran out of time raises.
+/// The exception of a flush that timed out.
 pub(crate) fn not_flushed(py: Python<'_>, remaining: Vec<(String, u64)>) -> PyErr {
     let build = || -> PyResult<PyErr> {
         let left = PyDict::new(py);

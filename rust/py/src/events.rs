@@ -1,4 +1,4 @@
-//! What happens to a socket, for Python, one event after the other.
+//! The events of a socket, one after the other, for Python.
 
 use std::os::fd::RawFd;
 use std::time::UNIX_EPOCH;
@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use zeroxide::{EventStream as CoreStream, MonitorEvent};
 
+use crate::arguments;
 use crate::blocking::{self, deadline_in};
 use crate::error::raise;
 
@@ -24,13 +25,13 @@ impl EventStream {
 
 #[pymethods]
 impl EventStream {
-    /// The next event as (kind, value, endpoint, address, routing id, mechanism, user id, reason, time, missed); None at
-    /// the end. Raises Again after `timeout` milliseconds (None: never).
+    /// The next event as (kind, value, endpoint, address, routing id, mechanism, user id, reason, time, missed); None
+    /// at the end. Raises Again after `timeout` milliseconds (None = no limit).
     #[pyo3(signature = (timeout=None))]
     fn recv<'py>(
         &self,
         py: Python<'py>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let deadline = deadline_in(timeout.map_or(-1, |millis| millis as i64));
         let event = blocking::wait_saying(py, deadline, |wait| self.stream.next(wait))?;
@@ -42,7 +43,7 @@ impl EventStream {
         self.stream.fd().map_err(raise)
     }
 
-    /// The end: whoever waits in `recv` gets None.
+    /// Ends the stream. A thread that waits in `recv` gets None.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.stream.close());
     }

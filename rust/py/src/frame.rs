@@ -14,9 +14,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyString, PyWeakrefMethods, PyWeakrefReference};
 use zeroxide::{Error, ErrorKind, Frame as CoreFrame, PeerInfo};
 
+use crate::arguments;
 use crate::buffer::{self, Private, Release, Shown};
 use crate::error::{Failure, raise};
-use crate::install::{default_copy_threshold, finished_tracker, installed};
+use crate::installed::{default_copy_threshold, finished_tracker, installed};
 
 #[doc = text!(Frame)]
 #[pyclass(subclass, frozen, weakref, dict, module = "zeroxide")]
@@ -25,16 +26,16 @@ pub(crate) struct Frame {
     more: AtomicBool,
     tracker: Option<Py<PyAny>>,
     peer: Option<Arc<PeerInfo>>,
-    /// What `bytes` returns, once it was asked for; from the start if the body is the memory of such an object.
+    /// The result of `bytes`, once it was requested; set from the start if the body is the memory of such an object.
     bytes: PyOnceLock<Py<PyBytes>>,
-    /// The view that `buffer` returned last, by a weak reference: it refers to the frame itself.
+    /// The last view returned by `buffer`, as a weak reference, because the view refers to the frame itself.
     view: Mutex<Option<Py<PyWeakrefReference>>>,
 }
 
-/// Where the body is.
+/// The memory of the body.
 struct Memory {
     body: CoreFrame,
-    /// Instead of `body`, from the first view on that can be written to.
+    /// Replaces `body` from the first writable view on.
     private: Option<Private>,
 }
 
@@ -81,7 +82,7 @@ impl Frame {
         }
     }
 
-    /// The body, sharing its memory unless somebody may write to that.
+    /// The body, sharing its memory unless there is a writable view.
     pub(crate) fn body(&self) -> PyResult<CoreFrame> {
         let memory = self.memory();
         match &memory.private {
@@ -111,7 +112,7 @@ impl Frame {
         Ok(copy)
     }
 
-    /// What the connection it came over is to this process; it may be gone by now.
+    /// The descriptor of its connection in this process; the connection may have ended.
     fn descriptor(&self) -> Option<i32> {
         self.property("__fd")?.parse().ok()
     }
@@ -134,7 +135,7 @@ impl Frame {
     }
 }
 
-/// A tracker for `release`, if there is something to wait for; the one that is done otherwise.
+/// A tracker for `release`, if there is something to wait for; otherwise the one that is done.
 pub(crate) fn tracker_for(py: Python<'_>, release: Option<Release>) -> PyResult<Py<PyAny>> {
     match (installed(), release) {
         (Some(installed), Some(release)) => Ok(installed
@@ -153,9 +154,9 @@ impl Frame {
     fn new(
         py: Python<'_>,
         data: Option<&Bound<'_, PyAny>>,
-        track: bool,
-        copy: Option<bool>,
-        copy_threshold: Option<usize>,
+        #[pyo3(from_py_with = arguments::track)] track: bool,
+        #[pyo3(from_py_with = arguments::copy)] copy: Option<bool>,
+        #[pyo3(from_py_with = arguments::copy_threshold)] copy_threshold: Option<usize>,
     ) -> PyResult<Frame> {
         buffer::reclaim();
         let bytes = PyOnceLock::new();
@@ -216,7 +217,7 @@ impl Frame {
         }
         let view = PyMemoryView::from(slf.as_any())?.into_any();
         let weak = PyWeakrefReference::new(&view)?.unbind();
-        // What was there is dropped after the lock is free again.
+        // The previous view is dropped after the lock is released.
         let _former = last().replace(weak);
         Ok(view)
     }
@@ -389,8 +390,8 @@ impl Frame {
             };
             Shown::Writable(private.insert(writable))
         };
-        // SAFETY: `view` comes from the interpreter. The frame does not move, and neither does its body: what a view
-        // shows is kept until the frame is gone.
+        // SAFETY: the interpreter provides `view`. Neither the frame nor its body moves, because the memory of a view
+        // is kept until the frame is dropped.
         unsafe { buffer::export(view, flags, slf.as_any(), &shown) }
     }
 }

@@ -1,34 +1,14 @@
-//! Functions of the module that belong to no class.
-
-use std::sync::atomic::{AtomicU32, Ordering};
+//! Module functions that belong to no class.
 
 use pyo3::prelude::*;
 use zeroxide::{CONTEXT_OPTIONS, ErrorKind, Kind, SOCKET_OPTIONS};
 
-use crate::alarm;
+use crate::arguments;
 use crate::error::last_errno;
-use crate::reclaimer;
-
-/// How often this process is a forked child: sockets made before the last fork are not its own.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// The number of forks that lie between the first process and this one.
-#[inline]
-pub(crate) fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
-}
-
-/// To be called in the child after a fork.
-#[pyfunction]
-pub(crate) fn after_fork(py: Python<'_>) {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-    alarm::forget(py);
-    reclaimer::forget();
-}
 
 #[doc = text!(strerror)]
 #[pyfunction]
-pub(crate) fn strerror(errno: i32) -> String {
+pub(crate) fn strerror(#[pyo3(from_py_with = arguments::errno)] errno: i32) -> String {
     ErrorKind::from_errno(errno).message().into_owned()
 }
 
@@ -40,8 +20,8 @@ pub(crate) fn zmq_errno() -> i32 {
 
 #[doc = text!(has)]
 #[pyfunction]
-pub(crate) fn has(capability: &str) -> bool {
-    matches!(capability, "ipc" | "curve" | "plain")
+pub(crate) fn has(#[pyo3(from_py_with = arguments::capability)] capability: String) -> bool {
+    matches!(capability.as_str(), "ipc" | "curve" | "plain")
 }
 
 /// Name, number, type, readable, writable.
@@ -82,6 +62,26 @@ pub(crate) fn context_options() -> Vec<Row> {
         )
     };
     CONTEXT_OPTIONS.iter().map(row).collect()
+}
+
+/// Name, allowed values, the socket types that have it (none = all), sentence.
+type Text = (&'static str, String, Vec<&'static str>, &'static str);
+
+/// The descriptions of all socket options in the core's table.
+#[pyfunction]
+pub(crate) fn socket_option_texts() -> Vec<Text> {
+    let text = |row: &zeroxide::OptionRow| {
+        let sockets = row.sockets.iter().map(|socket| socket.name()).collect();
+        (row.name, format!("{:?}", row.kind), sockets, row.doc)
+    };
+    SOCKET_OPTIONS.iter().map(text).collect()
+}
+
+/// The same for the options of contexts; each takes a number.
+#[pyfunction]
+pub(crate) fn context_option_texts() -> Vec<Text> {
+    let text = |row: &zeroxide::ContextRow| (row.name, "Int".to_owned(), Vec::new(), row.doc);
+    CONTEXT_OPTIONS.iter().map(text).collect()
 }
 
 fn kind(kind: Kind) -> &'static str {

@@ -1,17 +1,19 @@
-//! `zeroxide._native`: the core for Python. The only crate that knows Python; everything above it is in
-//! `python/zeroxide`.
+//! `zeroxide._native`: the core for Python. This is the only crate that uses Python's API; the rest of the package is
+//! in `python/zeroxide`.
 
 #![deny(unsafe_code)]
 
 use pyo3::prelude::*;
 
-// First: the modules below use its macro.
+// First, because the modules below use its macro.
 #[macro_use]
 mod text;
 
 mod access;
 mod alarm;
+mod arguments;
 mod arrow;
+mod attempt;
 mod awaited;
 mod begun;
 mod blocking;
@@ -20,16 +22,20 @@ mod context;
 mod counters;
 mod error;
 mod events;
+mod fork;
 mod frame;
 mod functions;
 mod install;
+mod installed;
+mod interpreter;
+mod interruption;
 mod parting;
 mod pipeline;
 mod poller;
 mod reclaimer;
 mod socket;
 
-/// What Python sees of the core.
+/// The Python module.
 #[pymodule(gil_used = false)]
 mod _native {
     use pyo3::prelude::*;
@@ -51,8 +57,6 @@ mod _native {
     #[pymodule_export]
     use super::awaited::watcher::Watcher;
     #[pymodule_export]
-    use super::begun::LastPart;
-    #[pymodule_export]
     use super::buffer::{Release, lent_buffers};
     #[pymodule_export]
     use super::context::Context;
@@ -63,9 +67,14 @@ mod _native {
     #[pymodule_export]
     use super::functions::own_addresses;
     #[pymodule_export]
-    use super::functions::{after_fork, context_options, has, socket_options, strerror, zmq_errno};
+    use super::functions::{
+        context_option_texts, context_options, has, socket_option_texts, socket_options, strerror,
+        zmq_errno,
+    };
     #[pymodule_export]
-    use super::install::install;
+    use super::install::{after_fork, install};
+    #[pymodule_export]
+    use super::interruption::Interruption;
     #[pymodule_export]
     use super::pipeline::client::{Client, Fetch};
     #[pymodule_export]
@@ -83,13 +92,15 @@ mod _native {
     #[pymodule_export]
     use super::socket::each::Sending;
     #[pymodule_export]
+    use super::socket::last_part::LastPart;
+    #[pymodule_export]
     use super::socket::rows::{arrow_messages, arrow_rows};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    // A class that is not made in the ordinary way.
+    // A class that needs special registration.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("Ready", ready::class(module.py())?)

@@ -1,7 +1,8 @@
-//! Threads that the interpreter ends while they are in a call of ours.
+//! Handles threads that the interpreter ends during a call of ours.
 //!
-//! Up to Python 3.13 a daemon thread that wants to go on once the interpreter goes down is ended with `pthread_exit`,
-//! wherever it is: also in Python code that a call of ours runs, such as the constructor of an exception, or a destructor.
+//! Up to Python 3.13, a daemon thread that wants to continue while the interpreter shuts down is ended with
+//! `pthread_exit`, wherever it is: also in Python code that a call of ours runs, such as a destructor or the
+//! constructor of an exception.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,30 +10,31 @@ use std::time::{Duration, Instant};
 
 use zeroxide::{prepare_for_exit, sleep_instead_of_exit};
 
-use crate::buffer::is_interpreter_up;
+use crate::interpreter::is_interpreter_up;
 
-/// How long the interpreter may take from saying that it goes down to being no longer initialized.
+/// The maximum time between the interpreter's announcement of the shutdown and the moment at which it counts as no
+/// longer initialized.
 const MOMENT: Duration = Duration::from_secs(1);
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// To be called by whatever may run Python code, before it does.
+/// Must be called before any operation that may run Python code.
 #[inline]
 pub(crate) fn prepare() {
     prepare_for_exit();
 }
 
-/// To be called once, when the module is set up.
+/// Must be called once, when the module is set up.
 pub(crate) fn install() {
     sleep_instead_of_exit(is_over);
 }
 
-/// To be called at the end of the program, before the interpreter goes down.
+/// Must be called at the end of the program, before the interpreter shuts down.
 pub(crate) fn note_end() {
     ENDING.store(true, Ordering::SeqCst);
 }
 
-/// Whether the interpreter goes down. It says so to the threads that it ends a moment before it says so to us.
+/// Whether the interpreter is shutting down. The threads that it ends see this a moment before the public flag changes.
 fn is_over() -> bool {
     let since = Instant::now();
     while ENDING.load(Ordering::SeqCst) {

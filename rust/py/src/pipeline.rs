@@ -6,6 +6,7 @@ pub(crate) mod files;
 pub(crate) mod follow;
 pub(crate) mod producer;
 mod rows;
+mod shared;
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +21,13 @@ use zeroxide_pipeline::reader::hex;
 use crate::access::key;
 use crate::blocking::Slices;
 use crate::error::raise;
-use crate::functions::generation;
+use crate::fork::generation;
+use crate::interruption;
 
-/// For ever, for those who need to be told a time.
+/// Stands for no limit, for calls that need a number.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Something that belongs to the process that made it.
+/// An object that belongs to the process that created it.
 pub(crate) struct Own<T> {
     inner: T,
     generation: u32,
@@ -43,7 +45,7 @@ impl<T> Own<T> {
         }
     }
 
-    /// It, in the process that made it.
+    /// The object, in the process that created it.
     #[inline]
     pub(crate) fn get(&self) -> PyResult<&T> {
         if self.generation == generation() {
@@ -53,7 +55,7 @@ impl<T> Own<T> {
         }
     }
 
-    /// Whether this is the process that made it.
+    /// Whether this is the process that created it.
     pub(crate) fn is_own(&self) -> bool {
         self.generation == generation()
     }
@@ -67,8 +69,8 @@ impl<T> Own<T> {
     }
 }
 
-/// Runs `step` without the GIL, again and again until it has something, fails, or the deadline passes, which is `None`.
-/// Python's signal handlers run in between, and what they raise ends it.
+/// Repeats `step` without the GIL until it returns a result, fails, or the deadline passes, which returns `None`.
+/// Python's signal handlers run in between, and an exception from one ends the wait.
 pub(crate) fn wait<T: Send, E: Into<Raised> + Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
@@ -77,10 +79,13 @@ pub(crate) fn wait<T: Send, E: Into<Raised> + Send>(
     let mut slices = Slices::equal(py)?;
     loop {
         let until = slices.next(deadline);
-        let until = until.unwrap_or_else(|| Instant::now() + LONG);
+        let until = interruption::limit(until.unwrap_or_else(|| Instant::now() + LONG));
         match py.detach(|| step(until)) {
             Ok(Some(value)) => return Ok(Some(value)),
-            Ok(None) => py.check_signals()?,
+            Ok(None) => {
+                py.check_signals()?;
+                interruption::check()?;
+            }
             Err(error) => {
                 let Raised(error) = error.into();
                 return Err(error);
@@ -92,7 +97,7 @@ pub(crate) fn wait<T: Send, E: Into<Raised> + Send>(
     }
 }
 
-/// The point in time in so many seconds; `None` = never.
+/// The point in time `timeout` seconds from now; `None` = never.
 pub(crate) fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     match timeout {
         None => Ok(None),
@@ -100,7 +105,7 @@ pub(crate) fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
     }
 }
 
-/// So many seconds; `None` = more than there ever will be.
+/// A duration in seconds; `None` if it is too long to represent.
 pub(crate) fn span(seconds: f64) -> PyResult<Option<Duration>> {
     if seconds.is_nan() {
         return Err(PyValueError::new_err("a time is not a number"));
@@ -144,7 +149,7 @@ pub(crate) fn security(
 
 // ---- errors --------------------------------------------------------------------------------------------------------
 
-/// An error on its way to Python.
+/// An error in transit to Python.
 pub(crate) struct Raised(pub(crate) PyErr);
 
 impl From<Failure> for Raised {

@@ -8,9 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use zeroxide::{Error, ErrorKind, PollItem, Proxy, Socket as CoreSocket, Target, poll};
 
+use crate::arguments;
 use crate::blocking::{self, Step, deadline_in, retry};
 use crate::error::{Failure, raise};
 use crate::socket::Socket;
+
+const PAIRS: &str = "sockets takes a list of pairs (socket, flags) such as (socket, zmq.POLLIN)";
 
 enum Watched {
     Socket(CoreSocket),
@@ -23,15 +26,15 @@ enum Watched {
 pub(crate) fn zmq_poll<'py>(
     py: Python<'py>,
     sockets: &Bound<'py, PyAny>,
-    timeout: i64,
+    #[pyo3(from_py_with = arguments::whole_timeout)] timeout: i64,
 ) -> PyResult<Bound<'py, PyList>> {
     crate::buffer::reclaim();
     let mut watched = Vec::new();
     let mut objects = Vec::new();
     let mut closed = 0;
-    for pair in sockets.try_iter()? {
+    for pair in arguments::items(sockets, PAIRS)? {
         let pair = pair?;
-        let (object, events): (Bound<'py, PyAny>, i16) = pair.extract()?;
+        let (object, events): (Bound<'py, PyAny>, i16) = arguments::taken(&pair, PAIRS)?;
         if let Ok(socket) = object.cast::<Socket>() {
             if socket.get().is_over() {
                 closed += 1;
@@ -90,7 +93,7 @@ pub(crate) fn zmq_poll<'py>(
     Ok(result)
 }
 
-/// The events of each, or None when the time is over.
+/// The events of each, or None if the time is up.
 fn look(watched: &[(Watched, i16)], until: Option<Instant>) -> Result<Option<Vec<i16>>, Error> {
     let mut items: Vec<PollItem<'_>> = watched
         .iter()
@@ -133,11 +136,11 @@ fn descriptor(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
 #[pyo3(signature = (frontend, backend, capture=None))]
 pub(crate) fn proxy(
     py: Python<'_>,
-    frontend: &Socket,
-    backend: &Socket,
-    capture: Option<&Bound<'_, Socket>>,
+    frontend: &Bound<'_, PyAny>,
+    backend: &Bound<'_, PyAny>,
+    capture: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<i32> {
-    steered(py, frontend, backend, capture, None)
+    proxy_steerable(py, frontend, backend, capture, None)
 }
 
 #[doc = text!(proxy_steerable)]
@@ -145,12 +148,19 @@ pub(crate) fn proxy(
 #[pyo3(signature = (frontend, backend, capture=None, control=None))]
 pub(crate) fn proxy_steerable(
     py: Python<'_>,
-    frontend: &Socket,
-    backend: &Socket,
-    capture: Option<&Bound<'_, Socket>>,
-    control: Option<&Bound<'_, Socket>>,
+    frontend: &Bound<'_, PyAny>,
+    backend: &Bound<'_, PyAny>,
+    capture: Option<&Bound<'_, PyAny>>,
+    control: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<i32> {
-    steered(py, frontend, backend, capture, control)
+    let optional = |name, socket: Option<_>| socket.map(|socket| core(name, socket)).transpose();
+    let proxy = Proxy::new(
+        core("frontend", frontend)?,
+        core("backend", backend)?,
+        optional("capture", capture)?,
+        optional("control", control)?,
+    );
+    run(py, proxy)
 }
 
 #[doc = text!(monitored_queue)]
@@ -158,37 +168,26 @@ pub(crate) fn proxy_steerable(
 #[pyo3(signature = (in_socket, out_socket, mon_socket, in_prefix=None, out_prefix=None))]
 pub(crate) fn monitored_queue(
     py: Python<'_>,
-    in_socket: &Socket,
-    out_socket: &Socket,
-    mon_socket: &Socket,
-    in_prefix: Option<&[u8]>,
-    out_prefix: Option<&[u8]>,
+    in_socket: &Bound<'_, PyAny>,
+    out_socket: &Bound<'_, PyAny>,
+    mon_socket: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arguments::in_prefix)] in_prefix: Option<Vec<u8>>,
+    #[pyo3(from_py_with = arguments::out_prefix)] out_prefix: Option<Vec<u8>>,
 ) -> PyResult<i32> {
     let proxy = Proxy::monitored(
-        in_socket.core()?.clone(),
-        out_socket.core()?.clone(),
-        mon_socket.core()?.clone(),
-        in_prefix.unwrap_or(b"in").into(),
-        out_prefix.unwrap_or(b"out").into(),
+        core("in_socket", in_socket)?,
+        core("out_socket", out_socket)?,
+        core("mon_socket", mon_socket)?,
+        in_prefix.unwrap_or_else(|| b"in".into()).into(),
+        out_prefix.unwrap_or_else(|| b"out".into()).into(),
     );
     run(py, proxy)
 }
 
-fn steered(
-    py: Python<'_>,
-    frontend: &Socket,
-    backend: &Socket,
-    capture: Option<&Bound<'_, Socket>>,
-    control: Option<&Bound<'_, Socket>>,
-) -> PyResult<i32> {
-    let core = |socket: &Bound<'_, Socket>| socket.get().core().cloned();
-    let proxy = Proxy::new(
-        frontend.core()?.clone(),
-        backend.core()?.clone(),
-        capture.map(core).transpose()?,
-        control.map(core).transpose()?,
-    );
-    run(py, proxy)
+fn core(name: &str, socket: &Bound<'_, PyAny>) -> PyResult<CoreSocket> {
+    let takes = format!("{name} takes a socket of this package");
+    let socket: &Bound<'_, Socket> = arguments::instance(socket, &takes)?;
+    Ok(socket.get().core()?.clone())
 }
 
 fn run(py: Python<'_>, mut proxy: Proxy) -> PyResult<i32> {

@@ -1,9 +1,9 @@
-//! Lets go of Python objects whose memory is no longer needed, while the program makes no call that would.
+//! Releases Python objects whose memory is no longer needed, while the program makes no call that would.
 //!
-//! A thread of its own, started with the first object that is lent: the main thread may compute, or sleep in a library, for
-//! hours. It sleeps while nothing is lent, looks from time to time otherwise, and leaves the work to the program as long as
-//! that does it. It never waits for Python once the interpreter goes down: that would be the end of it in the middle of
-//! this module. So it is ended before.
+//! This needs a thread of its own, started with the first lent object, because the main thread may compute, or sleep in
+//! a library, for hours. The thread sleeps while nothing is lent, and otherwise checks at intervals, leaving the work
+//! to the program's calls as long as those do it. It must never wait for Python once the interpreter shuts down,
+//! because Python would end it in the middle of this module. So it is ended before that.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,18 +14,17 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use zeroxide::spawn_without_signals;
 
-use crate::buffer::{is_anything_lent, is_anything_spent, reclaim};
-use crate::functions::generation;
+use crate::fork::generation;
 use crate::parting;
 
-/// How soon it looks after something happened, and how rarely at most.
+/// The initial and maximum interval between its checks.
 const SOON: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(500);
 
-/// How long the end of the interpreter waits for a destructor that it may be in.
+/// The time that the shutdown of the interpreter waits for a destructor that the thread may be running.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// There is no thread, it is at work, it sleeps until something is lent, or there shall be none any more.
+/// The states: there is no thread; it is working; it sleeps until something is lent; it has ended permanently.
 const NONE: u8 = 0;
 const LOOKING: u8 = 1;
 const ASLEEP: u8 = 2;
@@ -33,35 +32,46 @@ const OVER: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NONE);
 
-/// How often calls of the program let go of something.
+/// The number of times that calls of the program released something.
 static BY_CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// The thread, the process it is of, and what tells of its end.
+/// The thread, its process, and the channel that reports its end.
 static THREAD: Mutex<Option<(u32, Thread, Receiver<()>)>> = Mutex::new(None);
 
-/// Something was lent.
+/// The owner of the objects that the thread releases.
+pub(crate) trait Lender: Sync {
+    /// Whether the core refers to memory of a Python object.
+    fn is_anything_lent(&self) -> bool;
+    /// Whether there are objects whose memory is no longer needed.
+    fn is_anything_spent(&self) -> bool;
+    /// Releases them. Called with the GIL held.
+    fn reclaim(&self);
+}
+
+/// Must be called when something was lent.
 #[inline]
-pub(crate) fn note_lent() {
-    // Before it sleeps it says so and looks for what is lent; this lent something and looks whether it sleeps.
+pub(crate) fn note_lent(lender: &'static dyn Lender) {
+    // The thread announces its sleep before it checks for lent objects; this thread has lent one before it checks for
+    // that sleep.
     if matches!(STATE.load(Ordering::SeqCst), NONE | ASLEEP) {
-        rouse();
+        rouse(lender);
     }
 }
 
-/// A call of the program let go of something.
+/// Must be called when a call of the program released something.
 pub(crate) fn note_reclaimed() {
     BY_CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// In a forked child there is no thread.
+/// A forked child has no such thread.
 pub(crate) fn forget() {
     let _ = STATE.compare_exchange(LOOKING, NONE, Ordering::SeqCst, Ordering::SeqCst);
     let _ = STATE.compare_exchange(ASLEEP, NONE, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 #[cold]
-fn rouse() {
-    // Whoever has the lock does the same.
+fn rouse(lender: &'static dyn Lender) {
+    // Another thread that has the lock does the same.
     let Ok(mut thread) = THREAD.try_lock() else {
         return;
     };
@@ -79,37 +89,39 @@ fn rouse() {
     }
     let (end, ended) = channel();
     let started = spawn_without_signals("zx-reclaim", move || {
-        run();
+        run(lender);
         drop(end);
     });
     match started {
         Ok(started) => *thread = Some((generation(), started.thread().clone(), ended)),
-        // Without it the program's next call does the work.
+        // Without the thread, the program's next call does the work.
         Err(_) => STATE.store(OVER, Ordering::SeqCst),
     }
 }
 
-fn run() {
+fn run(lender: &dyn Lender) {
     let mut pause = SOON;
     let mut by_calls = BY_CALLS.load(Ordering::Relaxed);
     while STATE.load(Ordering::SeqCst) != OVER {
-        if !is_anything_lent() && !is_anything_spent() {
-            sleep();
+        if !lender.is_anything_lent() && !lender.is_anything_spent() {
+            sleep(lender);
             pause = SOON;
             continue;
         }
         thread::park_timeout(pause);
-        if !is_anything_spent() {
+        if !lender.is_anything_spent() {
             pause = (pause * 2).min(LATE);
             continue;
         }
         pause = SOON;
         let now = BY_CALLS.load(Ordering::Relaxed);
         if std::mem::replace(&mut by_calls, now) != now {
-            // The program does it.
+            // The program's calls do the work.
             continue;
         }
-        if STATE.load(Ordering::SeqCst) == OVER || Python::try_attach(|_| reclaim()).is_none() {
+        if STATE.load(Ordering::SeqCst) == OVER
+            || Python::try_attach(|_| lender.reclaim()).is_none()
+        {
             return;
         }
         by_calls = BY_CALLS.load(Ordering::Relaxed);
@@ -117,13 +129,13 @@ fn run() {
 }
 
 /// Sleeps until something is lent.
-fn sleep() {
+fn sleep(lender: &dyn Lender) {
     let asleep = STATE.compare_exchange(LOOKING, ASLEEP, Ordering::SeqCst, Ordering::SeqCst);
     if asleep.is_err() {
         return;
     }
     while STATE.load(Ordering::SeqCst) == ASLEEP {
-        if is_anything_lent() || is_anything_spent() {
+        if lender.is_anything_lent() || lender.is_anything_spent() {
             let _ = STATE.compare_exchange(ASLEEP, LOOKING, Ordering::SeqCst, Ordering::SeqCst);
             return;
         }
@@ -131,7 +143,7 @@ fn sleep() {
     }
 }
 
-/// To be called before the interpreter goes down: nobody reclaims any more but calls.
+/// Must be called before the interpreter shuts down. From then on, only calls release objects.
 #[pyfunction]
 pub(crate) fn stop_reclaiming(py: Python<'_>) {
     parting::note_end();
@@ -141,7 +153,7 @@ pub(crate) fn stop_reclaiming(py: Python<'_>) {
         && process == generation()
     {
         thread.unpark();
-        // Nothing is ever sent: it is an error either way.
+        // Nothing is ever sent, so the result is always an error.
         let _ = py.detach(move || ended.recv_timeout(FAREWELL));
     }
 }

@@ -1,16 +1,20 @@
-//! Sockets. The methods that move messages keep the GIL as long as they need not wait.
+//! Sockets. The methods that transfer messages keep the GIL as long as they need not wait.
 
+pub(crate) mod bodies;
 pub(crate) mod each;
 pub(crate) mod flags;
+pub(crate) mod last_part;
 pub(crate) mod recv;
 pub(crate) mod rows;
 mod send;
 mod settings;
 mod stats;
 
+pub(crate) use bodies::is_there;
 pub(crate) use flags::{DONTWAIT, SNDMORE};
+use last_part::LastPart;
 pub(crate) use recv::RCVTIMEO;
-pub(crate) use send::{SNDTIMEO, is_there, no_drafts};
+pub(crate) use send::{SNDTIMEO, no_drafts};
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,15 +26,15 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use zeroxide::{Direction, ErrorKind, Events, Socket as CoreSocket, SocketType};
 
 use crate::access::{self, AllowList, Passwords};
+use crate::arguments;
 use crate::arrow::ArrowTable;
-use crate::begun::LastPart;
 use crate::blocking::{self, Limit, Step, deadline_in};
 use crate::buffer::reclaim;
 use crate::context::Context;
 use crate::error::{Failure, not_flushed, not_now, raise};
 use crate::events::EventStream;
-use crate::functions::generation;
-use crate::install::default_copy_threshold;
+use crate::fork::generation;
+use crate::installed::default_copy_threshold;
 use crate::parting;
 
 #[doc = text!(Socket)]
@@ -57,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// A handle of nothing yet.
+    /// A handle without a socket.
     pub(crate) fn unopened() -> Socket {
         Socket {
             open: OnceLock::new(),
@@ -106,12 +110,12 @@ pub(crate) fn truth(value: Option<&Bound<'_, PyAny>>, default: bool) -> PyResult
     }
 }
 
-/// A timeout as Python gives it, in whole milliseconds; None = for ever, which is negative.
+/// A timeout from Python in whole milliseconds; None = no limit, which is negative.
 pub(crate) fn millis(timeout: Option<f64>) -> i64 {
     timeout.map_or(-1, |millis| millis as i64)
 }
 
-/// How long a call may wait by the option `id`; None = without limit.
+/// The time limit of a call according to the option `id`; None = no limit.
 fn limit_of(core: &CoreSocket, id: i32) -> PyResult<Option<Limit>> {
     Ok(Limit::of(core.get_int(id).map_err(raise)?))
 }
@@ -121,7 +125,7 @@ const DRAFTS: [&str; 9] = [
     "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
 ];
 
-/// What is wrong with the number of a socket type.
+/// The error for an invalid number of a socket type.
 fn no_such_type(number: i32) -> String {
     let draft = usize::try_from(number - 12)
         .ok()
@@ -148,8 +152,8 @@ impl Socket {
         &self,
         py: Python<'_>,
         context: &Context,
-        socket_type: i32,
-        copy_threshold: Option<usize>,
+        #[pyo3(from_py_with = arguments::socket_type)] socket_type: i32,
+        #[pyo3(from_py_with = arguments::copy_threshold)] copy_threshold: Option<usize>,
     ) -> PyResult<()> {
         if context.is_ended() {
             return Err(Failure::with(ErrorKind::NotSupported, "the context is closed").into());
@@ -237,14 +241,14 @@ impl Socket {
         self.send_parts(py, msg_parts, flags, copy, track)
     }
 
-    /// The last parts of the message that this thread has begun to send, if it has begun one.
+    /// The last parts of the message that this thread has begun to send, if there is one.
     fn _last_part(
         slf: &Bound<'_, Self>,
         msg_parts: &Bound<'_, PyAny>,
-        copy: bool,
-        track: bool,
+        copy: &Bound<'_, PyAny>,
+        track: &Bound<'_, PyAny>,
     ) -> PyResult<Option<LastPart>> {
-        Socket::last_part(slf, msg_parts, copy, track)
+        Socket::last_part(slf, msg_parts, copy.is_truthy()?, track.is_truthy()?)
     }
 
     #[doc = text!(Socket::recv_multipart)]
@@ -276,10 +280,10 @@ impl Socket {
     fn recv_batch<'py>(
         &self,
         py: Python<'py>,
-        max_messages: i64,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::max_messages)] max_messages: i64,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
-        multipart: bool,
+        #[pyo3(from_py_with = arguments::multipart)] multipart: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         self.recv_many(
             py,
@@ -290,7 +294,7 @@ impl Socket {
         )
     }
 
-    /// Sends every row of a table as a message and returns how many.
+    /// Sends every row of a table as a message; returns their number.
     #[pyo3(signature = (data, flags=0))]
     fn _send_rows(
         &self,
@@ -301,15 +305,15 @@ impl Socket {
         self.send_rows(py, data, flags)
     }
 
-    /// Waits for a message and returns it with those that are there already, as rows of a table.
+    /// Waits for a message and returns it together with other waiting messages, as rows of a table.
     fn _recv_rows(
         &self,
         py: Python<'_>,
-        max_rows: i64,
-        max_bytes: i64,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::max_rows)] max_rows: i64,
+        #[pyo3(from_py_with = arguments::max_bytes)] max_bytes: i64,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
-        frames: bool,
+        #[pyo3(from_py_with = arguments::frames)] frames: bool,
     ) -> PyResult<ArrowTable> {
         let timeout = timeout.map(|timeout| millis(Some(timeout)));
         self.recv_rows(py, max_rows, max_bytes, timeout, flags, frames)
@@ -321,7 +325,7 @@ impl Socket {
         &self,
         py: Python<'_>,
         buffer: &Bound<'_, PyAny>,
-        nbytes: i64,
+        #[pyo3(from_py_with = arguments::nbytes)] nbytes: i64,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<usize> {
         self.recv_to(py, buffer, nbytes, flags)
@@ -329,9 +333,14 @@ impl Socket {
 
     #[doc = text!(Socket::poll)]
     #[pyo3(signature = (timeout=None, flags=1))]
-    fn poll(&self, py: Python<'_>, timeout: Option<f64>, flags: i16) -> PyResult<i16> {
+    fn poll(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::poll_flags)] flags: i16,
+    ) -> PyResult<i16> {
         reclaim();
-        // Closed is ENOTSUP here, as in pyzmq; an inherited socket says whose it is.
+        // A closed socket raises ENOTSUP here, as in pyzmq; an inherited one names the process it belongs to.
         let core = match self.open.get() {
             Some(open) if open.generation == generation() && open.core.is_closed() => None,
             Some(_) => Some(self.core()?),
@@ -406,7 +415,7 @@ impl Socket {
         self.get_value(py, settings::number_of(option)?)
     }
 
-    /// The exception of a call that timed out after `millis`, for callers with a wait of their own.
+    /// The exception of a call that timed out after `millis`, for callers with their own way to wait.
     fn _waited_in_vain(&self, py: Python<'_>, sending: bool, millis: i64) -> PyResult<Py<PyAny>> {
         let direction = Direction::of(sending);
         let error = match Limit::of(millis) {
@@ -416,7 +425,7 @@ impl Socket {
         Ok(error.into_value(py).into_any())
     }
 
-    /// The exception of a call that found too few peers, for callers with a wait of their own.
+    /// The exception of a call that found too few peers, for callers with their own way to wait.
     fn _too_few(
         &self,
         py: Python<'_>,
@@ -429,7 +438,7 @@ impl Socket {
         Ok(raise(error).into_value(py).into_any())
     }
 
-    /// Raises for unknown flags, for callers that add flags of their own.
+    /// Raises for unknown flags, for callers with further flags.
     fn _check_flags(&self, flags: &Bound<'_, PyAny>, sending: bool) -> PyResult<()> {
         flags::check(flags, Direction::of(sending)).map(drop)
     }
@@ -454,7 +463,7 @@ impl Socket {
 
     #[doc = text!(Socket::close)]
     #[pyo3(signature = (linger=None))]
-    fn close(&self, py: Python<'_>, linger: Option<i64>) {
+    fn close(&self, py: Python<'_>, #[pyo3(from_py_with = arguments::linger)] linger: Option<i64>) {
         if let Some(core) = self.own() {
             let linger = linger.map(|millis| u64::try_from(millis).ok().map(Duration::from_millis));
             py.detach(|| core.close(linger));
@@ -481,7 +490,11 @@ impl Socket {
 
     #[doc = text!(Socket::flush)]
     #[pyo3(signature = (timeout=None))]
-    fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn flush(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+    ) -> PyResult<()> {
         let core = self.core()?;
         let deadline = deadline_in(millis(timeout));
         let outcome = blocking::wait(py, None, |until| {
@@ -549,16 +562,24 @@ impl Socket {
 
     #[doc = text!(Socket::password_client)]
     #[pyo3(signature = (username, password))]
-    fn password_client(&self, username: &str, password: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn password_client(
+        &self,
+        #[pyo3(from_py_with = arguments::username)] username: String,
+        password: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let password = access::password(password)?;
         self.core()?
-            .password_client(username, &password)
+            .password_client(&username, &password)
             .map_err(raise)
     }
 
     #[doc = text!(Socket::monitor)]
     #[pyo3(signature = (addr, events=0xFFFF))]
-    fn monitor(&self, addr: Option<&Bound<'_, PyAny>>, events: u32) -> PyResult<()> {
+    fn monitor(
+        &self,
+        addr: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = arguments::events)] events: u32,
+    ) -> PyResult<()> {
         let core = self.core()?;
         match addr {
             None => {
@@ -570,14 +591,17 @@ impl Socket {
     }
 
     /// The socket's events, for a reader in this process.
-    fn _event_stream(&self, events: u32) -> PyResult<EventStream> {
+    fn _event_stream(
+        &self,
+        #[pyo3(from_py_with = arguments::events)] events: u32,
+    ) -> PyResult<EventStream> {
         let stream = self.core()?.event_stream(events).map_err(raise)?;
         Ok(EventStream::new(stream))
     }
 
     // ---- peers -----------------------------------------------------------------------------------------------------
 
-    /// The endpoints and how many peers each has, as text; `None` if finding out would wait.
+    /// The endpoints and the number of peers of each, as text; `None` if getting them would block.
     fn _overview(&self) -> Option<String> {
         self.core().ok()?.overview()
     }
@@ -592,8 +616,8 @@ impl Socket {
     fn wait_connected(
         &self,
         py: Python<'_>,
-        count: usize,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::count)] count: usize,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
     ) -> PyResult<usize> {
         let core = self.core()?;
         blocking::wait_saying(py, deadline_in(millis(timeout)), |wait| {
@@ -614,8 +638,8 @@ impl Socket {
         &self,
         py: Python<'_>,
         topic: Option<&Bound<'_, PyAny>>,
-        count: usize,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::count)] count: usize,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
     ) -> PyResult<usize> {
         let core = self.core()?;
         let topic = prefix(topic)?;
@@ -631,7 +655,7 @@ fn prefix(topic: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
         None => Ok(Vec::new()),
         Some(topic) => match topic.cast::<PyString>() {
             Ok(text) => Ok(text.to_str()?.as_bytes().to_vec()),
-            Err(_) => topic.extract(),
+            Err(_) => arguments::taken(topic, "topic takes bytes or text"),
         },
     }
 }

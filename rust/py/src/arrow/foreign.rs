@@ -1,8 +1,8 @@
-//! What others hand in by Arrow's C data interface: looked at before anything is made of it, and checked in full after that.
+//! Checks data that other libraries pass by Arrow's C data interface, before and after conversion.
 //!
-//! The interface gives no sizes of buffers, so a producer has to be believed in how long they are. What was released, counts
-//! and pointers that do not go with the type, negative lengths and offsets that go backwards are refused here; text that is
-//! no UTF-8 and the like is `ArrayData::validate_full`'s to find.
+//! The interface has no sizes of buffers, so a producer must be trusted about their lengths. Released structs, counts
+//! and pointers that do not match the type, negative lengths, and decreasing offsets are refused here.
+//! `ArrayData::validate_full` finds other faults, such as text that is not UTF-8.
 
 #![allow(unsafe_code)]
 
@@ -57,7 +57,7 @@ pub(super) struct RawStream {
     private_data: *mut c_void,
 }
 
-/// How deep types may be nested.
+/// The maximum depth of nested types.
 const DEPTH_MAX: usize = 64;
 
 fn refused(what: impl Display) -> PyErr {
@@ -66,32 +66,32 @@ fn refused(what: impl Display) -> PyErr {
     ))
 }
 
-/// The field of a schema that can be used.
+/// Converts a schema to a field, after checking it.
 pub(super) fn field(schema: &FFI_ArrowSchema) -> PyResult<Field> {
-    // SAFETY: the same struct, as the interface lays it down.
+    // SAFETY: the same struct, as defined by the interface.
     unsafe { check_schema(ptr::from_ref(schema).cast(), 0)? };
     Field::try_from(schema).map_err(arrow_error)
 }
 
-/// An array of a schema that `field` found good.
+/// Converts an array whose schema was accepted by `field`.
 pub(super) fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRef> {
     if array.is_released() {
         return Err(refused(
             "the array was taken by somebody else before, or released",
         ));
     }
-    // SAFETY: the same structs, as the interface lays them down.
+    // SAFETY: the same structs, as defined by the interface.
     unsafe { check_array(ptr::from_ref(schema).cast(), ptr::from_ref(&array).cast())? };
-    // SAFETY: it was looked at just now; that its buffers are as long as it says is the producer's promise.
+    // SAFETY: it was checked above. The producer guarantees that its buffers have the stated lengths.
     let data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
     data.validate_full().map_err(refused)?;
     Ok(make_array(data))
 }
 
 /// # Safety
-/// The pointer is null or points to a schema as the interface has it.
+/// The pointer is null or points to a schema as defined by the interface.
 unsafe fn check_schema(schema: *const RawSchema, depth: usize) -> PyResult<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's contract.
     let Some(schema) = (unsafe { schema.as_ref() }) else {
         return Err(refused("a child of a schema is missing"));
     };
@@ -101,7 +101,7 @@ unsafe fn check_schema(schema: *const RawSchema, depth: usize) -> PyResult<()> {
     if depth > DEPTH_MAX {
         return Err(refused("types are nested too deeply"));
     }
-    // SAFETY: null or C strings, as the interface has it.
+    // SAFETY: null or C strings, as required by the interface.
     let is_text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_str().is_ok();
     if schema.format.is_null() || !is_text(schema.format) {
         return Err(refused("a schema has no format"));
@@ -111,11 +111,11 @@ unsafe fn check_schema(schema: *const RawSchema, depth: usize) -> PyResult<()> {
     }
     let count = children(schema.n_children, schema.children.cast(), "schema")?;
     for index in 0..count {
-        // SAFETY: so many pointers are there.
+        // SAFETY: the schema has this number of children.
         unsafe { check_schema(*schema.children.add(index), depth + 1)? };
     }
     if !schema.dictionary.is_null() {
-        // SAFETY: a schema.
+        // SAFETY: a schema, or null.
         unsafe { check_schema(schema.dictionary, depth + 1)? };
     }
     Ok(())
@@ -133,15 +133,15 @@ fn children(count: i64, list: *const c_void, of: &str) -> PyResult<usize> {
 }
 
 /// # Safety
-/// The schema was checked; the other pointer is null or points to an array as the interface has it.
+/// The schema was checked; the other pointer is null or points to an array as defined by the interface.
 unsafe fn check_array(schema: *const RawSchema, array: *const RawArray) -> PyResult<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's contract.
     let (Some(schema), Some(array)) = (unsafe { (schema.as_ref(), array.as_ref()) }) else {
         return Err(refused("a child of an array is missing"));
     };
-    // SAFETY: a C string, as was checked.
+    // SAFETY: a C string, as checked above.
     let format = unsafe { CStr::from_ptr(schema.format) }.to_string_lossy();
-    // Far more than there can be, and far less than overflows when it is multiplied by a width.
+    // Far more than possible, but small enough not to overflow when multiplied by a width.
     let sane = |number: i64| (0..=1 << 48).contains(&number);
     if !sane(array.length) || !sane(array.offset) {
         let (length, offset) = (array.length, array.offset);
@@ -163,33 +163,33 @@ unsafe fn check_array(schema: *const RawSchema, array: *const RawArray) -> PyRes
     if array.dictionary.is_null() != schema.dictionary.is_null() {
         return Err(refused("only one of array and schema has a dictionary"));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's contract.
     unsafe { check_buffers(&format, array, count)? };
     for index in 0..count {
-        // SAFETY: so many pointers are there, in both.
+        // SAFETY: both have this number of children.
         unsafe { check_array(*schema.children.add(index), *array.children.add(index))? };
     }
     if !schema.dictionary.is_null() {
-        // SAFETY: both are there.
+        // SAFETY: both exist.
         unsafe { check_array(schema.dictionary, array.dictionary)? };
     }
     Ok(())
 }
 
 /// # Safety
-/// The array is one as the interface has it, of this format.
+/// The array is as defined by the interface, and has this format.
 unsafe fn check_buffers(format: &str, array: &RawArray, count: usize) -> PyResult<()> {
     let (buffers, wanted) = match format {
         "n" => (0..=0, 0),
         "+r" => (0..=0, 2),
         "u" | "U" | "z" | "Z" => (3..=3, 0),
-        // Validity, views, any number of others, and their sizes.
+        // Validity, views, any number of further buffers, and their sizes.
         "vu" | "vz" => (3..=1 << 24, 0),
         "+l" | "+L" | "+m" => (2..=2, 1),
         "+vl" | "+vL" => (3..=3, 1),
         "+s" => (1..=1, count),
         _ if format.starts_with("+w") => (1..=1, 1),
-        // Some write a validity bitmap, as was the custom.
+        // Some producers write a validity bitmap, as earlier versions did.
         _ if format.starts_with("+ud") => (2..=3, count),
         _ if format.starts_with("+us") => (1..=2, count),
         _ => (2..=2, 0),
@@ -206,7 +206,7 @@ unsafe fn check_buffers(format: &str, array: &RawArray, count: usize) -> PyResul
     if array.buffers.is_null() {
         return Err(refused("the buffers of an array are missing"));
     }
-    // SAFETY: so many pointers are there.
+    // SAFETY: the array has this number of buffers.
     let buffer = |index: usize| unsafe { *array.buffers.add(index) };
     let has_validity = !format.starts_with("+u");
     if has_validity && array.null_count > 0 && buffer(0).is_null() {
@@ -217,7 +217,7 @@ unsafe fn check_buffers(format: &str, array: &RawArray, count: usize) -> PyResul
         return Ok(());
     }
     let last = match format {
-        // SAFETY: The interface says that there are as many offsets as the length says, and one more.
+        // SAFETY: the interface requires one offset more than the length.
         "u" | "z" | "+l" | "+m" => unsafe { last_offset::<i32>(buffer(1), offset + length)? },
         // SAFETY: As above.
         "U" | "Z" | "+L" => unsafe { last_offset::<i64>(buffer(1), offset + length)? },
@@ -239,10 +239,10 @@ unsafe fn check_buffers(format: &str, array: &RawArray, count: usize) -> PyResul
     Ok(())
 }
 
-/// Where what the offsets refer to ends.
+/// The end of the range to which the offsets refer.
 ///
 /// # Safety
-/// The pointer is null or points to one number more than `count`.
+/// The pointer is null or points to `count` + 1 numbers.
 unsafe fn last_offset<T: Copy + Into<i64>>(buffer: *const c_void, count: usize) -> PyResult<i64> {
     if buffer.is_null() {
         return Err(refused("the offsets of an array are missing"));
@@ -250,7 +250,7 @@ unsafe fn last_offset<T: Copy + Into<i64>>(buffer: *const c_void, count: usize) 
     let numbers = buffer.cast::<T>();
     let mut before = 0;
     for index in 0..=count {
-        // SAFETY: within what is there; it may lie anywhere.
+        // SAFETY: within bounds; the address may be unaligned.
         let next: i64 = unsafe { numbers.add(index).read_unaligned() }.into();
         if next < before {
             let text = format_args!("offset {index} of an array is {next}, after {before}");
@@ -261,16 +261,16 @@ unsafe fn last_offset<T: Copy + Into<i64>>(buffer: *const c_void, count: usize) 
     Ok(before)
 }
 
-/// A stream of arrays, which is released with this.
+/// A stream of arrays, which is released when this is dropped.
 pub(super) struct Stream(RawStream);
 
 impl Stream {
-    /// Takes a stream out of where it is, and leaves a released one behind.
+    /// Takes a stream and leaves a released one in its place.
     ///
     /// # Safety
-    /// The pointer points to a stream as the interface has it.
+    /// The pointer points to a stream as defined by the interface.
     pub(super) unsafe fn take(from: *mut RawStream) -> PyResult<Stream> {
-        // SAFETY: as the caller says.
+        // SAFETY: by this function's contract.
         let raw = unsafe {
             let raw = ptr::read(from);
             (*from).release = None;
@@ -289,7 +289,7 @@ impl Stream {
         let Some(get) = self.0.get_schema else {
             return Err(refused("a stream without get_schema"));
         };
-        // SAFETY: a stream that was not released, and a place for the result.
+        // SAFETY: a stream that was not released, and space for the result.
         let code = unsafe { get(&raw mut self.0, &raw mut schema) };
         self.check(code)?;
         Ok(schema)
@@ -317,7 +317,7 @@ impl Stream {
             .get_last_error
             .map(|tell| unsafe { tell(&raw mut self.0) });
         Err(match told.filter(|told| !told.is_null()) {
-            // SAFETY: a C string, until the next call.
+            // SAFETY: a C string, valid until the next call.
             Some(told) => PyValueError::new_err(
                 unsafe { CStr::from_ptr(told) }
                     .to_string_lossy()

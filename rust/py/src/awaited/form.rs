@@ -1,26 +1,24 @@
 //! What a call wants: a part, a message, many, or to send some.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::vec;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList};
 use zeroxide::{
-    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, PartsReceiver, PeerInfo, SendError,
+    Attempt, Error, ErrorKind, Frame as CoreFrame, Message, Receipt, SendError,
     Socket as CoreSocket, Wait, deferring_wakes,
 };
 
+use super::back::{Back, Kept, Peer, give_back_batch};
+use crate::attempt::send_now;
 use crate::begun::{self, Begun};
 use crate::buffer;
 use crate::error::raise;
 use crate::frame::Frame;
 use crate::socket::each::{Each, Stop};
-use crate::socket::recv::{bytes, item, unread, unread_parts};
-
-type Peer = Option<Arc<PeerInfo>>;
+use crate::socket::recv::{bytes, item, unread_parts};
 
 /// What to receive, and as what.
 pub(crate) enum Form {
@@ -36,102 +34,72 @@ pub(crate) enum Form {
     Each,
 }
 
-/// What was received for a call, in case that it cannot be delivered.
-pub(crate) struct Kept {
-    /// Says what was received before what.
-    order: u64,
-    /// Parts are for the thread that received them, whichever gives them back.
-    receiver: Option<PartsReceiver>,
-    parts: Vec<CoreFrame>,
-    peer: Peer,
-    messages: Vec<(Message, Peer)>,
-}
-
-impl Kept {
-    pub(crate) fn new() -> Kept {
-        static ORDER: AtomicU64 = AtomicU64::new(0);
-        Kept {
-            order: ORDER.fetch_add(1, Ordering::Relaxed),
-            receiver: PartsReceiver::current(),
-            parts: Vec::new(),
-            peer: None,
-            messages: Vec::new(),
-        }
-    }
-
-    /// Puts it back in front of what is still to be received.
-    pub(crate) fn give_back(self, core: &CoreSocket) {
-        if !self.parts.is_empty()
-            && let Some(receiver) = self.receiver
-        {
-            core.give_back_parts(&receiver, self.order, self.parts, self.peer);
-        }
-        if !self.messages.is_empty() {
-            core.give_back(self.order, self.messages);
-        }
-    }
-}
-
 impl Form {
-    /// Receives, if that is possible now; None = it would have to wait. What is received is remembered in `kept`.
+    /// Receives, if that is possible now; None = it would have to wait. After an error, everything is where it was.
     pub(crate) fn take<'py>(
         &self,
         py: Python<'py>,
         core: &CoreSocket,
         patience: Patience,
-        kept: Option<&mut Kept>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Back)>> {
         buffer::reclaim();
         if let Some((first, peer)) = core.next_part() {
-            return self.take_rest(py, core, first, peer, kept).map(Some);
+            return self.take_rest(py, core, first, peer).map(Some);
         }
         if let Form::Batch { max, multipart } = *self {
-            return take_batch(py, core, patience, max, multipart, kept);
+            return take_batch(py, core, patience, max, multipart);
         }
-        let Some((message, peer)) = receive(py, core, patience)? else {
+        let named = !matches!(self, Form::Whole { copy: true, .. } | Form::Each);
+        let Some((message, receipt)) = receive(py, core, patience, named)? else {
             return Ok(None);
         };
-        let single = message.len() == 1;
-        let in_parts = !single && self.is_for_a_part();
-        let mut kept = kept;
-        if let Some(kept) = &mut kept {
-            if in_parts {
-                kept.parts.push(message.head().clone());
-                kept.peer = peer.clone();
-            } else {
-                kept.messages.push((message.clone(), peer.clone()));
-            }
-        }
-        let value = match *self {
-            Form::Part { copy: true, .. } => match bytes(py, message.head()) {
-                Ok(first) => {
-                    if in_parts {
-                        core.begin_parts(message, peer);
-                    }
-                    first
-                }
-                Err(error) => return Err(put_aside(core, message, peer, kept, error)),
-            },
-            Form::Part { track, .. } => {
-                let frame = core.begin_parts(message, peer.clone());
-                Bound::new(py, Frame::received(py, frame, in_parts, peer, track))?.into_any()
-            }
-            Form::Into { ref buffer, nbytes } => {
-                let frame = core.begin_parts(message, peer);
-                buffer::fill(buffer.bind(py), nbytes, frame.as_slice())?;
-                frame.len().into_pyobject(py)?.into_any()
-            }
-            Form::Whole { copy: false, track } => {
-                frames(py, message.into_iter(), &peer, track)?.into_any()
-            }
-            Form::Whole { .. } | Form::Each | Form::Batch { .. } => {
-                match item(py, &message, !matches!(self, Form::Each)) {
-                    Ok(item) => item,
-                    Err(error) => return Err(put_aside(core, message, peer, kept, error)),
-                }
+        let in_parts = message.len() > 1 && self.is_for_a_part();
+        let value = match self.value_of(py, &message, in_parts, &receipt) {
+            Ok(value) => value,
+            Err(error) => {
+                core.give_back_received(vec![(message, receipt)]);
+                return Err(error);
             }
         };
-        Ok(Some(value))
+        let back = if in_parts {
+            let peer = receipt.peer();
+            let first = core.begin_parts(message, peer.clone());
+            Back::parts(vec![first], peer)
+        } else if matches!(self, Form::Into { .. }) {
+            Back::Kept(Box::new(Kept::Message(message, receipt)))
+        } else {
+            Back::Copied(receipt)
+        };
+        Ok(Some((value, back)))
+    }
+
+    fn value_of<'py>(
+        &self,
+        py: Python<'py>,
+        message: &Message,
+        in_parts: bool,
+        receipt: &Receipt,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match *self {
+            Form::Part { copy: true, .. } => bytes(py, message.head()),
+            Form::Part { track, .. } => {
+                let body = message.head().clone();
+                let frame = Frame::received(py, body, in_parts, receipt.peer(), track);
+                Ok(Bound::new(py, frame)?.into_any())
+            }
+            Form::Into { ref buffer, nbytes } => {
+                let body = message.head().as_slice();
+                buffer::fill(buffer.bind(py), nbytes, body)?;
+                Ok(body.len().into_pyobject(py)?.into_any())
+            }
+            Form::Whole { copy: false, track } => {
+                let parts = message.clone().into_iter();
+                Ok(frames(py, parts, &receipt.peer(), track)?.into_any())
+            }
+            Form::Whole { .. } | Form::Each | Form::Batch { .. } => {
+                item(py, message, !matches!(self, Form::Each))
+            }
+        }
     }
 
     fn is_for_a_part(&self) -> bool {
@@ -145,71 +113,70 @@ impl Form {
         core: &CoreSocket,
         first: CoreFrame,
         peer: Peer,
-        kept: Option<&mut Kept>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<(Bound<'py, PyAny>, Back)> {
         let mut parts = vec![first];
         if !self.is_for_a_part() {
             while let Some((part, _)) = core.next_part() {
                 parts.push(part);
             }
         }
-        let remembered = kept.is_some();
-        if let Some(kept) = kept {
-            kept.parts.clone_from(&parts);
-            kept.peer.clone_from(&peer);
+        let more = core.rcvmore();
+        match self.value_of_rest(py, &parts, more, &peer) {
+            Ok(value) => Ok((value, Back::parts(parts, peer))),
+            Err(error) => {
+                unread_parts(core, parts, peer);
+                Err(error)
+            }
         }
-        let made = match *self {
+    }
+
+    fn value_of_rest<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &[CoreFrame],
+        more: bool,
+        peer: &Peer,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match *self {
             Form::Part { copy: true, .. } => bytes(py, &parts[0]),
             Form::Part { track, .. } => {
-                let more = core.rcvmore();
-                let part = parts.swap_remove(0);
-                return Ok(
-                    Bound::new(py, Frame::received(py, part, more, peer, track))?.into_any(),
-                );
+                let part = parts[0].clone();
+                let frame = Frame::received(py, part, more, peer.clone(), track);
+                Ok(Bound::new(py, frame)?.into_any())
             }
             Form::Into { ref buffer, nbytes } => {
                 buffer::fill(buffer.bind(py), nbytes, parts[0].as_slice())?;
-                return Ok(parts[0].len().into_pyobject(py)?.into_any());
+                Ok(parts[0].len().into_pyobject(py)?.into_any())
             }
             Form::Whole { copy: false, track } => {
-                return Ok(frames(py, parts.into_iter(), &peer, track)?.into_any());
+                Ok(frames(py, parts.iter().cloned(), peer, track)?.into_any())
             }
-            Form::Whole { .. } => list_of_bytes(py, &parts),
+            Form::Whole { .. } => list_of_bytes(py, parts),
             Form::Each if parts.len() == 1 => bytes(py, &parts[0]),
-            Form::Each => list_of_bytes(py, &parts),
+            Form::Each => list_of_bytes(py, parts),
             Form::Batch { multipart, .. } => {
                 let only = if multipart || parts.len() > 1 {
-                    list_of_bytes(py, &parts)
+                    list_of_bytes(py, parts)
                 } else {
                     bytes(py, &parts[0])
                 };
                 buffer::list_of(py, [only].into_iter()).map(Bound::into_any)
             }
-        };
-        if made.is_err() && !remembered {
-            unread_parts(core, parts, peer);
         }
-        made
     }
 }
 
-/// There is no memory for what a message was to become: it is the next to be received, whoever gives it back.
+/// For a `recv` that hands out the first part of a message; the next calls in this thread get the others.
 #[cold]
-fn put_aside(
-    core: &CoreSocket,
-    message: Message,
-    peer: Peer,
-    kept: Option<&mut Kept>,
-    error: PyErr,
-) -> PyErr {
-    match kept {
-        None => core.give_back(0, vec![(message, peer)]),
-        Some(kept) => {
-            kept.parts.clear();
-            kept.messages = vec![(message, peer)];
-        }
-    }
-    error
+pub(crate) fn begin(core: &CoreSocket, message: Message) -> Back {
+    let first = core.begin_parts(message, None);
+    Back::parts(vec![first], None)
+}
+
+/// For a `recv` that hands out a later part of a message.
+#[cold]
+pub(crate) fn part(part: CoreFrame, peer: Peer) -> Back {
+    Back::parts(vec![part], peer)
 }
 
 fn take_batch<'py>(
@@ -218,50 +185,37 @@ fn take_batch<'py>(
     patience: Patience,
     max: usize,
     multipart: bool,
-    kept: Option<&mut Kept>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let remembered = kept.is_some();
-    // Who they are from is of interest only if they may come back.
-    let received = match kept {
-        None => py.detach(|| core.recv_batch(max, Wait::Dont)),
-        Some(kept) => py
-            .detach(|| core.recv_batch_from(max, Wait::Dont))
-            .map(|batch| {
-                kept.messages = batch;
-                kept.messages
-                    .iter()
-                    .map(|(message, _)| message.clone())
-                    .collect()
-            }),
-    };
-    let batch = match received {
-        Ok(batch) => batch,
+) -> PyResult<Option<(Bound<'py, PyAny>, Back)>> {
+    let (batch, receipts) = match py.detach(|| core.recv_batch_with_receipts(max, Wait::Dont)) {
+        Ok(received) => received,
         Err(error) if must_wait(&error, patience) => return Ok(None),
         Err(error) => return Err(raise(error)),
     };
     let items = batch.iter().map(|message| item(py, message, multipart));
     match buffer::list_of(py, items) {
-        Ok(list) => Ok(Some(list.into_any())),
+        Ok(list) => {
+            let back = Back::CopiedBatch(Box::new(receipts));
+            Ok(Some((list.into_any(), back)))
+        }
         Err(error) => {
-            if !remembered {
-                unread(core, batch);
-            }
+            give_back_batch(core, batch, receipts);
             Err(error)
         }
     }
 }
 
-/// One message, if there is one.
+/// One message, if there is one; `named`: and who it is from.
 fn receive(
     py: Python<'_>,
     core: &CoreSocket,
     patience: Patience,
-) -> PyResult<Option<(Message, Peer)>> {
-    let received = match core.try_recv_from() {
+    named: bool,
+) -> PyResult<Option<(Message, Receipt)>> {
+    let received = match core.try_recv_with_receipt(named) {
         Attempt::Done(received) => Ok(received),
         Attempt::WouldBlock(()) => return Ok(None),
         Attempt::Failed(error) => Err(error),
-        Attempt::Contended(()) => py.detach(|| core.recv_from(Wait::Dont)),
+        Attempt::Contended(()) => py.detach(|| core.recv_with_receipt(Wait::Dont, named)),
     };
     match received {
         Ok(received) => Ok(Some(received)),
@@ -286,30 +240,6 @@ fn must_wait(error: &Error, patience: Patience) -> bool {
         ErrorKind::Again => true,
         ErrorKind::Fsm => patience == Patience::Some,
         _ => false,
-    }
-}
-
-/// Sends without waiting; a message that would have to wait comes back.
-pub(crate) fn send_now(
-    py: Python<'_>,
-    core: &CoreSocket,
-    message: Message,
-) -> PyResult<Option<Message>> {
-    // A thread of this program that the message wakes will want the GIL.
-    let (attempt, wakes) = deferring_wakes(|| core.try_send(message));
-    if !wakes.is_empty() {
-        py.detach(|| drop(wakes));
-    }
-    let failed = match attempt {
-        Attempt::Done(()) => return Ok(None),
-        Attempt::WouldBlock(message) => return Ok(Some(message)),
-        Attempt::Failed(error) => return Err(raise(error)),
-        Attempt::Contended(message) => py.detach(|| core.send(message, Wait::Dont)),
-    };
-    match failed {
-        Ok(()) => Ok(None),
-        Err(failed) if failed.error.kind() == ErrorKind::Again => Ok(Some(failed.message)),
-        Err(failed) => Err(raise(failed.error)),
     }
 }
 

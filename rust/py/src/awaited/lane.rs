@@ -16,7 +16,8 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Direction, Events, POLLIN, POLLOUT, Socket as CoreSocket, Watcher};
 
-use super::form::{Form, Kept, Outgoing, Patience, Progress};
+use super::back::Back;
+use super::form::{Form, Outgoing, Patience, Progress};
 use super::queues::{Counts, Poll, Queues, Receiver, Sender};
 use super::ready::running_loop;
 use super::settling::{Raiser, Undo, cancel, fail, is_abandoned, is_done, succeed};
@@ -31,9 +32,11 @@ pub(crate) struct Lane {
     event_loop: Py<PyAny>,
     /// The arguments to make a future with.
     arguments: Py<PyDict>,
-    /// Futures that know how to give a message back, and others.
+    /// Futures for messages, and others.
     receiving: Py<PyAny>,
     other: Py<PyAny>,
+    /// Whether futures for messages know how to give them back. Those of a program's own class do not.
+    gives_back: bool,
     counts: Arc<Counts>,
     queues: Mutex<Queues>,
 }
@@ -64,6 +67,7 @@ impl Lane {
         event_loop: Py<PyAny>,
         receiving: Py<PyAny>,
         other: Py<PyAny>,
+        gives_back: bool,
         counts: Arc<Counts>,
     ) -> PyResult<Lane> {
         let arguments = PyDict::new(py);
@@ -75,6 +79,7 @@ impl Lane {
             arguments: arguments.unbind(),
             receiving,
             other,
+            gives_back,
             counts,
             queues: Mutex::default(),
         })
@@ -402,18 +407,14 @@ impl Lane {
                 self.count_off(1, 0);
                 continue;
             }
-            let mut kept = Kept::new();
-            match call
-                .form
-                .take(py, &self.core, Patience::Some, Some(&mut kept))
-            {
+            match call.form.take(py, &self.core, Patience::Some) {
                 Ok(None) => {
                     self.lock().receivers.push_front(call);
                     return Ok(true);
                 }
-                Ok(Some(value)) => {
+                Ok(Some((value, back))) => {
                     self.count_off(1, 0);
-                    self.deliver(py, call, value, kept)?;
+                    self.deliver(py, call, value, back)?;
                 }
                 Err(error) if self.core.is_closed() => {
                     self.lock().receivers.push_front(call);
@@ -423,7 +424,6 @@ impl Lane {
                 Err(error) => {
                     self.count_off(1, 0);
                     // What cannot be given to this call is for the next one.
-                    kept.give_back(&self.core);
                     fail(py, &call.future, error)?;
                 }
             }
@@ -435,22 +435,33 @@ impl Lane {
         py: Python<'_>,
         call: Receiver,
         value: Bound<'_, PyAny>,
-        kept: Kept,
+        back: Back,
     ) -> PyResult<()> {
+        let original = match call.loads.is_empty() {
+            true => value.clone(),
+            false => back.original(&value),
+        };
+        let undo = Bound::new(py, Undo::new(&self.core, back, original))?;
         let mut value = value;
         for load in &call.loads {
             match load.bind(py).call1((value,)) {
                 Ok(loaded) => value = loaded,
-                Err(error) => return fail(py, &call.future, error),
+                Err(error) => {
+                    undo.get().keep();
+                    return fail(py, &call.future, error);
+                }
             }
         }
         let future = call.future.bind(py);
-        let undo = Bound::new(py, Undo::new(&self.core, kept))?;
-        // Futures of a program's own making need not have room for it.
-        let _ = future.setattr(intern!(py, "_undo"), &undo);
+        if self.gives_back {
+            future.setattr(intern!(py, "_undo"), &undo)?;
+        }
         if let Err(error) = future.call_method1(intern!(py, "set_result"), (value,)) {
-            undo.get().give_back();
+            undo.get().give_back(py);
             return Err(error);
+        }
+        if !self.gives_back {
+            undo.get().keep();
         }
         Ok(())
     }

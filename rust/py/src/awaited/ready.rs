@@ -3,31 +3,44 @@
 //! Where a call had nothing to wait for, its result comes in a [`Ready`](class) instead of an `asyncio.Future`, which costs
 //! more than receiving the message does. `await` gets the value without an exception being raised and caught where Python
 //! asks the slot `am_send` for it, which classes made in the ordinary way cannot have, so this one is made by hand. The
-//! slots are here; what else a program can do with a future that is done is in `python/zeroxide/_future.py`.
+//! slots are here. What else a program can do with a future that is done is in `python/zeroxide/_future.py`. This file is
+//! long because no other file in this folder may contain unsafe code.
 //!
-//! An object of this class holds one reference to its value from its making to its end, and nothing ever changes it. Which
-//! loop it belongs to is found out by the first who asks, in the thread it was made in: to ask asyncio each time costs, with
-//! some Pythons, more than all the rest. As an `asyncio.Future` it takes attributes and weak references; the garbage
-//! collector knows it, and breaks circles by its attributes and its loop: its value is older than itself, so that no circle
-//! consists of values alone.
+//! A received message belongs to the code that asks for the result, by `await` or by `result`. If no code ever does, because
+//! the object is dropped, or because a task made of it is cancelled before its first step, the message goes back to the
+//! socket. Until then, the object holds a reference to the socket.
+//!
+//! An object of this class holds one reference to its value as long as it lives. Only an object that has given its message
+//! back has no value any more: it is then a cancelled future. Which loop it belongs to is found out by the first who asks, in
+//! the thread it was made in: to ask asyncio each time costs, with some Pythons, more than all the rest. As an
+//! `asyncio.Future` it takes attributes and weak references; the garbage collector knows it, and breaks circles by its
+//! attributes, its loop and its socket: its value is older than itself, so that no circle consists of values alone.
 
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_uint, c_ulong, c_void};
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::ptr;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyType;
+
+use super::back::Back;
+use crate::interpreter::is_interpreter_up;
+use crate::socket::Socket;
 
 /// An object of the class.
 #[repr(C)]
 struct Object {
     head: ffi::PyObject,
+    /// Null once the message was given back.
     value: *mut ffi::PyObject,
+    /// What gives the message back, until the value is handed out.
+    undo: Option<Undo>,
     /// Null until somebody has asked.
     event_loop: *mut ffi::PyObject,
     /// As Python's `threading.get_ident` has it.
@@ -35,6 +48,23 @@ struct Object {
     /// Python makes these when they are needed.
     attributes: *mut ffi::PyObject,
     weak_references: *mut ffi::PyObject,
+}
+
+/// How to give a message back. It owns its references, which it cannot drop by itself: see [`Undo::give_back`] and
+/// [`Undo::forget`].
+struct Undo {
+    /// An `AsyncSocket`.
+    socket: *mut ffi::PyObject,
+    /// If a program's function made the value: what it was made of. Otherwise null.
+    original: *mut ffi::PyObject,
+    back: Back,
+}
+
+/// A message of which a program's function makes a value; see [`take`].
+pub(crate) struct Taken<'py> {
+    socket: Bound<'py, PyAny>,
+    original: Bound<'py, PyAny>,
+    back: Back,
 }
 
 const NAME: &CStr = c"zeroxide._native.Ready";
@@ -49,28 +79,131 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// A future that is done with `value`.
 #[inline]
 pub(crate) fn wrap<'py>(py: Python<'py>, value: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let class = class(py)?;
-    // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose fields are null, or fails with
-    // an exception set. The object takes over the reference to the value.
-    unsafe {
-        let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
-        let object = Bound::from_owned_ptr_or_err(py, object)?;
-        let fields = object.as_ptr().cast::<Object>();
-        (*fields).value = value.into_ptr();
-        (*fields).thread = ffi::PyThread_get_thread_ident();
-        Ok(object)
+    make(value.into_bound(py), None)
+}
+
+/// A future that is done with what `socket` received, which `back` gives back.
+#[inline]
+pub(crate) fn wrap_received<'py>(
+    value: Bound<'py, PyAny>,
+    socket: &Bound<'py, Socket>,
+    back: Back,
+) -> PyResult<Bound<'py, PyAny>> {
+    let undo = Undo {
+        socket: socket.clone().into_ptr(),
+        original: ptr::null_mut(),
+        back,
+    };
+    make(value, Some(undo))
+}
+
+/// A future that is done with what a function made of a message.
+pub(crate) fn wrap_loaded<'py>(
+    value: Bound<'py, PyAny>,
+    taken: Option<Taken<'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let undo = taken.map(|taken| Undo {
+        socket: taken.socket.into_ptr(),
+        original: taken.original.into_ptr(),
+        back: taken.back,
+    });
+    make(value, undo)
+}
+
+#[inline]
+fn make<'py>(value: Bound<'py, PyAny>, undo: Option<Undo>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let made = class(py).and_then(|class| {
+        // SAFETY: the class has no items and no other allocator, so this makes an `Object` whose fields are zero, or fails
+        // with an exception set.
+        unsafe {
+            let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
+            Bound::from_owned_ptr_or_err(py, object)
+        }
+    });
+    match made {
+        Ok(object) => {
+            // SAFETY: nothing has looked at the object yet, which takes over the references.
+            unsafe {
+                let fields = object.as_ptr().cast::<Object>();
+                ptr::addr_of_mut!((*fields).undo).write(undo);
+                (*fields).value = value.into_ptr();
+                (*fields).thread = ffi::PyThread_get_thread_ident();
+            }
+            Ok(object)
+        }
+        Err(error) => {
+            // There is no memory for the object.
+            if let Some(undo) = undo {
+                undo.give_back(&value);
+            }
+            Err(error)
+        }
     }
 }
 
-/// The value, if `object` is of this class.
-pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+impl Undo {
+    /// Gives the message back; `value` is the value of the call.
+    #[cold]
+    fn give_back(self, value: &Bound<'_, PyAny>) {
+        let py = value.py();
+        // SAFETY: the references were its own, and are those of these two from now on.
+        let (original, socket) = unsafe {
+            (
+                Bound::from_owned_ptr_or_opt(py, self.original),
+                Bound::from_owned_ptr(py, self.socket),
+            )
+        };
+        // At the end of the program, no code is left to receive it.
+        if is_interpreter_up()
+            && let Ok(socket) = socket.cast::<Socket>()
+            && let Ok(core) = socket.get().core()
+        {
+            self.back
+                .give_back(core, original.as_ref().unwrap_or(value));
+        }
+    }
+
+    /// The message was handed out.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    unsafe fn forget(self) {
+        drop(self.back);
+        // SAFETY: the references were its own. What goes may run Python code.
+        unsafe {
+            ffi::Py_XDECREF(self.original);
+            ffi::Py_DECREF(self.socket);
+        }
+    }
+}
+
+/// The value, if `object` is of this class and has one, for a function that makes another value of it. From now on, the
+/// message belongs to the caller.
+pub(crate) fn take<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Option<Taken<'py>>)>> {
     let py = object.py();
     if !object.get_type().is(class(py)?) {
         return Ok(None);
     }
-    // SAFETY: the class cannot be subclassed, and every object of it was made by `wrap`: its value is an object.
-    let value = unsafe { Bound::from_borrowed_ptr(py, (*object.as_ptr().cast::<Object>()).value) };
-    Ok(Some(value.unbind()))
+    // SAFETY: the class cannot be subclassed, and every object of it was made by `make`: its value is an object or null. The
+    // references of what gives the message back are handed on.
+    unsafe {
+        let fields = object.as_ptr().cast::<Object>();
+        let Some(value) = Bound::from_borrowed_ptr_or_opt(py, (*fields).value) else {
+            return Ok(None);
+        };
+        let undo = alone(object.as_ptr(), |fields| fields.undo.take());
+        let taken = undo.map(|undo| Taken {
+            socket: Bound::from_owned_ptr(py, undo.socket),
+            original: Bound::from_owned_ptr_or_opt(py, undo.original)
+                .unwrap_or_else(|| undo.back.original(&value)),
+            back: undo.back,
+        });
+        Ok(Some((value, taken)))
+    }
 }
 
 /// Whether the caller holds the only reference to a future.
@@ -127,6 +260,7 @@ fn make_class(py: Python<'_>) -> PyResult<Py<PyType>> {
         slot(ffi::Py_tp_iternext, next as *mut c_void),
         slot(ffi::Py_am_await, itself as *mut c_void),
         slot(ffi::Py_am_send, send as *mut c_void),
+        slot(ffi::Py_tp_methods, methods().cast()),
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
         slot(ffi::Py_tp_getset, getters().cast()),
         slot(0, ptr::null_mut()),
@@ -162,6 +296,115 @@ fn getters() -> *mut ffi::PyGetSetDef {
     ];
     // The class refers to them as long as it lives, which is as long as the process does.
     Box::leak(Box::new(getters)).as_mut_ptr()
+}
+
+/// A program calls `result` for the value; a task that is cancelled before its first step calls `_give_back`.
+fn methods() -> *mut ffi::PyMethodDef {
+    let method = |name: &'static CStr, function: ffi::PyCFunction| ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer {
+            PyCFunction: function,
+        },
+        ml_flags: ffi::METH_NOARGS,
+        ml_doc: ptr::null(),
+    };
+    let methods = [
+        method(c"result", result),
+        method(c"_give_back", give_back),
+        ffi::PyMethodDef::zeroed(),
+    ];
+    // As the getters.
+    Box::leak(Box::new(methods)).as_mut_ptr()
+}
+
+// ---- the message ---------------------------------------------------------------------------------------------------------
+
+/// Runs `work` while no other thread does so with this object: some Pythons have no GIL.
+///
+/// # Safety
+/// A live object of the class; the GIL, if there is one, is held.
+#[inline]
+unsafe fn alone<T>(object: *mut ffi::PyObject, work: impl FnOnce(&mut Object) -> T) -> T {
+    // SAFETY: as above. The reference remains the caller's. `work` runs no Python code.
+    unsafe {
+        let py = Python::assume_attached();
+        let held = ManuallyDrop::new(Bound::from_owned_ptr(py, object));
+        with_critical_section(&held, || work(&mut *object.cast::<Object>()))
+    }
+}
+
+/// Gives the message back, unless the value was handed out. Returns whether it did. An exception that is set stays set.
+///
+/// # Safety
+/// As [`alone`].
+#[cold]
+unsafe fn undo(object: *mut ffi::PyObject) -> bool {
+    // SAFETY: as above. The reference to the value was the object's, and is this function's from now on.
+    unsafe {
+        let Some((undo, value)) = alone(object, |fields| {
+            let undo = fields.undo.take()?;
+            Some((undo, mem::replace(&mut fields.value, ptr::null_mut())))
+        }) else {
+            return false;
+        };
+        let py = Python::assume_attached();
+        let (mut kind, mut error, mut traceback) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        ffi::PyErr_Fetch(&mut kind, &mut error, &mut traceback);
+        let value = Bound::from_owned_ptr(py, value);
+        undo.give_back(&value);
+        drop(value);
+        ffi::PyErr_Restore(kind, error, traceback);
+        true
+    }
+}
+
+/// Hands out the value, as a new reference; null with an exception set if the message was given back.
+///
+/// # Safety
+/// As [`alone`].
+#[inline]
+unsafe fn value_of(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: as above. `forget` may run Python code, which finds the place empty.
+    unsafe {
+        let (value, undo) = alone(object, |fields| {
+            ffi::Py_XINCREF(fields.value);
+            (fields.value, fields.undo.take())
+        });
+        if let Some(undo) = undo {
+            undo.forget();
+        }
+        if value.is_null() {
+            cancelled();
+        }
+        value
+    }
+}
+
+#[cold]
+fn cancelled() {
+    // SAFETY: called from the slots, with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let raised = asyncio(py).and_then(|asyncio| asyncio.getattr("CancelledError")?.call0());
+    raised
+        .map_or_else(|error| error, PyErr::from_value)
+        .restore(py);
+}
+
+unsafe extern "C" fn result(
+    object: *mut ffi::PyObject,
+    _nothing: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a live object.
+    unsafe { value_of(object) }
+}
+
+unsafe extern "C" fn give_back(
+    object: *mut ffi::PyObject,
+    _nothing: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a live object.
+    unsafe { ffi::PyBool_FromLong(undo(object).into()) }
 }
 
 // ---- slots ---------------------------------------------------------------------------------------------------------------
@@ -205,6 +448,9 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
         if !(*fields).weak_references.is_null() {
             ffi::PyObject_ClearWeakRefs(object);
         }
+        if (*fields).undo.is_some() {
+            undo(object);
+        }
         let held = [(*fields).value, (*fields).event_loop, (*fields).attributes];
         ffi::PyObject_GC_Del(object.cast());
         for reference in held {
@@ -223,8 +469,14 @@ unsafe extern "C" fn traverse(
     unsafe {
         let fields = object.cast::<Object>();
         let class = ffi::Py_TYPE(object).cast();
+        let (socket, original) = match &(*fields).undo {
+            Some(undo) => (undo.socket, undo.original),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
         let held = [
             (*fields).value,
+            socket,
+            original,
             (*fields).event_loop,
             (*fields).attributes,
             class,
@@ -243,6 +495,7 @@ unsafe extern "C" fn clear(object: *mut ffi::PyObject) -> c_int {
     // SAFETY: a live object. What goes may run Python code, which finds the place empty.
     unsafe {
         let fields = object.cast::<Object>();
+        undo(object);
         let attributes = mem::replace(&mut (*fields).attributes, ptr::null_mut());
         let event_loop = mem::replace(&mut (*fields).event_loop, ptr::null_mut());
         ffi::Py_XDECREF(attributes);
@@ -263,17 +516,22 @@ unsafe extern "C" fn send(
     result: *mut *mut ffi::PyObject,
 ) -> ffi::PySendResult {
     // SAFETY: a live object, and a place for the result.
-    unsafe { *result = ffi::Py_NewRef((*object.cast::<Object>()).value) };
-    ffi::PySendResult::PYGEN_RETURN
+    unsafe {
+        *result = value_of(object);
+        match (*result).is_null() {
+            false => ffi::PySendResult::PYGEN_RETURN,
+            true => ffi::PySendResult::PYGEN_ERROR,
+        }
+    }
 }
 
 /// The same for those who call `next`: `await` does, since Python 3.12.
 unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: a live object; what the call returns is ours to give back.
     unsafe {
-        let value = (*object.cast::<Object>()).value;
-        if value == ffi::Py_None() {
-            // Without an exception it is the end, too, with nothing as its value.
+        let value = value_of(object);
+        if value.is_null() || value == ffi::Py_None() {
+            // It was cancelled. Or its value is None: no exception is needed then.
         } else if ffi::PyBytes_CheckExact(value) != 0 {
             ffi::PyErr_SetObject(ffi::PyExc_StopIteration, value);
         } else {
@@ -285,6 +543,7 @@ unsafe extern "C" fn next(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
                 ffi::Py_DECREF(end);
             }
         }
+        ffi::Py_XDECREF(value);
     }
     ptr::null_mut()
 }

@@ -7,21 +7,36 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use zeroxide::Socket as CoreSocket;
 
-use super::form::Kept;
+use super::back::Back;
 use super::ready;
 
 #[doc = text!(Undo)]
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Undo {
     core: CoreSocket,
-    kept: Mutex<Option<Kept>>,
+    /// And what the value of the call was at first.
+    back: Mutex<Option<(Back, Py<PyAny>)>>,
 }
 
 impl Undo {
-    pub(super) fn new(core: &CoreSocket, kept: Kept) -> Undo {
+    pub(super) fn new(core: &CoreSocket, back: Back, original: Bound<'_, PyAny>) -> Undo {
         Undo {
             core: core.clone(),
-            kept: Mutex::new(Some(kept)),
+            back: Mutex::new(Some((back, original.unbind()))),
+        }
+    }
+
+    fn take(&self) -> Option<(Back, Py<PyAny>)> {
+        let mut back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        back.take()
+    }
+}
+
+impl Drop for Undo {
+    /// No code has asked for the result, and none will.
+    fn drop(&mut self) {
+        if self.back.get_mut().is_ok_and(|back| back.is_some()) {
+            Python::attach(|py| self.give_back(py));
         }
     }
 }
@@ -29,15 +44,15 @@ impl Undo {
 #[pymethods]
 impl Undo {
     /// Puts the message back in front of those that are still to be received; once.
-    pub(super) fn give_back(&self) {
-        let kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(kept) = kept {
-            kept.give_back(&self.core);
+    pub(super) fn give_back(&self, py: Python<'_>) {
+        if let Some((back, original)) = self.take() {
+            back.give_back(&self.core, original.bind(py));
         }
+    }
+
+    /// The message has reached the program.
+    pub(super) fn keep(&self) {
+        drop(self.take());
     }
 }
 

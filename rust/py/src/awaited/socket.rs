@@ -10,17 +10,20 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, intern};
 use zeroxide::{Attempt, Direction, ErrorKind, Message, Socket as CoreSocket};
 
-use super::form::{Form, Kept, Outgoing, Patience, Progress, send_now};
+use super::back::Back;
+use super::form::{self, Form, Outgoing, Patience, Progress};
 use super::lane::{Lane, Start, events_of};
 use super::queues::Counts;
 use super::ready::{self, running_loop};
 use super::settling::{Undo, is_done};
 use super::turn;
+use crate::arguments;
+use crate::attempt::send_now;
 use crate::blocking::{Limit, deadline_in};
 use crate::buffer::{self, reclaim};
 use crate::error::{Failure, not_now, raise};
 use crate::socket::each::Each;
-use crate::socket::recv::{bytes, unread, unread_parts};
+use crate::socket::recv::{bytes, unread_parts};
 use crate::socket::{
     DONTWAIT, RCVTIMEO, SNDMORE, SNDTIMEO, Socket, flags, is_there, millis, no_drafts, truth,
 };
@@ -61,6 +64,19 @@ impl AsyncSocket {
         let future = slf.call_method0(intern!(slf.py(), "_Future"))?;
         future.call_method1(intern!(slf.py(), "set_result"), (value,))?;
         Ok(future)
+    }
+
+    /// What was received at once.
+    #[inline]
+    fn received<'py>(
+        slf: &Bound<'py, Self>,
+        value: Bound<'py, PyAny>,
+        back: Back,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().quick.load(Ordering::Relaxed) {
+            return ready::wrap_received(value, slf.as_super(), back);
+        }
+        AsyncSocket::done(slf, value)
     }
 
     /// A result that was there at once, of a call that must not wait: it is there for who asks, but who awaits it lets
@@ -145,6 +161,7 @@ impl AsyncSocket {
             event_loop.clone().unbind(),
             slf.getattr(intern!(py, "_Receiving"))?.unbind(),
             slf.getattr(intern!(py, "_Sending"))?.unbind(),
+            this.quick.load(Ordering::Relaxed),
             this.counts.clone(),
         )?;
         let lane = Bound::new(py, lane)?;
@@ -240,38 +257,60 @@ impl AsyncSocket {
             } else {
                 Patience::None
             };
-            let quick = this.quick.load(Ordering::Relaxed);
-            if over && !impatient && !quick {
+            if over && this.quick.load(Ordering::Relaxed) {
+                return AsyncSocket::receive_turning(slf, core, form, flags, timeout, patience);
+            }
+            if over && !impatient {
                 // A program's own futures could not give it back.
                 return AsyncSocket::receive_next_turn(slf, core, form, timeout);
             }
-            let mut kept = (over && quick).then(Kept::new);
-            match form.take(py, core, patience, kept.as_mut()) {
-                Ok(Some(value)) => {
-                    let Some(kept) = kept else {
-                        return AsyncSocket::done(slf, value);
-                    };
-                    let undo = Undo::new(core, kept);
-                    if impatient {
-                        return AsyncSocket::turning(slf, value, Some(undo));
-                    }
-                    let settled = intern!(py, "_settled_next_turn");
-                    return slf.call_method1(settled, (value, undo));
-                }
+            match form.take(py, core, patience) {
+                Ok(Some((value, back))) => return AsyncSocket::received(slf, value, back),
                 Ok(None) => {}
-                Err(error) => {
-                    if let Some(kept) = kept {
-                        kept.give_back(core);
-                    }
-                    // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
-                    if flags & DONTWAIT == 0 && core.readiness().is_err() {
-                        return Err(error);
-                    }
-                    return AsyncSocket::failed(slf, error);
-                }
+                Err(error) => return AsyncSocket::receive_failed(slf, core, flags, error),
             }
         }
         AsyncSocket::wait_to_receive(slf, core, form, flags, timeout)
+    }
+
+    /// Receives, and lets other tasks run before the caller gets the result.
+    #[cold]
+    fn receive_turning<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        form: Form,
+        flags: i32,
+        timeout: Option<i64>,
+        patience: Patience,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match form.take(py, core, patience) {
+            Ok(Some((value, back))) => {
+                let original = back.original(&value);
+                let undo = Undo::new(core, back, original);
+                if flags & DONTWAIT != 0 || timeout == Some(0) {
+                    return AsyncSocket::turning(slf, value, Some(undo));
+                }
+                let settled = intern!(py, "_settled_next_turn");
+                slf.call_method1(settled, (value, undo))
+            }
+            Ok(None) => AsyncSocket::wait_to_receive(slf, core, form, flags, timeout),
+            Err(error) => AsyncSocket::receive_failed(slf, core, flags, error),
+        }
+    }
+
+    #[cold]
+    fn receive_failed<'py>(
+        slf: &Bound<'py, Self>,
+        core: &CoreSocket,
+        flags: i32,
+        error: PyErr,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // A socket that cannot be used is the caller's mistake, not the outcome of waiting.
+        if flags & DONTWAIT == 0 && core.readiness().is_err() {
+            return Err(error);
+        }
+        AsyncSocket::failed(slf, error)
     }
 
     #[cold]
@@ -378,6 +417,7 @@ impl AsyncSocket {
     }
 
     /// Sends what a call of `send` or `send_multipart` was given, with the tracker that its result is.
+    #[inline]
     fn send_frames<'py>(
         slf: &Bound<'py, Self>,
         core: &CoreSocket,
@@ -406,11 +446,11 @@ impl AsyncSocket {
         track: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (base, core) = AsyncSocket::opened(slf)?;
-        let (frame, tracker) = if copy && data.is_exact_instance_of::<PyBytes>() {
-            (buffer::copied(data)?, None)
-        } else {
-            base.take(slf.py(), data, copy, track)?
-        };
+        if copy && data.is_exact_instance_of::<PyBytes>() {
+            let message = Message::single(buffer::copied(data)?);
+            return AsyncSocket::send_frames(slf, core, message, flags, None);
+        }
+        let (frame, tracker) = base.take(slf.py(), data, copy, track)?;
         AsyncSocket::send_frames(slf, core, Message::single(frame), flags, tracker)
     }
 
@@ -511,24 +551,25 @@ impl AsyncSocket {
             }
             if let Some((frame, peer)) = core.next_part() {
                 return match bytes(slf.py(), &frame) {
-                    Ok(part) => AsyncSocket::done(slf, part),
+                    Ok(part) => AsyncSocket::received(slf, part, form::part(frame, peer)),
                     Err(error) => {
                         unread_parts(core, vec![frame], peer);
                         AsyncSocket::failed(slf, error)
                     }
                 };
             }
-            match core.try_recv() {
-                Attempt::Done(message) => {
+            match core.try_recv_with_receipt(false) {
+                Attempt::Done((message, receipt)) => {
                     return match bytes(slf.py(), message.head()) {
                         Ok(first) => {
-                            if message.len() > 1 {
-                                core.begin_parts(message, None);
-                            }
-                            AsyncSocket::done(slf, first)
+                            let back = match message.len() {
+                                1 => Back::Copied(receipt),
+                                _ => form::begin(core, message),
+                            };
+                            AsyncSocket::received(slf, first, back)
                         }
                         Err(error) => {
-                            unread(core, [message]);
+                            core.give_back_received(vec![(message, receipt)]);
                             AsyncSocket::failed(slf, error)
                         }
                     };
@@ -559,7 +600,7 @@ impl AsyncSocket {
     fn recv_into<'py>(
         slf: &Bound<'py, Self>,
         buffer: &Bound<'py, PyAny>,
-        nbytes: i64,
+        #[pyo3(from_py_with = arguments::nbytes)] nbytes: i64,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let nbytes = match buffer::check_fill(buffer, nbytes) {
@@ -574,10 +615,10 @@ impl AsyncSocket {
     #[pyo3(signature = (max_messages=1024, timeout=None, flags=0, *, multipart=false))]
     fn recv_batch<'py>(
         slf: &Bound<'py, Self>,
-        max_messages: i64,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::max_messages)] max_messages: i64,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = flags::of_recv)] flags: i32,
-        multipart: bool,
+        #[pyo3(from_py_with = arguments::multipart)] multipart: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let max = match usize::try_from(max_messages) {
             Ok(max) if max > 0 => max,
@@ -649,8 +690,8 @@ impl AsyncSocket {
     #[pyo3(signature = (timeout=None, flags=1))]
     fn poll<'py>(
         slf: &Bound<'py, Self>,
-        timeout: Option<f64>,
-        flags: i16,
+        #[pyo3(from_py_with = arguments::timeout)] timeout: Option<f64>,
+        #[pyo3(from_py_with = arguments::poll_flags)] flags: i16,
     ) -> PyResult<Bound<'py, PyAny>> {
         reclaim();
         let py = slf.py();
@@ -677,9 +718,9 @@ impl AsyncSocket {
         load: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        if let Some(value) = ready::value_of(recvd)? {
+        if let Some((value, taken)) = ready::take(recvd)? {
             return match load.call1((value,)) {
-                Ok(value) => AsyncSocket::done(slf, value),
+                Ok(value) => ready::wrap_loaded(value, taken),
                 Err(error) => AsyncSocket::failed(slf, error),
             };
         }

@@ -1,8 +1,7 @@
 //! Clients of a collector.
 
-use std::os::fd::RawFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,15 +13,17 @@ use zeroxide_pipeline::reader::{Fetch as CoreFetch, FetchConfig, Fetched, hex};
 use zeroxide_pipeline::wire::{Attempt, LogId, Reply, Request, Won};
 
 use super::follow::Follow;
+use super::shared::Shared;
 use super::{Own, of_client, security, span, wait};
+use crate::arguments;
 use crate::arrow::{self, ArrowTable};
 use crate::parting;
 
-/// The most rows of a part: more is staged as several parts by the caller.
+/// The maximum number of rows of a part; the caller stages more rows as several parts.
 const PART_ROWS: usize = 1 << 20;
 
-/// Parts of more bytes are not sent before it is known that the collector takes them: every collector reads so much, if
-/// only to refuse it.
+/// Larger parts are not sent before the collector has confirmed its limit. Every collector receives parts of this size,
+/// if only to refuse them.
 const ASK_FROM: usize = 16 << 20;
 
 #[doc = text!(Client)]
@@ -51,7 +52,7 @@ impl Client {
         }
     }
 
-    /// A whole call, between whose steps signal handlers run.
+    /// Makes a call, and runs signal handlers between its steps.
     fn call(&self, py: Python<'_>, request: Request) -> PyResult<(&Arc<CoreClient>, Reply)> {
         let core = self.core()?;
         let mut call = core.begin(request);
@@ -94,7 +95,7 @@ impl Client {
         Ok(())
     }
 
-    /// What there is.
+    /// The state of the log.
     fn _info(&self, py: Python<'_>) -> PyResult<InfoRow> {
         let (core, reply) = self.call(py, Request::Info)?;
         let info = core.read_info(reply).map_err(of_client)?;
@@ -115,14 +116,14 @@ impl Client {
         core.read_offset(reply).map_err(of_client)
     }
 
-    /// How far rows from `start` on go that take about so many bytes.
+    /// The end of a range of rows from `start` on that takes about `size` bytes.
     fn _offset_after(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<u64> {
         let bytes = size;
         let (core, reply) = self.call(py, Request::Weigh { start, bytes })?;
         core.read_offset(reply).map_err(of_client)
     }
 
-    /// Notes that a group of consumers needs nothing below an offset, where the row before is of this generation.
+    /// Commits the position of a group of consumers, where the row before it is of this generation.
     fn _commit(
         &self,
         py: Python<'_>,
@@ -140,8 +141,11 @@ impl Client {
     }
 
     #[doc = text!(Client::drop_group)]
-    fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
-        let group = group.to_owned();
+    fn drop_group(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::group)] group: String,
+    ) -> PyResult<bool> {
         let (core, reply) = self.call(py, Request::DropGroup { group })?;
         core.read_dropped(reply).map_err(of_client)
     }
@@ -155,7 +159,7 @@ impl Client {
         Ok(())
     }
 
-    /// Begins to fetch.
+    /// Begins a fetch.
     #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
     #[allow(clippy::too_many_arguments, reason = "the options of a fetch")]
     fn _fetch(
@@ -189,7 +193,7 @@ impl Client {
         })
     }
 
-    /// Begins to follow the log from an offset on; with `end`, hands out what is there before that offset.
+    /// Begins to follow the log from an offset on; with `end`, returns the existing rows before that offset.
     #[pyo3(signature = (start, end, *, topics, max_bytes, log_id, generation, partition, headers, frames))]
     #[allow(clippy::too_many_arguments, reason = "the options of a follower")]
     fn _follow(
@@ -261,7 +265,8 @@ impl Client {
         Ok(table.num_rows())
     }
 
-    /// Publishes attempts (partition, attempt, parts) of a query's batch: first offset, end, whether it was there before.
+    /// Publishes attempts (partition, attempt, parts) of a query's batch; returns the first offset, the end, and
+    /// whether it was published before.
     fn _publish(
         &self,
         py: Python<'_>,
@@ -283,7 +288,7 @@ impl Client {
         Ok((published.first, published.end, published.already))
     }
 
-    /// Forgets attempts (partition, attempt) of a query's batch; none = all.
+    /// Discards attempts (partition, attempt) of a query's batch; empty = all.
     fn _abort(
         &self,
         py: Python<'_>,
@@ -368,74 +373,5 @@ impl Fetch {
             })
         })?;
         Ok(table.flatten().map(ArrowTable::of_batch))
-    }
-}
-
-/// A fetch that threads take turns at. Who waits for its turn does so until a point in time, as it cannot for a mutex alone,
-/// so that signal handlers run meanwhile.
-pub(super) struct Shared {
-    fetch: Mutex<CoreFetch>,
-    taken: Mutex<bool>,
-    free: Condvar,
-}
-
-/// Until this is dropped it is a thread's turn.
-struct Turn<'a>(&'a Shared);
-
-impl Shared {
-    pub(super) fn new(fetch: CoreFetch) -> Shared {
-        Shared {
-            fetch: Mutex::new(fetch),
-            taken: Mutex::new(false),
-            free: Condvar::new(),
-        }
-    }
-
-    /// Waits for the next batch; `resume` begins a wait.
-    pub(super) fn step(&self, until: Instant, resume: bool) -> Result<Fetched, ClientError> {
-        let Some(_turn) = self.turn(until) else {
-            return Ok(Fetched::Waiting);
-        };
-        let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
-        if resume {
-            fetch.resume();
-        }
-        fetch.advance(Some(until))
-    }
-
-    /// As [`CoreFetch::position`]; none while another thread is waiting, too.
-    pub(super) fn try_position(&self) -> Option<(u64, u64)> {
-        self.fetch.try_lock().ok()?.position()
-    }
-
-    pub(super) fn fds(&self) -> Result<Vec<RawFd>, ClientError> {
-        let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
-        fetch.fds()
-    }
-
-    /// As [`CoreFetch::close`].
-    pub(super) fn close(&self) {
-        let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
-        fetch.close();
-    }
-
-    /// None: the others have theirs for longer.
-    fn turn(&self, until: Instant) -> Option<Turn<'_>> {
-        let left = until.saturating_duration_since(Instant::now());
-        let taken = self.taken();
-        let waited = self.free.wait_timeout_while(taken, left, |taken| *taken);
-        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!std::mem::replace(&mut *taken, true)).then(|| Turn(self))
-    }
-
-    fn taken(&self) -> MutexGuard<'_, bool> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *self.0.taken() = false;
-        self.0.free.notify_one();
     }
 }

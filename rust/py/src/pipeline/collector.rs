@@ -18,20 +18,21 @@ use zeroxide_pipeline::reader::hex;
 use super::rows::{Headers, headers, octets, optional_octets, timestamp};
 use super::{Own, Raised, deadline, exception, span, wait};
 use crate::access::{AllowList, key};
+use crate::arguments;
 use crate::arrow;
 use crate::error::raise;
 use crate::parting;
 
-/// A batch of this process has about so many bytes: readers get whole batches.
+/// The approximate size of a batch of this process, because readers receive whole batches.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Rows of a table that are looked at together.
+/// The number of rows of a table that are processed together.
 const TABLE_ROWS: usize = 1 << 16;
 
-/// How long closing may be asked for counters.
+/// The time limit for reading counters.
 const STATS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A key with its roles and the names that it may take.
+/// A key with its roles and its reserved names.
 type KeyRoles = (String, Vec<String>, Vec<String>);
 
 #[doc = text!(Collector)]
@@ -83,7 +84,7 @@ impl Collector {
         }
     }
 
-    /// Retention leaves alone what is not below this offset.
+    /// Prevents retention from deleting rows from this offset on.
     fn _hold(&self, offset: u64) {
         self.hold.set(offset);
     }
@@ -173,13 +174,13 @@ impl Collector {
         let core = py
             .detach(|| CoreCollector::start(config))
             .map_err(of_collector)?;
-        // A second call changes nothing: the object stands for one collector.
+        // A second call changes nothing, because an object stands for one collector.
         let _ = self.open.set(Own::new(core, "collector"));
         Ok(())
     }
 
     /// Appends values, or mappings with `value`, `key`, `topic`, `headers`, `timestamp`, and waits until they are on
-    /// disk; their first offset, and the one behind the last.
+    /// disk. Returns the first offset, and the offset after the last row.
     fn _append(
         &self,
         py: Python<'_>,
@@ -188,7 +189,10 @@ impl Collector {
     ) -> PyResult<(u64, u64)> {
         let mut batches = Vec::new();
         let mut builder = BatchBuilder::new();
-        for row in rows.try_iter()? {
+        for row in arguments::items(
+            rows,
+            "append takes many rows: a list of values or dicts, or a table",
+        )? {
             push(&mut builder, &row?)?;
             if builder.size() >= BATCH_BYTES {
                 cut(builder.finish(), &mut batches);
@@ -229,10 +233,47 @@ impl Collector {
             .map_err(of_collector)
     }
 
-    #[doc = text!(Collector::drop_group)]
-    fn drop_group(&self, py: Python<'_>, group: &str) -> PyResult<bool> {
+    /// The last rows of a topic, or of all, the last row first: offset, time of receipt in microseconds, topic, key,
+    /// producer, sequence number, the value, and how many bytes it and the key have. Of keys and values no more than
+    /// `cut` bytes. Then the offset down to which it was looked for rows, and the end of the log.
+    fn _tail<'py>(
+        &self,
+        py: Python<'py>,
+        topic: Option<&str>,
+        most: usize,
+        cut: usize,
+    ) -> PyResult<(Vec<Last<'py>>, u64, u64)> {
         let core = self.core()?;
-        py.detach(|| core.drop_group(group, STATS_PATIENCE))
+        let tail = py
+            .detach(|| core.tail(topic, most, STATS_PATIENCE))
+            .map_err(of_collector)?;
+        let short = |bytes: &[u8]| PyBytes::new(py, &bytes[..bytes.len().min(cut)]);
+        let rows = tail.rows.iter().map(|(stored, row)| {
+            let (batch, row) = (&stored.batch, *row);
+            let (key, value) = (batch.key(row), batch.value(row));
+            (
+                stored.offset(row),
+                stored.origin.receive_time,
+                batch.topic(row).map(str::to_owned),
+                key.map(short),
+                stored.origin.producer.to_string(),
+                stored.seq(row),
+                short(value),
+                value.len() as u64,
+                key.map_or(0, <[u8]>::len) as u64,
+            )
+        });
+        Ok((rows.collect(), tail.from, tail.end))
+    }
+
+    #[doc = text!(Collector::drop_group)]
+    fn drop_group(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::group)] group: String,
+    ) -> PyResult<bool> {
+        let core = self.core()?;
+        py.detach(|| core.drop_group(&group, STATS_PATIENCE))
             .map_err(of_collector)
     }
 
@@ -262,7 +303,7 @@ impl Collector {
             .is_some_and(|open| open.is_own() && open.get().is_ok_and(CoreCollector::is_running))
     }
 
-    /// What a crash left half-written: bytes that were dropped, damaged ranges of offsets, and notes.
+    /// The state after a crash: bytes that were dropped, damaged ranges of offsets, and notes.
     #[getter]
     fn _recovery(&self) -> PyResult<Found> {
         let recovery = self.core()?.recovery();
@@ -284,7 +325,7 @@ impl Collector {
     }
 }
 
-/// What was given to whom: a name or key, its roles, its names of producers.
+/// The rights of each name or key: its roles, and its names of producers.
 fn grants(given: Vec<(String, Vec<String>, Vec<String>)>) -> PyResult<Grants> {
     let role = |name: &String| {
         Role::parse(name).ok_or_else(|| {
@@ -299,12 +340,25 @@ fn grants(given: Vec<(String, Vec<String>, Vec<String>)>) -> PyResult<Grants> {
     given.into_iter().map(grant).collect()
 }
 
-/// Bytes that were dropped, ranges of offsets that are damaged, notes.
+/// One of the last rows.
+type Last<'py> = (
+    u64,
+    i64,
+    Option<String>,
+    Option<Bound<'py, PyBytes>>,
+    String,
+    Option<u64>,
+    Bound<'py, PyBytes>,
+    u64,
+    u64,
+);
+
+/// Dropped bytes, damaged ranges of offsets, notes.
 type Found = (u64, Vec<(u64, u64)>, Vec<String>);
 
 /// Adds a row.
 fn push(builder: &mut BatchBuilder, row: &Bound<'_, PyAny>) -> PyResult<()> {
-    // Bytes first: whether something is a mapping is a long question.
+    // Check for bytes first, because checking for a mapping is slow.
     let columns = match row.is_instance_of::<PyBytes>() {
         true => None,
         false => row.cast::<PyMapping>().ok(),
@@ -353,7 +407,7 @@ fn push(builder: &mut BatchBuilder, row: &Bound<'_, PyAny>) -> PyResult<()> {
     builder.push(row).map_err(refused_row)
 }
 
-/// What a row has under that name, if it has something.
+/// The field of a row with that name, if it has one.
 fn given<'py>(
     row: &Bound<'py, PyMapping>,
     name: &Bound<'py, PyString>,
@@ -364,7 +418,7 @@ fn given<'py>(
     }
 }
 
-/// Puts a last row that made a batch much too large into one of its own.
+/// Moves a last row that made a batch much too large to a batch of its own.
 fn cut(batch: Batch, batches: &mut Vec<Batch>) {
     let rows = batch.rows();
     if rows > 1 && batch.size() > 2 * BATCH_BYTES {

@@ -1,4 +1,5 @@
-//! What stands in a log's files, for `python/zeroxide/pipeline/_files.py`, which reads them from wherever they are.
+//! Parses the contents of a log's files, for `python/zeroxide/pipeline/_files.py`, which reads them from any file
+//! system.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;

@@ -1,4 +1,4 @@
-//! Following a log: batches or rows as they come, for threads that wait and for event loops that do not.
+//! Follows a log and returns batches or rows as they arrive, for threads that wait and for event loops that do not.
 
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -15,7 +15,7 @@ use zeroxide_log::Stored;
 use zeroxide_pipeline::client::ClientError;
 use zeroxide_pipeline::reader::{Fetch as CoreFetch, Fetched, Interrupter};
 
-use super::client::Shared;
+use super::shared::Shared;
 use super::{Own, deadline, of_client, wait};
 use crate::arrow::ArrowTable;
 
@@ -23,7 +23,7 @@ use crate::arrow::ArrowTable;
 #[pyclass(frozen, module = "zeroxide._native")]
 pub(crate) struct Follow {
     core: Own<Shared>,
-    /// None once it is over.
+    /// None once it has ended.
     interrupter: Mutex<Option<Interrupter>>,
     is_over: AtomicBool,
     partition: i32,
@@ -31,7 +31,7 @@ pub(crate) struct Follow {
     frames: bool,
 }
 
-/// A batch, and which of its rows are due.
+/// A batch, and the range of its rows to return.
 type Due = (Box<Stored>, Range<u64>);
 
 impl Follow {
@@ -97,7 +97,7 @@ impl Follow {
 
 #[pymethods]
 impl Follow {
-    /// The next batch and the offset behind it. None if nothing came within so many seconds, or this was stopped.
+    /// The next batch and the offset after it. None if none arrived within `timeout` seconds, or this was stopped.
     fn _next_table(
         &self,
         py: Python<'_>,
@@ -111,8 +111,8 @@ impl Follow {
         }))
     }
 
-    /// The rows of the next batch and the offset behind it: offset, value, key, topic, microseconds since 1970, producer,
-    /// sequence number, headers.
+    /// The rows of the next batch and the offset after it: offset, value, key, topic, microseconds since 1970,
+    /// producer, sequence number, headers.
     fn _next_rows<'py>(
         &self,
         py: Python<'py>,
@@ -127,8 +127,8 @@ impl Follow {
         Ok(Some((rows(py, &batch)?, end)))
     }
 
-    /// The offset behind everything that was read, and the generation of the row before. None while a batch waits to be
-    /// handed out, or another thread is waiting.
+    /// The offset after everything that was read, and the generation of the row before it. None while a batch waits to
+    /// be returned, or another thread is waiting.
     fn _position(&self) -> PyResult<Option<(u64, Option<String>)>> {
         let position = self.core.get()?.try_position();
         Ok(position.map(|(offset, generation)| {
@@ -137,21 +137,21 @@ impl Follow {
         }))
     }
 
-    /// Descriptors that are readable when there is something to go on with.
+    /// Descriptors that become readable when there is something to process.
     fn _fds(&self) -> PyResult<Vec<RawFd>> {
         self.core.get()?.fds().map_err(of_client)
     }
 
-    /// Ends every wait, now and later, and the connection. From whatever thread.
+    /// Ends every wait, now and later, and the connection. May be called from any thread.
     fn _stop(&self, py: Python<'_>) {
         match self.core.get() {
             Ok(core) => py.detach(|| self.end(core)),
-            // A forked child leaves what it inherited to its parent.
+            // A forked child does not touch what belongs to its parent.
             Err(_) => self.is_over.store(true, Ordering::Release),
         }
     }
 
-    /// Whether it was stopped, or has handed out everything before its end.
+    /// Whether it was stopped, or has returned everything before its end.
     #[getter]
     fn _stopped(&self) -> bool {
         self.is_over()
@@ -173,7 +173,7 @@ fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList
     let seq = column("seq").as_primitive::<Int64Type>();
     let headers = column("headers").as_list::<i32>();
     let bytes = |value| PyBytes::new(py, value);
-    // All rows of a batch are of one producer, and most of few topics: each text is made once.
+    // All rows of a batch have one producer, and most batches have few topics, so each text is created once.
     let mut texts: [Option<(&str, Bound<'py, PyString>)>; 2] = [None, None];
     let list = PyList::empty(py);
     for row in 0..batch.num_rows() {
@@ -198,7 +198,7 @@ fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList
     Ok(list)
 }
 
-/// A text, which may be the one that came last.
+/// Creates a text, or reuses the previous one.
 fn text<'a, 'py>(
     py: Python<'py>,
     last: &mut Option<(&'a str, Bound<'py, PyString>)>,

@@ -18,6 +18,7 @@ use zeroxide_pipeline::reader::hex;
 
 use super::rows::{Headers, headers, octets, optional_octets, timestamp};
 use super::{Own, deadline, of_failure, security, span, wait};
+use crate::arguments;
 use crate::arrow;
 use crate::buffer::reclaim;
 use crate::counters::fill;
@@ -25,10 +26,10 @@ use crate::error::{say, told};
 use crate::parting;
 use crate::socket::is_there;
 
-/// So many rows of a table are copied at once.
+/// The number of rows of a table that are copied at once.
 const TABLE_ROWS: usize = 1 << 16;
 
-/// A batch has at most 1 GiB: large rows are taken in steps of about so much.
+/// A batch has at most 1 GiB, so large rows are taken in steps of about this size.
 const TABLE_BYTES: usize = 64 << 20;
 
 #[doc = text!(Producer)]
@@ -37,7 +38,7 @@ pub(crate) struct Producer {
     open: OnceLock<Own<CoreProducer>>,
 }
 
-/// What a row has besides its value.
+/// The fields of a row other than its value.
 #[derive(Default)]
 struct Extras<'a> {
     key: Option<Cow<'a, [u8]>>,
@@ -61,7 +62,7 @@ impl<'a> Extras<'a> {
         })
     }
 
-    /// The value of a row given as a dict, and the rest; what it does not say is as `common` has it.
+    /// The value and the other fields of a row given as a dict; missing fields are taken from `common`.
     fn merged<'py>(
         row: &Bound<'py, PyDict>,
         common: &Extras<'_>,
@@ -147,7 +148,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Waits until what came in before is acknowledged; whether it is.
+    /// Waits until all rows before the mark are acknowledged. Returns whether they are.
     fn wait_mark(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
         let core = self.core()?;
         let mark = core.mark();
@@ -236,7 +237,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Takes a row if there is room for it; returns the collector's number and the row's.
+    /// Accepts a row if there is room for it; returns the index of the collector and the number of the row.
     #[pyo3(signature = (value, key=None, topic=None, headers=None, timestamp=None))]
     fn _try_send(
         &self,
@@ -291,7 +292,7 @@ impl Producer {
         }
     }
 
-    /// Takes one of many rows if there is room for it; whether there was.
+    /// Accepts one of many rows if there is room for it. Returns whether there was.
     #[pyo3(signature = (row, key=None, topic=None, headers=None, timestamp=None))]
     fn _try_take(
         &self,
@@ -336,7 +337,7 @@ impl Producer {
         Ok(count)
     }
 
-    /// Sends open batches and waits until everything is acknowledged; whether it is. Returns what is not, by endpoint.
+    /// Sends open batches and waits until everything is acknowledged. Returns the unacknowledged rows by endpoint.
     #[pyo3(signature = (timeout=None))]
     fn _flush<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyDict>> {
         reclaim();
@@ -350,49 +351,49 @@ impl Producer {
         Ok(left)
     }
 
-    /// Sends open batches; returns for each collector how many rows came in.
+    /// Seals open batches; returns the number of accepted rows for each collector.
     fn _mark(&self) -> PyResult<Vec<u64>> {
         Ok(self.core()?.mark().rows().to_vec())
     }
 
-    /// Raises if nothing can be sent any more, or the collector is gone for too long.
+    /// Raises if nothing can be sent any more, or the collector has been gone for too long.
     fn _check(&self) -> PyResult<()> {
         self.core()?
             .check_now()
             .map_err(|failure| of_failure(&failure))
     }
 
-    /// Raises if what came in is not acknowledged any more, or not for too long.
+    /// Raises if accepted rows can no longer be acknowledged, or have not been for too long.
     fn _check_pending(&self) -> PyResult<()> {
         let result = self.core()?.check_pending();
         result.map_err(|failure| of_failure(&failure))
     }
 
-    /// Takes no more rows.
+    /// Accepts no more rows.
     fn _shut(&self) -> PyResult<()> {
         self.core()?.shut();
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the producer.
     fn _end(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core()?;
         py.detach(|| core.end());
         Ok(())
     }
 
-    /// Raises what some rows have met with, unless that was told.
+    /// Raises the setback of some rows, once.
     fn _check_setback(&self) -> PyResult<()> {
         let result = self.core()?.check_setback();
         result.map_err(|failure| of_failure(&failure))
     }
 
-    /// What else there is to know, in words, each once.
+    /// Further reports in words, each once.
     fn _take_reports(&self) -> PyResult<Vec<String>> {
         Ok(self.core()?.take_reports())
     }
 
-    /// Rows that came in and are not in the spool, which has no room, by endpoint.
+    /// The number of accepted rows that are not in the spool because it is full, by endpoint.
     fn _unspooled(&self) -> PyResult<HashMap<String, u64>> {
         Ok(self.core()?.unspooled().into_iter().collect())
     }
@@ -411,25 +412,26 @@ impl Producer {
         Ok(self.core()?.name().to_owned())
     }
 
-    /// Waits for notices up to so many seconds: True if there are some, False if not, None when no more will come.
+    /// Waits for notices up to `timeout` seconds: True if there are some, False if not, None after the end.
     fn _await_notices(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<bool>> {
         let core = self.core()?;
         let until = deadline(Some(timeout))?.unwrap_or_else(Instant::now);
         Ok(py.detach(|| core.notices().wait(until)))
     }
 
-    /// The notices there are: collector, first row, rows, first sequence number, first offset, why they are lost.
+    /// The waiting notices: collector, first row, rows, first sequence number, first offset, the reason if they are
+    /// lost.
     fn _take_notices(&self) -> PyResult<Vec<NoticeRow>> {
         let notices = self.core()?.notices().take();
         Ok(notices.into_iter().map(notice_row).collect())
     }
 
-    /// A descriptor that is readable when there are notices.
+    /// A descriptor that becomes readable when there are notices.
     fn _notices_fd(&self) -> PyResult<i32> {
         Ok(self.core()?.notices().fd()?)
     }
 
-    /// How it stands.
+    /// The counters and the state at each collector.
     fn _stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.core()?.stats();
         let all = PyDict::new(py);
@@ -469,10 +471,10 @@ fn notice_row(notice: Notice) -> NoticeRow {
     )
 }
 
-/// Runs shorter than this join the open batch instead of becoming one.
+/// Shorter runs are added to the open batch instead of becoming one.
 const SHORT_RUN: usize = 256;
 
-/// Rows that differ in their values only.
+/// Consecutive rows that differ only in their values.
 struct Run<'a> {
     builder: BatchBuilder,
     common: &'a Extras<'a>,
@@ -509,7 +511,7 @@ impl<'a> Run<'a> {
 }
 
 impl Producer {
-    /// Hands a run over, waits until there is room for it, and counts its rows.
+    /// Pushes a run, waits for room, and counts its rows.
     fn push_run(
         &self,
         py: Python<'_>,
@@ -547,7 +549,7 @@ impl Producer {
         }
     }
 
-    /// Takes the rows of a list or tuple, and counts them.
+    /// Accepts the rows of a list or tuple, and counts them.
     fn send_rows(
         &self,
         py: Python<'_>,
@@ -556,7 +558,7 @@ impl Producer {
         common: &Extras<'_>,
         taken: &mut usize,
     ) -> PyResult<()> {
-        // Batches of its own, as long as all rows have the same of everything but their values.
+        // Rows form a batch of their own as long as only their values differ.
         let mut run = Run::new(common)?;
         for item in rows.try_iter()? {
             let item = item?;
@@ -577,7 +579,8 @@ impl Producer {
         self.push_run(py, core, &mut run, taken)
     }
 
-    /// Takes what an iterable gives, each row before the next is asked for: that may take long, and never end.
+    /// Accepts the items of an iterable, each before the next is requested, because the iterable may be slow or
+    /// endless.
     fn send_each(
         &self,
         py: Python<'_>,
@@ -586,7 +589,10 @@ impl Producer {
         common: &Extras<'_>,
     ) -> PyResult<usize> {
         let mut count = 0;
-        for row in rows.try_iter()? {
+        for row in arguments::items(
+            rows,
+            "send_batch takes a list of values, or anything to iterate over",
+        )? {
             let row = row.map_err(|error| told(py, error, count))?;
             let taken = loop {
                 match self.try_take(core, &row, common) {
@@ -607,7 +613,7 @@ impl Producer {
         Ok(count)
     }
 
-    /// Takes a value, or a row given as a dict, if there is room for it.
+    /// Accepts a value, or a row given as a dict, if there is room for it.
     fn try_take(
         &self,
         core: &CoreProducer,
@@ -624,7 +630,7 @@ impl Producer {
         Ok(taken.map_err(|failure| of_failure(&failure))?.is_some())
     }
 
-    /// Takes a row given as a dict; waits while there is no room for it.
+    /// Accepts a row given as a dict; waits while there is no room for it.
     fn push_dict(
         &self,
         py: Python<'_>,

@@ -1,13 +1,16 @@
-//! Rows as Python gives them.
+//! Converts rows from Python.
 
 use std::borrow::Cow;
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyString};
 
+use crate::arguments;
 use crate::buffer::with_contiguous;
+
+const HEADERS: &str = "headers are a dict, or a list of pairs of name and value";
 
 /// Names and values.
 pub(super) type Headers<'a> = Vec<(String, Cow<'a, [u8]>)>;
@@ -41,7 +44,7 @@ fn no_octets(data: &Bound<'_, PyAny>) -> PyErr {
     })
 }
 
-/// The same, or nothing.
+/// The same, or None.
 #[inline]
 pub(super) fn optional_octets<'a>(
     data: Option<&'a Bound<'_, PyAny>>,
@@ -59,12 +62,10 @@ pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
         Err(_) => given.clone(),
     };
     let mut headers = Vec::new();
-    for pair in pairs.try_iter()? {
+    for pair in arguments::items(&pairs, HEADERS)? {
         let (name, value) = pair?
             .extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()
-            .map_err(|_| {
-                PyTypeError::new_err("headers are a dict, or a list of pairs of name and value")
-            })?;
+            .map_err(|_| PyTypeError::new_err(HEADERS))?;
         let name: String = name
             .extract()
             .map_err(|_| PyTypeError::new_err("the name of a header is a str"))?;
@@ -76,7 +77,10 @@ pub(super) fn headers<'a>(given: &Bound<'a, PyAny>) -> PyResult<Headers<'a>> {
 /// A timestamp in microseconds since 1970: a datetime, seconds as a float, microseconds as an int.
 pub(super) fn timestamp(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     if given.is_instance_of::<PyInt>() && !given.is_instance_of::<pyo3::types::PyBool>() {
-        return given.extract();
+        return arguments::taken(
+            given,
+            "a timestamp is a whole number of microseconds since 1970",
+        );
     }
     let seconds: f64 = if given.is_instance_of::<PyFloat>() {
         given.extract()?
@@ -96,7 +100,7 @@ pub(super) fn timestamp(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
     // Exact: 2^63 is a float.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros) {
-        return Err(PyOverflowError::new_err(format!(
+        return Err(PyValueError::new_err(format!(
             "{seconds} seconds since 1970 are not a timestamp"
         )));
     }

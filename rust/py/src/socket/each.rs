@@ -1,8 +1,8 @@
-//! Sending what an iterable gives, one item after the other.
+//! Sends the items of an iterable one by one.
 //!
-//! An iterable may give items for ever, take long over each, or use the socket itself. So each item is sent before the next
-//! is asked for, and none is asked for while there is no room: what was taken was sent. Where room depends on the message,
-//! as with ROUTER_MANDATORY, or another thread takes it, an item can be left over; the error then says which.
+//! An iterable may be endless, slow, or use the socket itself. So each item is sent before the next is requested, and
+//! none is requested while there is no room. If room depends on the message, as with ROUTER_MANDATORY, or another
+//! thread takes it, an item may remain; the error then has it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use pyo3::{PyTraverseError, intern};
 use zeroxide::{Direction, ErrorKind, Message, Socket as CoreSocket, Wait};
 
 use super::Socket;
-use super::send::message_of;
-use crate::awaited::form::send_now;
+use super::bodies::message_of;
+use crate::attempt::send_now;
 use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, say, told};
 
-/// How far sending came.
+/// How far sending has come.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Stop {
     /// There are no more items.
@@ -31,10 +31,10 @@ pub(crate) enum Stop {
     Paused,
 }
 
-/// An iterable on its way.
+/// An iterable whose items are being sent.
 pub(crate) struct Each {
     items: Py<PyIterator>,
-    /// A message that was taken and has to wait, and the item that it was.
+    /// A message that was taken and has to wait, and its item.
     left: Option<(Message, Py<PyAny>)>,
     sent: usize,
 }
@@ -67,7 +67,7 @@ impl Each {
         &self.items
     }
 
-    /// Sends as long as there are items and room for them, or `limit` is over.
+    /// Sends as long as there are items and room, or until `limit` is reached.
     pub(crate) fn send(
         &mut self,
         py: Python<'_>,
@@ -102,7 +102,7 @@ impl Each {
         }
     }
 
-    /// Takes the next item, whether or not there is room; false = there are no more.
+    /// Takes the next item, whether or not there is room; returns false at the end.
     pub(crate) fn take(&mut self, py: Python<'_>) -> PyResult<bool> {
         let Some(item) = self.items.bind(py).clone().next() else {
             return Ok(false);
@@ -121,7 +121,7 @@ impl Each {
         }
     }
 
-    /// Sends what was taken; false = it has to wait.
+    /// Sends the remaining message; returns false if it has to wait.
     fn send_left(&mut self, py: Python<'_>, core: &CoreSocket) -> PyResult<bool> {
         let Some((message, item)) = self.left.take() else {
             return Ok(true);
@@ -142,7 +142,7 @@ impl Each {
         }
     }
 
-    /// Sends what was taken with `send`, which may wait.
+    /// Sends the remaining message with `send`, which may wait.
     pub(crate) fn send_left_by(
         &mut self,
         py: Python<'_>,
@@ -167,7 +167,8 @@ impl Each {
         self.left.is_some()
     }
 
-    /// What a call returns whose time is over: how many went, unless none did or an item would get lost.
+    /// The result of a call whose time is up: the number of messages sent, unless there are none or an item would be
+    /// lost.
     pub(crate) fn so_far(&self, py: Python<'_>, error: impl FnOnce() -> PyErr) -> PyResult<usize> {
         if self.sent > 0 && self.left.is_none() {
             return Ok(self.sent);
@@ -179,7 +180,7 @@ impl Each {
         Err(error)
     }
 
-    /// Whether the iterable says itself that nothing is left: a generator does not.
+    /// Whether the iterable reports that it is empty; a generator does not.
     fn is_known_to_end(&self, py: Python<'_>) -> bool {
         let items = self.items.bind(py);
         let hint = items.call_method0(intern!(py, "__length_hint__"));
@@ -204,8 +205,8 @@ impl Sending {
         })
     }
 
-    /// Sends as long as there is room, and no longer than `limit` ms; whether all is sent. Raises `Again` if nothing could
-    /// be sent.
+    /// Sends as long as there is room, and no longer than `limit` ms. Returns whether everything was sent. Raises
+    /// `Again` if nothing could be sent.
     #[pyo3(signature = (limit=None))]
     fn send(&self, py: Python<'_>, limit: Option<f64>) -> PyResult<bool> {
         reclaim();
@@ -223,7 +224,7 @@ impl Sending {
         }
     }
 
-    /// How many were sent, once no more are to be; raises `Again` if none were or an item is left over.
+    /// The final number of messages sent; raises `Again` if there were none or an item is left over.
     fn so_far(&self, py: Python<'_>) -> PyResult<usize> {
         let each = self.take()?;
         let sent = each.so_far(py, || not_now(py, Direction::Send));
@@ -231,7 +232,7 @@ impl Sending {
         sent
     }
 
-    /// How many were sent.
+    /// The number of messages sent.
     #[getter]
     fn sent(&self) -> PyResult<usize> {
         let each = self.take()?;
@@ -249,7 +250,7 @@ impl Sending {
 }
 
 impl Sending {
-    /// Not under a lock: the iterable may run anything.
+    /// Not under a lock, because the iterable may run any code.
     fn take(&self) -> PyResult<Each> {
         let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = || PyValueError::new_err("the iterable sends itself");

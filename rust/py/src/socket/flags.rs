@@ -29,7 +29,7 @@ pub(super) fn check(flags: &Bound<'_, PyAny>, direction: Direction) -> PyResult<
     }
 }
 
-/// The error for unknown flags: most often a timeout passed as the first argument.
+/// The error for unknown flags, which are often a timeout passed as the first argument.
 #[cold]
 fn unknown(flags: &Bound<'_, PyAny>, number: Option<i32>, direction: Direction) -> PyResult<PyErr> {
     let option = match direction {

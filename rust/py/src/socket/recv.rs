@@ -32,7 +32,7 @@ impl Socket {
         if let Some((frame, peer)) = core.next_part() {
             return bytes(py, &frame).inspect_err(|_| unread_parts(core, vec![frame], peer));
         }
-        let message = self.recv_whole(py, flags)?;
+        let message = Socket::recv_whole(core, py, flags)?;
         match bytes(py, message.head()) {
             Ok(first) => {
                 if message.len() > 1 {
@@ -58,7 +58,7 @@ impl Socket {
         let (frame, peer) = match core.next_part() {
             Some(part) => part,
             None => {
-                let (message, peer) = self.recv_whole_from(py, flags)?;
+                let (message, peer) = Socket::recv_whole_from(core, py, flags)?;
                 (core.begin_parts(message, peer.clone()), peer)
             }
         };
@@ -85,8 +85,8 @@ impl Socket {
                 }
                 (message, peer)
             }
-            None if copy => (self.recv_whole(py, flags)?, None),
-            None => self.recv_whole_from(py, flags)?,
+            None if copy => (Socket::recv_whole(core, py, flags)?, None),
+            None => Socket::recv_whole_from(core, py, flags)?,
         };
         if copy {
             return parts(py, &message).inspect_err(|_| match in_parts {
@@ -118,7 +118,7 @@ impl Socket {
             _ => return Err(PyValueError::new_err("max_messages must be at least 1")),
         };
         let mut batch = Vec::new();
-        // Of whom the first are the rest of a message, if they are that.
+        // The first messages may be the rest of a message.
         let mut rest_of = None;
         if let Some((frame, peer)) = core.next_part() {
             let mut message = Message::single(frame);
@@ -130,7 +130,8 @@ impl Socket {
         }
         let room = max - batch.len();
         if batch.is_empty() {
-            // `bytes` are made later: copied out right after it was moved, each message would wait for its own stores.
+            // `bytes` are created later, because copying each message right after it was moved would wait for its
+            // stores.
             batch = self.some(py, room, timeout, flags, identity)?;
         } else if room > 0
             && let Attempt::Done(received) = core.try_recv_batch_as(room, identity)
@@ -148,7 +149,7 @@ impl Socket {
         })
     }
 
-    /// Receives the messages that are there, or waits for one; at most so many. `make` is called with the socket locked.
+    /// Receives the waiting messages, or waits for one; at most `room`. `make` is called with the socket locked.
     pub(super) fn some<T>(
         &self,
         py: Python<'_>,
@@ -196,7 +197,7 @@ impl Socket {
         let frame = match core.next_part() {
             Some((frame, _)) => frame,
             None => {
-                let message = self.recv_whole(py, flags)?;
+                let message = Socket::recv_whole(core, py, flags)?;
                 core.begin_parts(message, None)
             }
         };
@@ -204,23 +205,23 @@ impl Socket {
         Ok(frame.len())
     }
 
-    /// Receives a message: at once with the GIL held if one is there, else waiting without it.
+    /// Receives a message: immediately with the GIL held if there is one, otherwise waiting without it.
     #[inline]
-    fn recv_whole(&self, py: Python<'_>, flags: i32) -> PyResult<Message> {
-        let core = self.core()?;
+    fn recv_whole(core: &CoreSocket, py: Python<'_>, flags: i32) -> PyResult<Message> {
         match core.try_recv() {
             Attempt::Done(message) => Ok(message),
             Attempt::Failed(error) => Err(raise(error)),
             Attempt::WouldBlock(()) if flags & DONTWAIT != 0 && !core.take_in() => {
                 Err(not_now(py, Direction::Recv))
             }
-            Attempt::WouldBlock(()) | Attempt::Contended(()) => self.recv_waiting(py, flags),
+            Attempt::WouldBlock(()) | Attempt::Contended(()) => {
+                Socket::recv_waiting(core, py, flags)
+            }
         }
     }
 
     #[cold]
-    fn recv_waiting(&self, py: Python<'_>, flags: i32) -> PyResult<Message> {
-        let core = self.core()?;
+    fn recv_waiting(core: &CoreSocket, py: Python<'_>, flags: i32) -> PyResult<Message> {
         if flags & DONTWAIT != 0 {
             return py
                 .detach(|| core.recv(Wait::Dont))
@@ -233,11 +234,10 @@ impl Socket {
     }
 
     fn recv_whole_from(
-        &self,
+        core: &CoreSocket,
         py: Python<'_>,
         flags: i32,
     ) -> PyResult<(Message, Option<Arc<PeerInfo>>)> {
-        let core = self.core()?;
         match core.try_recv_from() {
             Attempt::Done(received) => return Ok(received),
             Attempt::Failed(error) => return Err(raise(error)),
@@ -267,7 +267,7 @@ fn parts<'py>(py: Python<'py>, message: &Message) -> PyResult<Bound<'py, PyList>
     buffer::list_of(py, message.iter().map(|frame| bytes(py, frame)))
 }
 
-/// A message as it stands in a batch.
+/// A message as an item of a batch.
 pub(crate) fn item<'py>(
     py: Python<'py>,
     message: &Message,
@@ -279,14 +279,15 @@ pub(crate) fn item<'py>(
     bytes(py, message.head())
 }
 
-/// Gives messages back for which there was no memory: they are the next to be received. Who they are from was not asked.
+/// Returns messages for which there was no memory to the socket, so that they are received next. Their peers were not
+/// looked up.
 #[cold]
 pub(crate) fn unread(core: &CoreSocket, messages: impl IntoIterator<Item = Message>) {
     let messages = messages.into_iter().map(|message| (message, None));
     core.give_back(0, messages.collect());
 }
 
-/// As [`unread`], the parts of a message that this thread is in.
+/// Like [`unread`], for the parts of a partly received message.
 #[cold]
 pub(crate) fn unread_parts(core: &CoreSocket, parts: Vec<CoreFrame>, peer: Option<Arc<PeerInfo>>) {
     if let Some(receiver) = PartsReceiver::current() {

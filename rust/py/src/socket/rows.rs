@@ -1,4 +1,4 @@
-//! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object for each.
+//! Messages as rows of an Arrow table: received into columns, and sent from them, without a Python object per message.
 
 use std::collections::TryReserveError;
 use std::convert::identity;
@@ -19,14 +19,14 @@ use super::recv::{bytes, unread};
 use crate::arrow::{self, ArrowTable};
 use crate::buffer::{copy_of, list_of, no_memory, reclaim, with_contiguous};
 
-/// A batch is ended before its 32-bit offsets do.
+/// A batch is ended before its 32-bit offsets overflow.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Messages taken at once: what follows is decided by how large they were.
+/// The number of messages taken first, whose size determines how many follow.
 const FEW: usize = 64;
 
 impl Socket {
-    /// Waits for a message and takes it with those that are there already.
+    /// Waits for a message and takes it together with other waiting messages.
     pub(super) fn recv_rows(
         &self,
         py: Python<'_>,
@@ -59,7 +59,7 @@ impl Socket {
                 };
                 messages = match core.try_recv_batch_as(room, identity) {
                     Attempt::Done(messages) => messages,
-                    // Whatever it is, the rows so far are not lost: the next call meets it.
+                    // The rows received so far are not lost; the next call meets the error.
                     _ => return Ok(rows),
                 };
             }
@@ -68,7 +68,7 @@ impl Socket {
         Ok(ArrowTable::new(rows.finish()))
     }
 
-    /// Sends every row as a message; gives how many.
+    /// Sends every row as a message; returns their number.
     pub(super) fn send_rows(
         &self,
         py: Python<'_>,
@@ -81,7 +81,7 @@ impl Socket {
     }
 }
 
-/// Why a message cannot be a row.
+/// The reason why a message cannot be a row.
 enum Refusal {
     /// It is longer than any row.
     TooLong,
@@ -100,8 +100,8 @@ impl From<Refusal> for PyErr {
     }
 }
 
-/// Makes rows of messages. False when one of them cannot be a row: it is the next to be received then, and those behind
-/// it follow. It is given up only if it comes first and can never be one, by an error.
+/// Makes rows of messages. Returns false if one of them cannot be a row: it and the messages after it are received
+/// next. It is discarded, with an error, only if it comes first and can never be a row.
 fn gather(
     core: &CoreSocket,
     rows: &mut Rows,
@@ -124,7 +124,7 @@ fn gather(
     Ok(true)
 }
 
-/// What is left of a message whose first parts were received one by one.
+/// The rest of a message whose first parts were received one by one.
 fn rest_of_parts(core: &CoreSocket) -> Option<Message> {
     let (first, _) = core.next_part()?;
     let mut message = Message::single(first);
@@ -134,18 +134,18 @@ fn rest_of_parts(core: &CoreSocket) -> Option<Message> {
     Some(message)
 }
 
-/// Columns that grow with every message.
+/// Columns that grow with each message.
 struct Rows {
     schema: SchemaRef,
     value: BinaryBuilder,
     frames: Option<ListBuilder<BinaryBuilder>>,
     done: Vec<RecordBatch>,
-    /// Bytes of the batch that is being built.
+    /// The size of the batch under construction.
     building: usize,
     rows: usize,
     bytes: usize,
     largest: usize,
-    /// For a batch of so many bytes there was memory when it was last looked for.
+    /// The size of a batch for which memory has been reserved.
     assured: usize,
 }
 
@@ -169,7 +169,7 @@ impl Rows {
         }
     }
 
-    /// How many messages may be taken next; None when that is enough.
+    /// The number of messages to take next; None if there are enough.
     fn room(&self, max_rows: usize, max_bytes: usize) -> Option<usize> {
         let rows = max_rows.saturating_sub(self.rows);
         let bytes = max_bytes.saturating_sub(self.bytes);
@@ -202,8 +202,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes sure that the columns can grow by a message: they end the process where they cannot. They grow to twice
-    /// their size at a time.
+    /// Makes sure that the columns can grow by a message, because they abort the process if they cannot. They double
+    /// their size each time.
     fn assure(&mut self, size: usize) -> Result<(), TryReserveError> {
         let needed = self.building + size;
         if needed > self.assured {
@@ -238,7 +238,7 @@ impl Rows {
     }
 }
 
-/// Every row as a message: its `frames`, or its `value` alone.
+/// Every row as a message: its `frames`, or else its `value`.
 fn messages_of(table: &Table) -> PyResult<Vec<Message>> {
     let mut messages = Vec::with_capacity(table.rows());
     for batch in &table.batches {
@@ -302,7 +302,7 @@ impl<'a> Bodies<'a> {
         })
     }
 
-    /// A body of its own: the column's memory may belong to Python.
+    /// A copy of the body, because the column's memory may belong to Python.
     fn frame(&self, row: usize) -> PyResult<Frame> {
         copy_of(match self {
             Bodies::Binary(column) => column.value(row),

@@ -4,20 +4,26 @@ use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError,
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroxide::{
-    Attempt, Direction, ErrorKind, Frame as CoreFrame, Message, SendError, Wait, deferring_wakes,
+    Attempt, Direction, ErrorKind, Frame as CoreFrame, Message, SendError, Socket as CoreSocket,
+    Wait, deferring_wakes,
 };
 
+use super::bodies::{expected, in_part, is_there, message_of};
 use super::each::{Each, Stop};
+use super::last_part::LastPart;
 use super::{DONTWAIT, SNDMORE, Socket, limit_of};
-use crate::begun::{self, Begun, LastPart};
+use crate::begun::{self, Begun};
 use crate::blocking::{self, Step, retry};
 use crate::buffer::{self, reclaim};
 use crate::error::{not_now, raise, raise_of};
 use crate::frame::{Frame, tracker_for};
-use crate::install::installed;
+use crate::installed::installed;
 
 /// The number of SNDTIMEO.
 pub(crate) const SNDTIMEO: i32 = 28;
+
+/// Signals such as Ctrl-C are handled once per this many parts of a message.
+const PARTS_PER_LOOK: usize = 4096;
 
 impl Socket {
     #[inline]
@@ -31,15 +37,19 @@ impl Socket {
     ) -> PyResult<Option<Py<PyAny>>> {
         reclaim();
         let core = self.core()?;
-        let (frame, tracker) = if copy && data.is_exact_instance_of::<PyBytes>() {
-            (buffer::copied(data)?, None)
-        } else {
-            self.take(py, data, copy, track)?
-        };
+        let in_parts = flags & SNDMORE != 0 || core.is_sending_parts();
+        if copy && !in_parts && data.is_exact_instance_of::<PyBytes>() {
+            // Separate, so that the frame is not moved right after it was written: that would wait for the stores.
+            let message = Message::single(buffer::copied(data)?);
+            Socket::send_whole(core, py, message, flags)?;
+            return Ok(None);
+        }
+        let (frame, tracker) = self.take(py, data, copy, track)?;
+        // `take` may have run Python code.
         if flags & SNDMORE != 0 || core.is_sending_parts() {
-            self.send_part(py, frame, flags & SNDMORE != 0, flags)?;
+            Socket::send_part(core, py, frame, flags & SNDMORE != 0, flags)?;
         } else {
-            self.send_whole(py, Message::single(frame), flags)?;
+            Socket::send_whole(core, py, Message::single(frame), flags)?;
         }
         Ok(tracker)
     }
@@ -59,15 +69,15 @@ impl Socket {
             let last = frames.len() - 1;
             for (index, frame) in frames.into_iter().enumerate() {
                 let more = flags & SNDMORE != 0 || index < last;
-                self.send_part(py, frame, more, flags)?;
+                Socket::send_part(core, py, frame, more, flags)?;
             }
         } else {
-            self.send_whole(py, Message::from_vec(frames), flags)?;
+            Socket::send_whole(core, py, Message::from_vec(frames), flags)?;
         }
         Ok(tracker)
     }
 
-    /// The message of which this thread has gathered all but these parts, if it has gathered any.
+    /// The message of which this thread has gathered all but these parts, if there is one.
     pub(super) fn last_part(
         slf: &Bound<'_, Self>,
         parts: &Bound<'_, PyAny>,
@@ -84,7 +94,7 @@ impl Socket {
         LastPart::new(slf, core.complete(frames), tracker).map(Some)
     }
 
-    /// The parts of a message, and what the send of them returns.
+    /// The parts of a message, and the result of sending them.
     pub(crate) fn take_parts(
         &self,
         py: Python<'_>,
@@ -97,6 +107,14 @@ impl Socket {
         let all = parts.try_iter().map_err(|error| not_parts(parts, error))?;
         for (index, part) in all.enumerate() {
             let part = part?;
+            if index % PARTS_PER_LOOK == PARTS_PER_LOOK - 1 {
+                // An iterator may never end.
+                py.check_signals()?;
+            }
+            if copy && part.is_exact_instance_of::<PyBytes>() {
+                buffer::push(&mut frames, buffer::copied(&part)?)?;
+                continue;
+            }
             let (frame, tracker) = self.take(py, &part, copy, track).map_err(|error| {
                 if buffer::is_one_body(parts) {
                     return not_parts(parts, error);
@@ -125,7 +143,7 @@ impl Socket {
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Message>> {
         let mut batch = Vec::with_capacity(expected(messages));
-        // Taking a message may run Python code, and other threads: nothing of that may change what is still to be taken.
+        // Converting a message may run Python code, and other threads, which must not change the remaining messages.
         let all = match messages.cast_exact::<PyList>() {
             Ok(list) => list.to_tuple().into_any(),
             Err(_) => messages.clone(),
@@ -154,7 +172,7 @@ impl Socket {
             let body = body.cast_exact().ok()?;
             Some(Message::single(buffer::of_bytes(body).ok()?))
         };
-        // What there is no memory for ends the batch, as the first message for which there is no room does.
+        // A message for which there is no memory ends the batch, like one for which there is no room.
         let mut messages = bodies.iter().map_while(message);
         match self.send_now(py, &mut messages)? {
             (0, None) if !bodies.is_empty() => Err(PyMemoryError::new_err(())),
@@ -166,8 +184,8 @@ impl Socket {
         }
     }
 
-    /// Sends what an iterable gives. Who waits for ever takes an item before there is room for it: only so it learns that
-    /// there is none left to wait for. Who does not has to leave it where it is.
+    /// Sends the items of an iterable. A call without a time limit takes an item before there is room for it, because
+    /// that is the only way to learn whether there is one. A call with a limit must leave it in the iterable.
     fn send_each(&self, py: Python<'_>, mut each: Each, flags: i32) -> PyResult<usize> {
         let core = self.core()?;
         loop {
@@ -182,7 +200,7 @@ impl Socket {
                 return Ok(each.sent());
             }
             if each.has_left() {
-                each.send_left_by(py, |message| self.send_whole(py, message, flags))?;
+                each.send_left_by(py, |message| Socket::send_whole(core, py, message, flags))?;
                 continue;
             }
             let room = blocking::wait_for(py, core, Direction::Send, limit, |until| {
@@ -196,7 +214,7 @@ impl Socket {
         }
     }
 
-    /// Sends messages; gives how many went out when not all of them could.
+    /// Sends messages; returns how many were sent if not all of them could be.
     pub(super) fn send_messages(
         &self,
         py: Python<'_>,
@@ -210,7 +228,7 @@ impl Socket {
         }
     }
 
-    /// Sends what can be sent without waiting.
+    /// Sends the messages that can be sent without waiting.
     fn send_now(
         &self,
         py: Python<'_>,
@@ -224,7 +242,7 @@ impl Socket {
         Ok(result)
     }
 
-    /// Goes on with a batch of which `sent` messages were sent and the next one was not.
+    /// Continues a batch of which `sent` messages were sent and the next one was not.
     fn send_rest(
         &self,
         py: Python<'_>,
@@ -242,10 +260,10 @@ impl Socket {
                 Err(raise_of(py, failed.error, Direction::Send))
             };
         }
-        // The rest waits as long as one send would, from one acceptance to the next.
+        // The rest waits as long as one send would, from one accepted message to the next.
         let mut pending = Some(failed.message);
         while let Some(message) = pending.take() {
-            if let Err(error) = self.send_whole(py, message, flags) {
+            if let Err(error) = Socket::send_whole(core, py, message, flags) {
                 return if sent > 0 && is_again(py, &error) {
                     Ok(sent)
                 } else {
@@ -272,12 +290,11 @@ impl Socket {
         Ok(sent)
     }
 
-    /// Sends a message: at once with the GIL held if that is possible, else waiting without it.
+    /// Sends a message: immediately with the GIL held if that is possible, otherwise waiting without it.
     #[inline]
-    fn send_whole(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
-        let core = self.core()?;
-        // A thread of this program that the message wakes will want the GIL: woken with the GIL in hand it would
-        // only run into it.
+    fn send_whole(core: &CoreSocket, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
+        // A thread of this program that the message wakes needs the GIL, so it would block at once if it were woken
+        // while the GIL is held.
         let (attempt, wakes) = deferring_wakes(|| core.try_send(message));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
@@ -287,14 +304,18 @@ impl Socket {
             Attempt::Failed(error) => Err(raise(error)),
             Attempt::WouldBlock(_) if flags & DONTWAIT != 0 => Err(not_now(py, Direction::Send)),
             Attempt::WouldBlock(message) | Attempt::Contended(message) => {
-                self.send_waiting(py, message, flags)
+                Socket::send_waiting(core, py, message, flags)
             }
         }
     }
 
     #[cold]
-    fn send_waiting(&self, py: Python<'_>, message: Message, flags: i32) -> PyResult<()> {
-        let core = self.core()?;
+    fn send_waiting(
+        core: &CoreSocket,
+        py: Python<'_>,
+        message: Message,
+        flags: i32,
+    ) -> PyResult<()> {
         if flags & DONTWAIT != 0 {
             return py
                 .detach(|| core.send(message, Wait::Dont))
@@ -319,10 +340,16 @@ impl Socket {
         })
     }
 
-    /// Sends a part: at once with the GIL held if nothing has to be waited for, else waiting without it. What is waited for
-    /// is room, with the first part and, should it be gone again, with the last. However it fails, the message is over.
-    fn send_part(&self, py: Python<'_>, part: CoreFrame, more: bool, flags: i32) -> PyResult<()> {
-        let core = self.core()?;
+    /// Sends a part: immediately with the GIL held if no wait is needed, otherwise waiting without it. The first part
+    /// may wait for room, and so may the last if the room was taken meanwhile. If it fails in any way, the message
+    /// ends.
+    fn send_part(
+        core: &CoreSocket,
+        py: Python<'_>,
+        part: CoreFrame,
+        more: bool,
+        flags: i32,
+    ) -> PyResult<()> {
         let (attempt, wakes) = deferring_wakes(|| core.send_part(part, more, Wait::Dont));
         if !wakes.is_empty() {
             py.detach(|| drop(wakes));
@@ -338,7 +365,7 @@ impl Socket {
             return Err(begun::give_up(begun, || not_now(py, Direction::Send)));
         }
         if !more {
-            return match self.send_waiting(py, message, flags) {
+            return match Socket::send_waiting(core, py, message, flags) {
                 Ok(()) => {
                     begun::finish(begun);
                     Ok(())
@@ -366,7 +393,7 @@ impl Socket {
         })
     }
 
-    /// A part as the core takes it, with the tracker that the send returns for it.
+    /// A part in the form that the core takes, with the tracker that the send returns for it.
     pub(crate) fn take(
         &self,
         py: Python<'_>,
@@ -395,36 +422,7 @@ impl Socket {
     }
 }
 
-/// A message of a batch.
-pub(crate) fn message_of(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Message> {
-    if !is_there(message) {
-        return Ok(Message::single(part_of(message)?));
-    }
-    let mut frames = Vec::with_capacity(expected(message));
-    for (index, part) in message.try_iter()?.enumerate() {
-        let part = part?;
-        let frame = part_of(&part).map_err(|error| in_part(py, index, &part, error))?;
-        buffer::push(&mut frames, frame)?;
-    }
-    if frames.is_empty() {
-        return Err(PyValueError::new_err("a message has at least one part"));
-    }
-    Ok(Message::from_vec(frames))
-}
-
-fn part_of(data: &Bound<'_, PyAny>) -> PyResult<CoreFrame> {
-    match data.cast::<Frame>() {
-        Ok(frame) => frame.get().body(),
-        Err(_) => buffer::copied(data),
-    }
-}
-
-/// Whether all of it is there already, and looking takes nothing away.
-pub(crate) fn is_there(messages: &Bound<'_, PyAny>) -> bool {
-    messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>()
-}
-
-/// What is in the list, if that is nothing but `bytes`: a list may change while it is sent, with or without a GIL.
+/// The items of the list, if all are `bytes`: a list may change while it is sent, with or without a GIL.
 fn plain<'py>(messages: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
     let all = messages.cast_exact::<PyList>().ok()?.to_tuple();
     all.iter_borrowed()
@@ -432,32 +430,9 @@ fn plain<'py>(messages: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
         .then_some(all)
 }
 
-/// How many items to make room for at first: `__len__` may say anything.
-fn expected(items: &Bound<'_, PyAny>) -> usize {
-    items.len().unwrap_or(0).min(4096)
-}
-
-/// What draft sockets would take.
+/// The error for arguments of draft sockets.
 pub(crate) fn no_drafts() -> PyErr {
     PyRuntimeError::new_err("routing_id and group belong to draft sockets, which are not built in")
-}
-
-/// Names the part that is of no use.
-fn in_part(py: Python<'_>, index: usize, part: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    if !error.is_instance_of::<PyTypeError>(py) {
-        return error;
-    }
-    let shown: String = match part.repr() {
-        Ok(repr) => repr.to_string().chars().take(32).collect(),
-        Err(error) => return error,
-    };
-    let kind = match part.get_type().qualname() {
-        Ok(kind) => kind,
-        Err(error) => return error,
-    };
-    PyTypeError::new_err(format!(
-        "Frame {index} ({shown}...) does not support the buffer interface: a part is bytes, not {kind}"
-    ))
 }
 
 /// The error for an argument that is not a list of parts.
@@ -481,7 +456,7 @@ fn merge_trackers(
     track: bool,
 ) -> PyResult<Option<Py<PyAny>>> {
     if !track {
-        // What was copied is done and says so.
+        // A copied message has a tracker that is done.
         return Ok(trackers.pop());
     }
     match installed() {

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
-use zeroxide::{Kind, OptionRow, SOCKET_OPTIONS, Value};
+use zeroxide::{Error, ErrorKind, Kind, OptionRow, SOCKET_OPTIONS, Value};
 
 use super::Socket;
 use crate::buffer;
@@ -17,6 +17,9 @@ pub(super) fn number_of(option: &Bound<'_, PyAny>) -> PyResult<i32> {
         match buffer::shown(option) {
             Ok(shown) if error.is_instance_of::<PyTypeError>(option.py()) => {
                 PyTypeError::new_err(text(shown))
+            }
+            Ok(shown) if error.is_instance_of::<PyOverflowError>(option.py()) => {
+                raise(Error::with(ErrorKind::Invalid, text(shown)))
             }
             _ => error,
         }
@@ -54,13 +57,13 @@ fn another_type(row: Option<&OptionRow>, value: &Bound<'_, PyAny>) -> PyResult<P
     )))
 }
 
-/// The whole number that a float was probably meant to be.
+/// The whole number that the float was probably meant to be.
 fn meant(unit: Option<&str>, value: &Bound<'_, PyAny>) -> String {
     let Ok(number) = value.cast::<PyFloat>().map(|value| value.value()) else {
         return String::new();
     };
     let whole = match unit {
-        // A fraction is of seconds.
+        // A fraction was probably meant in seconds.
         Some("milliseconds") if number.fract() != 0.0 => number * 1e3,
         _ => number,
     };
@@ -86,8 +89,9 @@ impl Socket {
                 // AFFINITY is unsigned and travels as its bit pattern.
                 (_, Ok(number)) => Value::Int(number.cast_signed()),
                 _ if value.is_instance_of::<PyInt>() => {
-                    let text = format!("{value} is more than an option can hold");
-                    return Err(PyOverflowError::new_err(text));
+                    let name = row.map_or("an option", |row| row.name);
+                    let text = format!("{name} cannot hold {}", buffer::shown(value)?);
+                    return Err(raise(Error::with(ErrorKind::Invalid, text)));
                 }
                 _ => return Err(another_type(row, value)?),
             }

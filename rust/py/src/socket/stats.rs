@@ -14,6 +14,7 @@ pub(super) fn to_dict<'py>(py: Python<'py>, stats: &SocketStats) -> PyResult<Bou
         "no_subscriber",
         stats.dropped.dropped(DropReason::NoSubscriber),
     )?;
+    fill!(dict, stats => missed_events);
     let peers = PyList::empty(py);
     for peer in &stats.peers {
         peers.append(peer_dict(py, peer)?)?;
@@ -31,7 +32,7 @@ fn peer_dict<'py>(py: Python<'py>, peer: &PeerStats) -> PyResult<Bound<'py, PyDi
     Ok(dict)
 }
 
-/// Every reason that is a loss, in words.
+/// All reasons for losses, by name.
 fn dropped<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for reason in DropReason::ALL {

@@ -1,0 +1,119 @@
+//! Giving back what was received for a call and did not reach the program.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use zeroxide::{
+    Frame as CoreFrame, Message, PartsReceiver, PeerInfo, Receipt, Receipts, Socket as CoreSocket,
+};
+
+use crate::buffer;
+use crate::frame::Frame;
+
+pub(super) type Peer = Option<Arc<PeerInfo>>;
+
+/// How to give back what was received for a call, if it does not reach the program.
+pub(crate) enum Back {
+    /// The call's value is a copy of the message, and this is its receipt.
+    Copied(Receipt),
+    /// The call's value is a list of copies of the messages.
+    CopiedBatch(Box<Receipts>),
+    /// The value is no copy, so the original is kept.
+    Kept(Box<Kept>),
+}
+
+/// What was received.
+pub(crate) enum Kept {
+    Parts(KeptParts),
+    Message(Message, Receipt),
+}
+
+/// A part of a message, or what was left of it.
+pub(crate) struct KeptParts {
+    /// Says what was received earlier.
+    order: u64,
+    /// Parts are for the thread that received them, whichever gives them back.
+    receiver: Option<PartsReceiver>,
+    parts: Vec<CoreFrame>,
+    peer: Peer,
+}
+
+impl Back {
+    #[cold]
+    pub(super) fn parts(parts: Vec<CoreFrame>, peer: Peer) -> Back {
+        static ORDER: AtomicU64 = AtomicU64::new(0);
+        Back::Kept(Box::new(Kept::Parts(KeptParts {
+            order: ORDER.fetch_add(1, Ordering::Relaxed),
+            receiver: PartsReceiver::current(),
+            parts,
+            peer,
+        })))
+    }
+
+    /// What [`give_back`](Self::give_back) needs of a call's value if a program's function makes another value of it: the
+    /// function may change a list.
+    pub(crate) fn original<'py>(&self, value: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+        match (self, value.cast::<PyList>()) {
+            (Back::Copied(_) | Back::CopiedBatch(_), Ok(list)) => list.to_tuple().into_any(),
+            _ => value.clone(),
+        }
+    }
+
+    /// Puts it back to where it was.
+    pub(crate) fn give_back(self, core: &CoreSocket, value: &Bound<'_, PyAny>) {
+        match self {
+            Back::Copied(receipt) => match message_of(value) {
+                Ok(message) => core.give_back_received(vec![(message, receipt)]),
+                // There is no memory for the copy.
+                Err(error) => error.write_unraisable(value.py(), None),
+            },
+            Back::CopiedBatch(receipts) => match messages_of(value) {
+                Ok(messages) => give_back_batch(core, messages, *receipts),
+                Err(error) => error.write_unraisable(value.py(), None),
+            },
+            Back::Kept(kept) => kept.give_back(core),
+        }
+    }
+}
+
+pub(super) fn give_back_batch(core: &CoreSocket, messages: Vec<Message>, receipts: Receipts) {
+    core.give_back_received(messages.into_iter().zip(receipts.each()).collect());
+}
+
+impl Kept {
+    fn give_back(self, core: &CoreSocket) {
+        match self {
+            Kept::Message(message, receipt) => core.give_back_received(vec![(message, receipt)]),
+            Kept::Parts(kept) => {
+                if let Some(receiver) = kept.receiver {
+                    core.give_back_parts(&receiver, kept.order, kept.parts, kept.peer);
+                }
+            }
+        }
+    }
+}
+
+/// The message that was copied.
+#[cold]
+fn message_of(value: &Bound<'_, PyAny>) -> PyResult<Message> {
+    let frame = |part: &Bound<'_, PyAny>| match part.cast::<PyBytes>() {
+        Ok(bytes) => buffer::copy_of(bytes.as_bytes()),
+        Err(_) => part.cast::<Frame>()?.get().body(),
+    };
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        return Ok(Message::single(frame(value)?));
+    }
+    let mut frames = Vec::new();
+    for part in value.try_iter()? {
+        frames.push(frame(&part?)?);
+    }
+    Ok(Message::from_vec(frames))
+}
+
+#[cold]
+fn messages_of(values: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
+    let values = values.try_iter()?;
+    values.map(|value| message_of(&value?)).collect()
+}
